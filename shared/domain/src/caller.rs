@@ -1,0 +1,64 @@
+//! Who calls, and what the token lets them do (product specification, section 1).
+
+use crate::identifier::{ProjectId, TenantId, UserId};
+
+/// What a token may allow beyond acting as oneself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// `feedback:on-behalf`: a back end that acts for the users of its tenant.
+    OnBehalf,
+    /// `feedback:report`: reads over all users of the tenant.
+    Report,
+    /// `feedback:admin`: administers the tenant.
+    Admin,
+}
+
+impl Scope {
+    /// The scope as tokens write it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OnBehalf => "feedback:on-behalf",
+            Self::Report => "feedback:report",
+            Self::Admin => "feedback:admin",
+        }
+    }
+}
+
+/// The verified claims of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// `sub`: the user, or the back end, that calls.
+    pub user: UserId,
+    /// `tenant`: the only tenant whose data the call can touch.
+    pub tenant: TenantId,
+    /// `projects`, the most recent first.
+    pub projects: Vec<ProjectId>,
+    /// `scope`, split at its spaces.
+    pub scopes: Vec<String>,
+}
+
+/// The token does not allow this: 403, decided before anything is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Forbidden {
+    /// Acting for another user without [`Scope::OnBehalf`].
+    #[error("acting for another user needs the scope feedback:on-behalf")]
+    AnotherUser,
+}
+
+impl Caller {
+    /// Whether the token carries a scope.
+    #[must_use]
+    pub fn has(&self, scope: Scope) -> bool {
+        self.scopes.iter().any(|held| held == scope.as_str())
+    }
+
+    /// Whether the caller may act as `user`: as itself, or on behalf of others with the scope.
+    pub fn act_as(&self, user: &UserId) -> Result<(), Forbidden> {
+        if *user == self.user || self.has(Scope::OnBehalf) {
+            Ok(())
+        } else {
+            Err(Forbidden::AnotherUser)
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Names that callers give to things: 1 to 256 characters, any Unicode but control characters
+//! (product specification, "Identifiers in paths and bodies").
+
+use std::borrow::Borrow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest identifier, in characters (not bytes).
+pub const MAX_CHARACTERS: usize = 256;
+
+/// Why a string is not an identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnIdentifier {
+    /// The string is empty.
+    #[error("must not be empty")]
+    Empty,
+    /// The string has more than [`MAX_CHARACTERS`] characters.
+    #[error("must have at most 256 characters")]
+    TooLong,
+    /// The string has a control character.
+    #[error("must not contain control characters")]
+    ControlCharacter,
+}
+
+fn check(value: &str) -> Result<(), NotAnIdentifier> {
+    if value.is_empty() {
+        Err(NotAnIdentifier::Empty)
+    } else if value.chars().count() > MAX_CHARACTERS {
+        Err(NotAnIdentifier::TooLong)
+    } else if value.chars().any(char::is_control) {
+        Err(NotAnIdentifier::ControlCharacter)
+    } else {
+        Ok(())
+    }
+}
+
+macro_rules! identifiers {
+    ($($(#[$doc:meta])* $name:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The identifier as it was given.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NotAnIdentifier;
+
+            fn try_from(value: String) -> Result<Self, NotAnIdentifier> {
+                check(&value).map(|()| Self(value))
+            }
+        }
+
+        impl TryFrom<&str> for $name {
+            type Error = NotAnIdentifier;
+
+            fn try_from(value: &str) -> Result<Self, NotAnIdentifier> {
+                Self::try_from(value.to_owned())
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )+};
+}
+
+identifiers! {
+    /// A person who gives feedback: the `sub` of a token, or a pseudonym.
+    UserId;
+    /// The organisation whose data is kept apart from every other's.
+    TenantId;
+    /// A project of a tenant.
+    ProjectId;
+    /// A session, which groups what one user did in one sitting.
+    SessionId;
+    /// What the feedback is about: an answer, a document, a turn.
+    ArtifactId;
+    /// A name of a class that a caller chose: an artifact type, a task type, an agent.
+    Label;
+}
+
+impl Label {
+    /// The class of what was not classified (product specification, section 7).
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self("unknown".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_counts_characters_and_not_bytes() {
+        assert!(UserId::try_from("é".repeat(256)).is_ok());
+        assert_eq!(
+            UserId::try_from("é".repeat(257)),
+            Err(NotAnIdentifier::TooLong)
+        );
+    }
+
+    #[test]
+    fn an_identifier_may_be_any_text_but_control_characters() {
+        assert!(UserId::try_from("a#b/c:d e%🙂").is_ok());
+        assert_eq!(
+            UserId::try_from("a\u{0}b"),
+            Err(NotAnIdentifier::ControlCharacter)
+        );
+        assert_eq!(UserId::try_from(""), Err(NotAnIdentifier::Empty));
+    }
+}

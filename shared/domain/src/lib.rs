@@ -1,0 +1,25 @@
+//! Hearback's model and every rule, pure: what feedback is, what it teaches, who may say it.
+//!
+//! No AWS, no I/O, no clock and no randomness of its own: time comes in as an argument, so a
+//! rule is a function that a test can call. Input is parsed once, at the edge, into types that
+//! cannot hold a bad value ([`parse`]); everything behind it trusts them.
+//!
+//! | to change | look in |
+//! |---|---|
+//! | what an event may contain | [`event`], [`submission`] |
+//! | what an event teaches a model | [`signal`] |
+//! | what is published to subscribers | [`publication`] |
+//! | how preferences look, change and learn | [`preferences`] |
+//! | who may act for whom | [`caller`] |
+//! | what is kept of an anonymous user | [`privacy`] |
+
+pub mod caller;
+pub mod dedupe;
+pub mod event;
+pub mod identifier;
+pub mod parse;
+pub mod preferences;
+pub mod privacy;
+pub mod publication;
+pub mod signal;
+pub mod submission;

@@ -1,0 +1,266 @@
+//! What came of an event, and the messages by which subscribers hear of it.
+//!
+//! Source: `SDS-009`, "Message Queue Events" and "Signal Publishing". Messages are published at
+//! least once; `feedbackId` and `signalId` are stable, so that a repetition is recognised.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::event::{Channel, EventCore, FeedbackType, Rating, is_false, wire_names};
+use crate::identifier::Label;
+use crate::preferences::Crossing;
+use crate::signal::{LearningSignal, SignalContext, SignalType, Signals, SourceEvent, signals_for};
+
+/// Where a message is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// Every event that was processed.
+    FeedbackProcessed,
+    /// Rewards for training.
+    Reward,
+    /// Suggested adjustments of a policy.
+    Policy,
+    /// Hints to explore less.
+    Exploration,
+}
+
+wire_names!(Subject {
+    FeedbackProcessed = "feedback.processed",
+    Reward = "learning.signals.reward",
+    Policy = "learning.signals.policy",
+    Exploration = "learning.signals.exploration",
+});
+
+impl From<SignalType> for Subject {
+    fn from(signal: SignalType) -> Self {
+        match signal {
+            SignalType::Reward => Self::Reward,
+            SignalType::PolicyUpdate => Self::Policy,
+            SignalType::ExplorationHint => Self::Exploration,
+        }
+    }
+}
+
+/// What the user did, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Act {
+    /// Accepted the artifact.
+    Accepted,
+    /// Rejected it.
+    Rejected,
+    /// Changed it.
+    Modified,
+    /// Rated it.
+    Rated,
+    /// Wrote about it.
+    Commented,
+    /// Was seen to look at it.
+    Observed,
+}
+
+impl Act {
+    fn of(event: &EventCore) -> Self {
+        match (event.verdict(), event.feedback_type) {
+            (Some(true), _) => Self::Accepted,
+            (Some(false), _) => Self::Rejected,
+            (None, Some(FeedbackType::Modification)) => Self::Modified,
+            (None, Some(FeedbackType::Rating)) => Self::Rated,
+            (None, Some(FeedbackType::Comment)) => Self::Commented,
+            (
+                None,
+                Some(
+                    FeedbackType::DwellTime
+                    | FeedbackType::ScrollDepth
+                    | FeedbackType::ArtifactAcceptance
+                    | FeedbackType::Rejection,
+                )
+                | None,
+            ) => Self::Observed,
+        }
+    }
+}
+
+/// An event that was processed: all that is published of it, and no free text. It is stored as
+/// it stands here, and small, since a kilobyte is the unit that a write costs; the messages are
+/// made of it when they are published.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Processed {
+    feedback_id: Uuid,
+    dedupe_key: String,
+    user_id: String,
+    channel: Channel,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    feedback_type: Option<FeedbackType>,
+    act: Act,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    score: Option<Rating>,
+    artifact_type: Label,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    artifact_complexity: Option<Label>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    task_type: Option<Label>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user_experience: Option<Label>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    anonymize: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    exclude_from_training: bool,
+    at: DateTime<Utc>,
+    #[serde(flatten)]
+    signals: Signals,
+}
+
+/// What came of an event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "status")]
+pub enum Outcome {
+    /// It was processed.
+    Processed(Box<Processed>),
+    /// Another event had said the same already.
+    #[serde(rename_all = "camelCase")]
+    Deduplicated {
+        /// When this was found.
+        at: DateTime<Utc>,
+        /// The event that was first.
+        duplicate_of: Uuid,
+    },
+}
+
+impl Outcome {
+    /// When it came.
+    #[must_use]
+    pub fn at(&self) -> DateTime<Utc> {
+        match self {
+            Self::Processed(processed) => processed.at,
+            Self::Deduplicated { at, .. } => *at,
+        }
+    }
+}
+
+impl Processed {
+    /// What came of `event`.
+    #[must_use]
+    pub fn of(event: &EventCore, crossing: Option<&Crossing>, at: DateTime<Utc>) -> Self {
+        let context = event.context.clone();
+        Self {
+            feedback_id: event.feedback_id,
+            dedupe_key: event.dedupe_key().to_string(),
+            user_id: event.user_id.to_string(),
+            channel: event.channel,
+            feedback_type: event.feedback_type,
+            act: Act::of(event),
+            score: event.rating,
+            artifact_type: event.artifact_type(),
+            artifact_complexity: context.artifact_complexity,
+            task_type: context.task_type,
+            user_experience: context.user_experience,
+            anonymize: event.privacy.anonymize,
+            exclude_from_training: event.privacy.exclude_from_training,
+            at,
+            signals: signals_for(event, crossing),
+        }
+    }
+
+    /// The learning signals that the event gave, in their published shape.
+    #[must_use]
+    pub fn signals(&self) -> Vec<LearningSignal> {
+        let Signals {
+            reward,
+            policy_update,
+            exploration_hint,
+        } = self.signals.clone();
+        let reward = reward.map(|reward| LearningSignal {
+            reward: Some(reward),
+            ..self.signal(SignalType::Reward)
+        });
+        let policy = policy_update.map(|update| LearningSignal {
+            policy_update: Some(update),
+            ..self.signal(SignalType::PolicyUpdate)
+        });
+        let exploration = exploration_hint.map(|hint| LearningSignal {
+            exploration_hint: Some(hint),
+            ..self.signal(SignalType::ExplorationHint)
+        });
+        [reward, policy, exploration]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn signal(&self, signal_type: SignalType) -> LearningSignal {
+        LearningSignal {
+            signal_id: LearningSignal::id(self.feedback_id, signal_type),
+            signal_type,
+            source_event: SourceEvent {
+                feedback_id: self.feedback_id,
+                feedback_channel: self.channel,
+                feedback_type: self.feedback_type,
+            },
+            reward: None,
+            policy_update: None,
+            exploration_hint: None,
+            context: SignalContext {
+                user_id: self.user_id.clone(),
+                artifact_type: self.artifact_type.to_string(),
+                task_type: self.task_type.as_ref().map(ToString::to_string),
+            },
+            timestamp: self.at,
+        }
+    }
+
+    /// Every message to publish, with its subject.
+    #[must_use]
+    pub fn messages(&self) -> Vec<(Subject, Value)> {
+        let signals = self.signals().into_iter();
+        let signals =
+            signals.map(|signal| (Subject::from(signal.signal_type), message_of(&signal)));
+        std::iter::once((Subject::FeedbackProcessed, self.message()))
+            .chain(signals)
+            .collect()
+    }
+
+    /// `feedback.processed`; what is not known is left out.
+    fn message(&self) -> Value {
+        let mut message = json!({
+            "eventType": "feedback.processed",
+            "feedbackId": self.feedback_id,
+            "dedupeKey": self.dedupe_key,
+            "userId": self.user_id,
+            "artifactType": self.artifact_type,
+            "feedbackChannel": self.channel,
+            "outcome": self.act,
+            "score": self.score,
+            "features": {
+                "taskType": self.task_type,
+                "artifactComplexity": self.artifact_complexity,
+                "userExperience": self.user_experience,
+            },
+            "privacyFlags": {
+                "anonymize": self.anonymize,
+                "excludeFromTraining": self.exclude_from_training,
+            },
+        });
+        drop_nulls(&mut message);
+        message
+    }
+}
+
+/// `learning.signal.generated`: the signal with its event type.
+fn message_of(signal: &LearningSignal) -> Value {
+    let mut message = json!(signal);
+    if let Value::Object(members) = &mut message {
+        members.insert("eventType".to_owned(), json!("learning.signal.generated"));
+    }
+    message
+}
+
+fn drop_nulls(value: &mut Value) {
+    if let Value::Object(members) = value {
+        members.retain(|_, member| !member.is_null());
+        members.values_mut().for_each(drop_nulls);
+    }
+}

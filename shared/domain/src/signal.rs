@@ -1,0 +1,335 @@
+//! What an event teaches: the rules from a feedback event to learning signals.
+//!
+//! Source: `SDS-009`, "Signal Generation Rules" for which signal comes of what; the product
+//! specification, section 7, for the formulas. They reproduce the source's published example:
+//! accepted, rating 4, two modified elements, comment and time spent give 0.85 at 0.92.
+//!
+//! | event | signal | value |
+//! |---|---|---|
+//! | acceptance, `accepted: true` | reward | +0.5 to +1.0 |
+//! | acceptance, `accepted: false`; rejection | reward | −0.5 to −1.0 |
+//! | rating 5, 4 | reward | +0.8, +0.3 |
+//! | rating 2, 1 | reward and policy update `weight_decay` | −0.3, −0.8 |
+//! | modification | policy update `feature_add` | |
+//! | acceptance rate crosses 0.90 upward | exploration hint | |
+//! | anything with `excludeFromTraining` | none | |
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::event::{Channel, EventCore, FeedbackType, Rating, wire_names};
+use crate::preferences::Crossing;
+
+/// How much a reward is discounted for each step of its age (`SDS-009`, "Learning Signal Schema").
+pub const DECAY: f64 = 0.99;
+
+/// The model that a policy update suggests to adjust: the consumer that `SDS-009`, "Interfaces",
+/// names.
+pub const TARGET_MODEL: &str = "recommendation";
+
+/// The kind of a learning signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SignalType {
+    /// How good the artifact was.
+    Reward,
+    /// A suggested change of weights or features.
+    PolicyUpdate,
+    /// A hint to explore less.
+    ExplorationHint,
+}
+
+wire_names!(SignalType {
+    Reward = "reward",
+    PolicyUpdate = "policy_update",
+    ExplorationHint = "exploration_hint",
+});
+
+/// How good an artifact was for its user.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Reward {
+    /// −1 (worst) to 1 (best).
+    #[schema(minimum = -1, maximum = 1)]
+    pub value: f64,
+    /// How sure the rule is, 0 to 1.
+    #[schema(minimum = 0, maximum = 1)]
+    pub confidence: f64,
+    /// Discount for each step of age.
+    pub decay: f64,
+}
+
+/// What to do with the features of a policy update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AdjustmentType {
+    /// Weigh them more.
+    WeightBoost,
+    /// Weigh them less.
+    WeightDecay,
+    /// Consider them from now on.
+    FeatureAdd,
+    /// No longer consider them.
+    FeatureRemove,
+}
+
+/// A suggested adjustment of a policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyUpdate {
+    /// The model to adjust.
+    pub target_model: String,
+    /// How to adjust it.
+    pub adjustment_type: AdjustmentType,
+    /// Features as `name=value` with their magnitude, 0 to 1.
+    pub feature_vector: BTreeMap<String, f64>,
+}
+
+/// A hint for the balance of exploration and exploitation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplorationHint {
+    /// Whether to explore less.
+    pub decrease_exploration: bool,
+    /// Why, for a person to read.
+    pub reason: String,
+}
+
+/// The event that a signal comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceEvent {
+    /// The event's id.
+    pub feedback_id: Uuid,
+    /// Its channel.
+    pub feedback_channel: Channel,
+    /// Its type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback_type: Option<FeedbackType>,
+}
+
+/// Whom and what a signal is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SignalContext {
+    /// The user, or the pseudonym.
+    pub user_id: String,
+    /// The kind of artifact.
+    pub artifact_type: String,
+    /// The kind of task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<String>,
+}
+
+/// One thing that a model can learn (`SDS-009`, "Learning Signal Schema").
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LearningSignal {
+    /// Stable: derived from the event and the kind, so that a repetition is recognised.
+    pub signal_id: Uuid,
+    /// Which of the three members below is there.
+    pub signal_type: SignalType,
+    /// The event that it comes from.
+    pub source_event: SourceEvent,
+    /// For `reward`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reward: Option<Reward>,
+    /// For `policy_update`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_update: Option<PolicyUpdate>,
+    /// For `exploration_hint`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exploration_hint: Option<ExplorationHint>,
+    /// Whom and what it is about.
+    pub context: SignalContext,
+    /// When it was made.
+    pub timestamp: DateTime<Utc>,
+}
+
+/// What an event teaches: at most one signal of each kind.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Signals {
+    /// How good the artifact was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reward: Option<Reward>,
+    /// What to adjust.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_update: Option<PolicyUpdate>,
+    /// Whether to explore less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exploration_hint: Option<ExplorationHint>,
+}
+
+/// Every signal that an event gives. `crossing` is what learning from the event did to the
+/// user's acceptance rate.
+#[must_use]
+pub fn signals_for(event: &EventCore, crossing: Option<&Crossing>) -> Signals {
+    if event.privacy.exclude_from_training {
+        return Signals::default();
+    }
+    Signals {
+        reward: reward(event),
+        policy_update: policy_update(event),
+        exploration_hint: crossing.map(exploration_hint),
+    }
+}
+
+impl LearningSignal {
+    /// A signal's identity: the same event gives the same ids, however often it is processed.
+    #[must_use]
+    pub fn id(event: Uuid, signal_type: SignalType) -> Uuid {
+        Uuid::new_v5(&event, signal_type.as_str().as_bytes())
+    }
+}
+
+/// The reward of an event, if it gives one.
+#[must_use]
+pub fn reward(event: &EventCore) -> Option<Reward> {
+    let value = match (event.feedback_type?, event.verdict()) {
+        (FeedbackType::ArtifactAcceptance, Some(true)) => acceptance(event),
+        (FeedbackType::ArtifactAcceptance | FeedbackType::Rejection, Some(false)) => {
+            rejection(event)
+        }
+        (FeedbackType::Rating, _) => rating_reward(event.rating?)?,
+        (
+            FeedbackType::ArtifactAcceptance
+            | FeedbackType::Rejection
+            | FeedbackType::Comment
+            | FeedbackType::Modification
+            | FeedbackType::DwellTime
+            | FeedbackType::ScrollDepth,
+            _,
+        ) => return None,
+    };
+    Some(Reward {
+        value: value.to_f64(),
+        confidence: confidence(event).to_f64(),
+        decay: DECAY,
+    })
+}
+
+/// A decimal fraction in ten-thousandths. The formulas have few decimals, and binary fractions
+/// would add up to 0.8500000000000001.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Decimal(i32);
+
+impl Decimal {
+    const ONE: Self = Self(10_000);
+    const HALF: Self = Self(5_000);
+
+    fn to_f64(self) -> f64 {
+        f64::from(self.0) / 10_000.0
+    }
+}
+
+/// Strength when there is no rating.
+const UNRATED: Decimal = Decimal::HALF;
+/// What each modified element takes off the strength: 0.025.
+const MODIFIED_ELEMENT: i32 = 250;
+/// Modified elements beyond these change nothing.
+const MODIFIED_ELEMENTS_COUNTED: usize = 10;
+
+/// Accepted: 0.5 + 0.5·strength; strength = (rating − 1)/4, less 0.025 for each modified element,
+/// held in 0..1.
+fn acceptance(event: &EventCore) -> Decimal {
+    let rated = event.rating.map_or(UNRATED, |rating| {
+        Decimal(2_500 * i32::from(rating.get() - Rating::MIN.get()))
+    });
+    let modified = event.modified_elements.min(MODIFIED_ELEMENTS_COUNTED);
+    let modified = i32::try_from(modified).unwrap_or_default() * MODIFIED_ELEMENT;
+    let strength = (rated.0 - modified).clamp(0, Decimal::ONE.0);
+    Decimal(Decimal::HALF.0 + strength / 2)
+}
+
+/// Rejected: −(0.5 + 0.5·strength); strength = (5 − rating)/4.
+fn rejection(event: &EventCore) -> Decimal {
+    let strength = event.rating.map_or(UNRATED, |rating| {
+        Decimal(2_500 * i32::from(Rating::MAX.get() - rating.get()))
+    });
+    Decimal(-(Decimal::HALF.0 + strength.0 / 2))
+}
+
+/// A rating alone; 3 says nothing.
+fn rating_reward(rating: Rating) -> Option<Decimal> {
+    match rating.get() {
+        1 => Some(Decimal(-8_000)),
+        2 => Some(Decimal(-3_000)),
+        4 => Some(Decimal(3_000)),
+        5 => Some(Decimal(8_000)),
+        _ => None,
+    }
+}
+
+/// Base by channel, and 0.04 for each of rating, comment and time spent, at most 1.
+fn confidence(event: &EventCore) -> Decimal {
+    let base = match event.channel {
+        Channel::Explicit => 8_000,
+        Channel::Correction => 9_000,
+        Channel::Implicit => 5_000,
+    };
+    let evidence = [
+        event.rating.is_some(),
+        event.commented,
+        event.time_spent.is_some(),
+    ];
+    let present: i32 = evidence.into_iter().map(i32::from).sum();
+    Decimal(base + 400 * present).min(Decimal::ONE)
+}
+
+/// A low rating weakens the features that it met; a modification adds what it corrects.
+fn policy_update(event: &EventCore) -> Option<PolicyUpdate> {
+    let (adjustment_type, magnitude) = match event.feedback_type? {
+        FeedbackType::Rating if event.rating? <= Rating::LOW => (
+            AdjustmentType::WeightDecay,
+            rating_reward(event.rating?)?.to_f64().abs(),
+        ),
+        FeedbackType::Modification => (AdjustmentType::FeatureAdd, confidence(event).to_f64()),
+        FeedbackType::Rating
+        | FeedbackType::ArtifactAcceptance
+        | FeedbackType::Rejection
+        | FeedbackType::Comment
+        | FeedbackType::DwellTime
+        | FeedbackType::ScrollDepth => return None,
+    };
+    Some(PolicyUpdate {
+        target_model: TARGET_MODEL.to_owned(),
+        adjustment_type,
+        feature_vector: features(event)
+            .map(|feature| (feature, magnitude))
+            .collect(),
+    })
+}
+
+/// What a model can tell the event by, as `name=value`.
+fn features(event: &EventCore) -> impl Iterator<Item = String> {
+    let context = &event.context;
+    let correction = event
+        .correction_type
+        .filter(|_| event.feedback_type == Some(FeedbackType::Modification));
+    [
+        Some(format!("artifactType={}", event.artifact_type())),
+        context.task_type.as_ref().map(|t| format!("taskType={t}")),
+        context.agent_id.as_ref().map(|a| format!("agentId={a}")),
+        correction.map(|c| format!("correctionType={}", c.as_str())),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+fn exploration_hint(crossing: &Crossing) -> ExplorationHint {
+    let Crossing {
+        artifact_type,
+        acceptance_rate,
+        sample_count,
+    } = crossing;
+    ExplorationHint {
+        decrease_exploration: true,
+        reason: format!(
+            "acceptance rate {acceptance_rate:.2} over {sample_count} samples of {artifact_type}"
+        ),
+    }
+}
