@@ -1,0 +1,88 @@
+//! Dedupe claims: of several equal acts within an hour, the first to claim the key counts.
+//!
+//! A claim carries a *fence*: the number of the user's newest preference version that was seen
+//! before the claim was made. Whatever version the event taught is newer than that, so an event
+//! that is delivered again need only look there to know whether it was learned from. No clock
+//! takes part in that.
+
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure};
+use hearback_domain::event::EventCore;
+use uuid::Uuid;
+
+use crate::item::{self, Builder, Item};
+use crate::{Error, Store, keys};
+
+const FEEDBACK_ID: &str = "feedbackId";
+const FENCE: &str = "fence";
+
+/// Days that a claim is kept. Longer than a message can live: 14 days in the queue and 14 among
+/// the dead letters, so that one that is moved back still finds its claim.
+const KEPT_DAYS: u16 = 35;
+
+/// Who holds the key of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// This event, as of now: it was never worked on.
+    Fresh,
+    /// This event, from an earlier delivery: its work may have been done in part.
+    Mine {
+        /// Versions that it taught are newer than this one.
+        fence: u64,
+    },
+    /// Another event, which was first.
+    Theirs {
+        /// That event.
+        first: Uuid,
+    },
+}
+
+impl Store {
+    /// Claims the dedupe key of an event. One call, one write.
+    pub async fn claim(&self, event: &EventCore, fence: u64) -> Result<Claim, Error> {
+        let item = Builder::new(
+            keys::dedupe(&event.tenant, &event.dedupe_key()),
+            keys::DEDUPE,
+        )
+        .string(FEEDBACK_ID, event.feedback_id.to_string())
+        .number(FENCE, fence)
+        .expires(event.received_at, KEPT_DAYS)
+        .build();
+        let put = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(PK)")
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await;
+        let error = match put {
+            Ok(_) => return Ok(Claim::Fresh),
+            Err(error) => error,
+        };
+        match error.as_service_error() {
+            Some(PutItemError::ConditionalCheckFailedException(held)) => {
+                let held = held
+                    .item()
+                    .ok_or_else(|| Error::unreadable("claim", "the holder was not returned"))?;
+                holder(held, event.feedback_id)
+            }
+            _ => Err(Error::unavailable("PutItem", &error)),
+        }
+    }
+}
+
+fn holder(claim: &Item, me: Uuid) -> Result<Claim, Error> {
+    let first = item::string(claim, "claim", FEEDBACK_ID)?
+        .parse()
+        .map_err(|error: uuid::Error| Error::unreadable("claim", error))?;
+    if first == me {
+        Ok(Claim::Mine {
+            fence: item::number(claim, "claim", FENCE)?,
+        })
+    } else {
+        Ok(Claim::Theirs { first })
+    }
+}

@@ -1,0 +1,62 @@
+//! What can go wrong between a request and the table.
+
+use aws_sdk_dynamodb::config::http::HttpResponse;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+
+/// A call that failed. Neither form carries a key or a value: both may name a person.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The table could not be reached, was too busy, or refused. Worth another try.
+    #[error("{operation} failed: {code}")]
+    Unavailable {
+        /// The call, for example `PutItem`.
+        operation: &'static str,
+        /// The service's error code, or the kind of failure on the way there.
+        code: String,
+    },
+    /// An item is not as this version of the code wrote it.
+    #[error("stored {item} cannot be read: {reason}")]
+    Unreadable {
+        /// Which kind of item.
+        item: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// An SDK error without the request that caused it.
+    pub(crate) fn unavailable<E>(operation: &'static str, error: &SdkError<E, HttpResponse>) -> Self
+    where
+        E: ProvideErrorMetadata,
+    {
+        let code = match error {
+            SdkError::ConstructionFailure(_) => "request could not be built",
+            SdkError::TimeoutError(_) => "timed out",
+            SdkError::DispatchFailure(_) => "service not reached",
+            SdkError::ResponseError(_) => "response not understood",
+            SdkError::ServiceError(context) => context.err().code().unwrap_or("service error"),
+            _ => "unknown failure",
+        };
+        Self::Unavailable {
+            operation,
+            code: code.to_owned(),
+        }
+    }
+
+    pub(crate) fn unreadable(item: &'static str, reason: impl ToString) -> Self {
+        Self::Unreadable {
+            item,
+            reason: reason.to_string(),
+        }
+    }
+
+    /// JSON that is not as written. serde's own message may quote a value; where it stands says
+    /// enough.
+    pub(crate) fn undecodable(item: &'static str, error: &serde_json::Error) -> Self {
+        Self::unreadable(
+            item,
+            format!("not as written, at column {}", error.column()),
+        )
+    }
+}

@@ -1,0 +1,159 @@
+//! Feedback events and what came of them, in one partition for each event.
+
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
+};
+use hearback_domain::event::{EventCore, FeedbackEvent, FreeText};
+use hearback_domain::identifier::TenantId;
+use hearback_domain::publication::Outcome;
+use uuid::Uuid;
+
+use crate::item::{self, Builder, Item};
+use crate::table::{PK, SK};
+use crate::{Error, Store, keys};
+
+/// The part of an event that streams and queues carry.
+pub(crate) const CORE: &str = "core";
+/// The part that stays in the table.
+pub(crate) const TEXT: &str = "text";
+/// What came of an event.
+pub(crate) const OUTCOME: &str = "outcome";
+
+/// The number of the attempt that wrote an item.
+const ATTEMPT: &str = "attempt";
+
+/// What became of an attempt to write something that may be written only once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// It was not there, and now is.
+    New,
+    /// It was there already, and is as it was.
+    Known,
+}
+
+/// An event and what came of it so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredEvent {
+    /// What the rules read.
+    pub core: EventCore,
+    /// What the user wrote.
+    pub text: FreeText,
+    /// What came of it; `None` while it is queued.
+    pub outcome: Option<Outcome>,
+}
+
+impl Store {
+    /// Stores an event if its id is new. One call, one write.
+    pub async fn put_event(&self, event: &FeedbackEvent) -> Result<Written, Error> {
+        let core = &event.core;
+        let mut item = Builder::new(keys::event(&core.tenant, core.feedback_id), keys::EVENT)
+            .json("event", CORE, core)?
+            .expires(core.received_at, core.privacy.retention_days);
+        if !event.text.is_empty() {
+            item = item.json("event", TEXT, &event.text)?;
+        }
+        self.put_once(item.build()).await
+    }
+
+    /// Stores what came of an event, if nothing did before. Expires with the event. One call,
+    /// one write.
+    pub async fn put_outcome(&self, core: &EventCore, outcome: &Outcome) -> Result<Written, Error> {
+        let item = Builder::new(keys::event(&core.tenant, core.feedback_id), keys::RESULT)
+            .json("outcome", OUTCOME, outcome)?
+            .expires(core.received_at, core.privacy.retention_days)
+            .build();
+        self.put_once(item).await
+    }
+
+    /// Whether something came of an event already. One call, half a read.
+    pub async fn has_outcome(&self, core: &EventCore) -> Result<bool, Error> {
+        let found = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .key_condition_expression("PK = :pk AND SK = :sk")
+            .expression_attribute_values(
+                ":pk",
+                AttributeValue::S(keys::event(&core.tenant, core.feedback_id)),
+            )
+            .expression_attribute_values(":sk", AttributeValue::S(keys::RESULT.to_owned()))
+            .projection_expression(PK)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map_err(|error| Error::unavailable("Query", &error))?;
+        Ok(found.count > 0)
+    }
+
+    /// An event with what came of it; sees every write that was acknowledged. One call, one read
+    /// for each 4 KB.
+    pub async fn event(
+        &self,
+        tenant: &TenantId,
+        feedback_id: Uuid,
+    ) -> Result<Option<StoredEvent>, Error> {
+        let found = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .key_condition_expression("PK = :pk")
+            .expression_attribute_values(":pk", AttributeValue::S(keys::event(tenant, feedback_id)))
+            .consistent_read(true)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map_err(|error| Error::unavailable("Query", &error))?;
+        let of_kind = |kind: &str| {
+            found.items().iter().find(|item| {
+                item.get(SK)
+                    .and_then(|sk| sk.as_s().ok())
+                    .is_some_and(|sk| sk == kind)
+            })
+        };
+        let Some(event) = of_kind(keys::EVENT) else {
+            return Ok(None);
+        };
+        Ok(Some(StoredEvent {
+            core: item::json(event, "event", CORE)?,
+            text: if event.contains_key(TEXT) {
+                item::json(event, "event", TEXT)?
+            } else {
+                FreeText::default()
+            },
+            outcome: of_kind(keys::RESULT)
+                .map(|result| item::json(result, "outcome", OUTCOME))
+                .transpose()?,
+        }))
+    }
+
+    /// Puts an item whose key must be new. The item carries a number drawn for this attempt, so
+    /// that a try which the SDK repeats, because the answer to the first was lost, recognises its
+    /// own work and does not report it as somebody else's.
+    pub(crate) async fn put_once(&self, mut item: Item) -> Result<Written, Error> {
+        let (drawn, _) = Uuid::new_v4().as_u64_pair();
+        let attempt = AttributeValue::N((drawn >> 32).to_string());
+        item.insert(ATTEMPT.to_owned(), attempt.clone());
+        let put = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(PK)")
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await;
+        let error = match put {
+            Ok(_) => return Ok(Written::New),
+            Err(error) => error,
+        };
+        match error.as_service_error() {
+            Some(PutItemError::ConditionalCheckFailedException(held)) => {
+                let own = held.item().and_then(|item| item.get(ATTEMPT)) == Some(&attempt);
+                Ok(if own { Written::New } else { Written::Known })
+            }
+            _ => Err(Error::unavailable("PutItem", &error)),
+        }
+    }
+}

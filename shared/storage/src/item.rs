@@ -1,0 +1,84 @@
+//! Items as the table keeps them: keys, one JSON text for each part, and when they expire.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Error;
+use crate::table::{EXPIRES_AT, PK, SK};
+
+pub(crate) type Item = HashMap<String, AttributeValue>;
+
+/// An item that is being put together.
+pub(crate) struct Builder(Item);
+
+impl Builder {
+    pub(crate) fn new(pk: String, sk: impl Into<String>) -> Self {
+        Self(Item::from([
+            (PK.to_owned(), AttributeValue::S(pk)),
+            (SK.to_owned(), AttributeValue::S(sk.into())),
+        ]))
+    }
+
+    /// Adds a part as JSON text.
+    pub(crate) fn json(
+        mut self,
+        kind: &'static str,
+        name: &str,
+        part: &impl Serialize,
+    ) -> Result<Self, Error> {
+        let text = serde_json::to_string(part).map_err(|error| Error::undecodable(kind, &error))?;
+        self.0.insert(name.to_owned(), AttributeValue::S(text));
+        Ok(self)
+    }
+
+    pub(crate) fn string(mut self, name: &str, value: String) -> Self {
+        self.0.insert(name.to_owned(), AttributeValue::S(value));
+        self
+    }
+
+    pub(crate) fn number(mut self, name: &str, value: impl ToString) -> Self {
+        self.0
+            .insert(name.to_owned(), AttributeValue::N(value.to_string()));
+        self
+    }
+
+    /// Lets the table delete the item `days` after `from`.
+    pub(crate) fn expires(self, from: DateTime<Utc>, days: u16) -> Self {
+        let at = from + TimeDelta::days(i64::from(days));
+        self.number(EXPIRES_AT, at.timestamp())
+    }
+
+    pub(crate) fn build(self) -> Item {
+        self.0
+    }
+}
+
+/// Reads a part that is JSON text.
+pub(crate) fn json<T: DeserializeOwned>(
+    item: &Item,
+    kind: &'static str,
+    name: &str,
+) -> Result<T, Error> {
+    serde_json::from_str(string(item, kind, name)?)
+        .map_err(|error| Error::undecodable(kind, &error))
+}
+
+/// Reads a text.
+pub(crate) fn string<'a>(item: &'a Item, kind: &'static str, name: &str) -> Result<&'a str, Error> {
+    item.get(name)
+        .and_then(|value| value.as_s().ok())
+        .map(String::as_str)
+        .ok_or_else(|| Error::unreadable(kind, format!("{name} is missing")))
+}
+
+/// Reads a whole number.
+pub(crate) fn number(item: &Item, kind: &'static str, name: &str) -> Result<u64, Error> {
+    item.get(name)
+        .and_then(|value| value.as_n().ok())
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| Error::unreadable(kind, format!("{name} is missing")))
+}
