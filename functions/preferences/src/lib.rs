@@ -1,0 +1,286 @@
+//! Versioned preferences: read, change, reset, look back, and resolve for one request.
+//!
+//! Every change appends a version under the condition that its number is new. That is the
+//! optimistic lock, the history and the undo in one.
+
+mod lock;
+mod wire;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use hearback_domain::identifier::UserId;
+use hearback_domain::preferences::{Cause, Patch, Preferences, Question, Version, resolve};
+use hearback_lambda::body::JsonBody;
+use hearback_lambda::caller::Caller;
+use hearback_lambda::params::{Params, PathId};
+use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::{App, Problem};
+use hearback_storage::events::Written;
+use hearback_storage::preferences::{Freshness, Page};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use lock::{Tagged, conflict, expected_version};
+use wire::{Changed, Document, Entry, History, PreferencesPatch, ResolvedDocument};
+
+/// Largest change, in bytes.
+pub const MAX_BODY: usize = 256 * 1024;
+/// Versions on a page of the history, unless the caller says otherwise.
+const DEFAULT_PAGE: u64 = 100;
+/// Versions on a page at most.
+const MAX_PAGE: u64 = 500;
+/// How often a reset is tried again when somebody else was faster.
+const RESET_TRIES: usize = 5;
+
+/// Every route of this function.
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(preferences, update))
+        .routes(routes!(reset))
+        .routes(routes!(history))
+        .routes(routes!(resolved))
+}
+
+/// Preferences of a user
+#[utoipa::path(
+    get,
+    path = "/v1/preferences/{userId}",
+    tag = "preferences",
+    params(("userId" = String, Path, description = "The user")),
+    responses(
+        (status = 200, description = "The newest version, with its ETag", body = Document),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Another user's", body = ProblemDocument),
+        (status = 404, description = "The user has none", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn preferences(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    PathId(user): PathId<UserId>,
+) -> Result<Tagged<Document>, Problem> {
+    caller.act_as(&user)?;
+    let version = app
+        .store
+        .newest_version(&caller.tenant, &user, Freshness::Latest)
+        .await?
+        .ok_or_else(Problem::not_found)?;
+    Ok(Tagged(version.number, Document::of(user, version)))
+}
+
+/// Change preferences
+///
+/// A JSON merge patch (RFC 7396) on the version that the body or `If-Match` names; version 0 is
+/// that of a user who has none.
+#[utoipa::path(
+    put,
+    path = "/v1/preferences/{userId}",
+    tag = "preferences",
+    params(
+        ("userId" = String, Path, description = "The user"),
+        ("If-Match" = Option<String>, Header, description = "The version as an ETag"),
+    ),
+    request_body = PreferencesPatch,
+    responses(
+        (status = 200, description = "The new version", body = Changed),
+        (status = 400, description = "A value outside its set, or no version", body = ProblemDocument),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Another user's", body = ProblemDocument),
+        (status = 409, description = "Another version is the newest: `currentVersion`", body = ProblemDocument),
+        (status = 413, description = "The body has more than 256 KiB", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn update(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    PathId(user): PathId<UserId>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<MAX_BODY>,
+) -> Result<Tagged<Changed>, Problem> {
+    caller.act_as(&user)?;
+    let patch = Patch::parse(&body, user.as_str()).map_err(Problem::invalid)?;
+    let expected = expected_version(patch.on_version, &headers)?;
+    let newest = app
+        .store
+        .newest_version(&caller.tenant, &user, Freshness::Latest)
+        .await?;
+    let current = newest.as_ref().map_or(0, |version| version.number);
+    if current != expected {
+        return Err(conflict(expected, current));
+    }
+    let base = newest.as_ref().map(|version| version.preferences.clone());
+    let changed = patch.apply(&base.unwrap_or_default());
+    let version = Version::after(newest.as_ref(), changed, Cause::Update, app.clock.now());
+    match app
+        .store
+        .put_version(&caller.tenant, &user, &version)
+        .await?
+    {
+        Written::New => Ok(Changed::of(user, &version)),
+        Written::Known => {
+            let newest = app
+                .store
+                .newest_version(&caller.tenant, &user, Freshness::Latest)
+                .await?;
+            let current = newest.map_or(0, |version| version.number);
+            Err(conflict(expected, current))
+        }
+    }
+}
+
+/// Reset preferences to the defaults
+///
+/// Appends a version with the defaults; the ones before stay in the history.
+#[utoipa::path(
+    post,
+    path = "/v1/preferences/{userId}/reset",
+    tag = "preferences",
+    params(
+        ("userId" = String, Path, description = "The user"),
+        ("If-Match" = Option<String>, Header, description = "Reset only this version"),
+    ),
+    responses(
+        (status = 200, description = "The new version", body = Changed),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Another user's", body = ProblemDocument),
+        (status = 404, description = "The user has none", body = ProblemDocument),
+        (status = 409, description = "Another version is the newest", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn reset(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    PathId(user): PathId<UserId>,
+    headers: HeaderMap,
+) -> Result<Tagged<Changed>, Problem> {
+    caller.act_as(&user)?;
+    let expected = lock::if_match(&headers)?;
+    let mut current = 0;
+    for _ in 0..RESET_TRIES {
+        let newest = app
+            .store
+            .newest_version(&caller.tenant, &user, Freshness::Latest)
+            .await?
+            .ok_or_else(Problem::not_found)?;
+        current = newest.number;
+        if let Some(expected) = expected.filter(|expected| *expected != current) {
+            return Err(conflict(expected, current));
+        }
+        let now = app.clock.now();
+        let version = Version::after(Some(&newest), Preferences::default(), Cause::Reset, now);
+        match app
+            .store
+            .put_version(&caller.tenant, &user, &version)
+            .await?
+        {
+            Written::New => return Ok(Changed::of(user, &version)),
+            Written::Known => {}
+        }
+    }
+    Err(conflict(expected.unwrap_or(current), current))
+}
+
+/// History of preferences
+///
+/// Every version, the newest first, with its cause.
+#[utoipa::path(
+    get,
+    path = "/v1/preferences/{userId}/history",
+    tag = "preferences",
+    params(
+        ("userId" = String, Path, description = "The user"),
+        ("limit" = Option<u32>, Query, description = "Versions on a page, 1 to 500; 100 if left out"),
+        ("before" = Option<u64>, Query, description = "Only versions before this one: `next` of the page before"),
+    ),
+    responses(
+        (status = 200, description = "A page of versions", body = History),
+        (status = 400, description = "A parameter out of range", body = ProblemDocument),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Another user's", body = ProblemDocument),
+        (status = 404, description = "The user has none", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn history(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    PathId(user): PathId<UserId>,
+    params: Params,
+) -> Result<Json<History>, Problem> {
+    caller.act_as(&user)?;
+    let limit = params.number("limit", 1, MAX_PAGE)?.unwrap_or(DEFAULT_PAGE);
+    let before = params.number("before", 1, u64::MAX)?;
+    let page = Page {
+        after: 0,
+        before,
+        limit: i32::try_from(limit).ok(),
+        freshness: Freshness::Latest,
+    };
+    let versions = app.store.versions(&caller.tenant, &user, page).await?;
+    if versions.is_empty() && before.is_none() {
+        return Err(Problem::not_found());
+    }
+    // Versions have no gaps, so what is older than 1 is nothing.
+    let next = versions
+        .last()
+        .map(|version| version.number)
+        .filter(|number| *number > 1);
+    Ok(Json(History {
+        user_id: user.to_string(),
+        versions: versions.into_iter().map(Entry::from).collect(),
+        next,
+    }))
+}
+
+/// Preferences that apply to one request
+///
+/// Defaults, then those of the artifact type, then of the context, then global. Answers for every
+/// user, also one who has none.
+#[utoipa::path(
+    get,
+    path = "/v1/preferences/{userId}/resolved",
+    tag = "preferences",
+    params(
+        ("userId" = String, Path, description = "The user"),
+        ("artifactType" = Option<String>, Query, description = "Kind of artifact that will be made"),
+        ("taskType" = Option<String>, Query, description = "Kind of task"),
+        ("projectId" = Option<String>, Query, description = "Project; wins over the task type"),
+    ),
+    responses(
+        (status = 200, description = "Every preference, with defaults", body = ResolvedDocument),
+        (status = 400, description = "A parameter is no identifier", body = ProblemDocument),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Another user's", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn resolved(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    PathId(user): PathId<UserId>,
+    params: Params,
+) -> Result<Json<ResolvedDocument>, Problem> {
+    caller.act_as(&user)?;
+    let question = Question {
+        artifact_type: params.optional("artifactType")?,
+        task_type: params.optional("taskType")?,
+        project_id: params.optional("projectId")?,
+    };
+    let newest = app
+        .store
+        .newest_version(&caller.tenant, &user, Freshness::Latest)
+        .await?;
+    let number = newest.as_ref().map_or(0, |version| version.number);
+    let preferences = newest
+        .map(|version| version.preferences)
+        .unwrap_or_default();
+    Ok(Json(ResolvedDocument {
+        user_id: user.to_string(),
+        preference_version: number,
+        resolved: resolve(&preferences, &question),
+    }))
+}

@@ -1,0 +1,67 @@
+//! The optimistic lock on the wire: `preferenceVersion` in the body, or `ETag` and `If-Match`.
+
+use axum::Json;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hearback_domain::parse::FieldError;
+use hearback_lambda::Problem;
+use serde::Serialize;
+
+/// A body with the version that it shows as its `ETag`.
+pub(crate) struct Tagged<T>(pub u64, pub T);
+
+impl<T: Serialize> IntoResponse for Tagged<T> {
+    fn into_response(self) -> Response {
+        let Self(version, body) = self;
+        let mut response = Json(body).into_response();
+        if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
+            response.headers_mut().insert(header::ETAG, tag);
+        }
+        response
+    }
+}
+
+/// The version that the caller expects to be the newest.
+pub(crate) fn expected_version(body: Option<u64>, headers: &HeaderMap) -> Result<u64, Problem> {
+    match (body, if_match(headers)?) {
+        (Some(body), Some(tag)) if body != tag => Err(invalid("must be the version of If-Match")),
+        (Some(version), _) | (None, Some(version)) => Ok(version),
+        (None, None) => Err(invalid("is required")),
+    }
+}
+
+/// The version of `If-Match`, if the header is there.
+pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(tag) = headers.get(header::IF_MATCH) else {
+        return Ok(None);
+    };
+    tag.to_str()
+        .ok()
+        .and_then(|tag| {
+            tag.trim()
+                .strip_prefix('"')?
+                .strip_suffix('"')?
+                .parse()
+                .ok()
+        })
+        .map(Some)
+        .ok_or_else(|| {
+            Problem::new(StatusCode::BAD_REQUEST, "invalid_request")
+                .detail("If-Match must be one ETag as preferences answer it, for example \"42\".")
+        })
+}
+
+/// 409, in the source's shape (`SDS-009`, "Update Preferences").
+pub(crate) fn conflict(provided: u64, current: u64) -> Problem {
+    Problem::new(StatusCode::CONFLICT, "version_conflict")
+        .detail("The preferences were changed since that version.")
+        .member("currentVersion", current)
+        .member("providedVersion", provided)
+}
+
+fn invalid(detail: &str) -> Problem {
+    Problem::invalid(vec![FieldError {
+        pointer: "/preferenceVersion".to_owned(),
+        detail: detail.to_owned(),
+    }])
+}

@@ -1,0 +1,131 @@
+//! The signal generator: turns stored feedback into learning signals and preferences, exactly
+//! once, however often a message is delivered and wherever the function dies.
+//!
+//! A batch is worked off in three steps, each of which may be repeated ([`work`]):
+//!
+//! 1. claim the dedupe key of each event;
+//! 2. append one preference version for all that the user's events teach;
+//! 3. store what came of each event, which the table's stream then publishes ([`publish`]).
+//!
+//! Messages are kept apart ([`isolation`]): one that cannot be worked off, or panics, harms no
+//! neighbour, and after its last receive it goes to the dead-letter queue with its reason
+//! ([`dead_letters`]).
+
+pub mod dead_letters;
+mod isolation;
+pub mod publish;
+mod work;
+
+use std::collections::BTreeMap;
+
+use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use hearback_domain::event::EventCore;
+use hearback_lambda::MissingSetting;
+use hearback_lambda::app::{DEAD_LETTERS_URL, setting, store_from_env};
+use hearback_lambda::aws::{Aws, Service};
+use hearback_lambda::clock::Clock;
+use hearback_storage::{Store, stream};
+
+use dead_letters::DeadLetters;
+
+/// Receives after which a message that still fails goes to the dead letters. The queue's redrive
+/// policy says the same, for when the function itself dies.
+pub const MAX_RECEIVES: u32 = 5;
+
+/// Works off messages of the signals queue.
+#[derive(Debug, Clone)]
+pub struct Generator {
+    store: Store,
+    clock: Clock,
+    dead_letters: DeadLetters,
+}
+
+/// A message and the event in it.
+#[derive(Debug, Clone)]
+struct Delivery {
+    message: SqsMessage,
+    event: EventCore,
+}
+
+/// A message that was not worked off, and why.
+type Failed = (SqsMessage, String);
+
+impl Generator {
+    /// A generator on this table, with this queue for dead letters.
+    #[must_use]
+    pub fn new(store: Store, dead_letters: DeadLetters, clock: Clock) -> Self {
+        Self {
+            store,
+            clock,
+            dead_letters,
+        }
+    }
+
+    /// Reads the settings and builds the clients.
+    pub fn from_env() -> Result<Self, MissingSetting> {
+        let sqs = aws_sdk_sqs::Client::new(&Aws::from_env(Service::Sqs).config());
+        let dead_letters = DeadLetters::new(sqs, setting(DEAD_LETTERS_URL)?);
+        Ok(Self::new(store_from_env()?, dead_letters, Clock::system()))
+    }
+
+    /// Works off a batch, and names the messages that must be delivered again.
+    pub async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
+        let mut failed = Vec::new();
+        let mut by_user: BTreeMap<_, Vec<Delivery>> = BTreeMap::new();
+        for message in batch.records {
+            match stream::submitted(message.body.as_deref().unwrap_or_default()) {
+                Ok(event) => by_user
+                    .entry((event.tenant.clone(), event.user_id.clone()))
+                    .or_default()
+                    .push(Delivery { message, event }),
+                Err(error) => failed.push((message, error.to_string())),
+            }
+        }
+        let generator = self.clone();
+        let groups = by_user.into_values().collect();
+        let results = isolation::each_group(groups, move |group: Vec<Delivery>| {
+            let generator = generator.clone();
+            async move {
+                let events = group.into_iter().map(|delivery| delivery.event).collect();
+                work::work_off(&generator.store, generator.clock, events).await
+            }
+        })
+        .await;
+        failed.extend(
+            results
+                .into_iter()
+                .map(|(delivery, reason)| (delivery.message, reason)),
+        );
+        self.report(failed).await
+    }
+
+    /// Says which messages failed. One that was received for the last time goes to the dead
+    /// letters instead, with its reason.
+    async fn report(&self, failed: Vec<Failed>) -> SqsBatchResponse {
+        let mut response = SqsBatchResponse::default();
+        for (message, reason) in failed {
+            let message_id = message.message_id.clone().unwrap_or_default();
+            let receives = dead_letters::receives(&message);
+            tracing::warn!(message_id, receives, reason, "message not worked off");
+            let buried = receives >= MAX_RECEIVES && self.bury(&message, &reason).await;
+            if !buried {
+                let mut failure = BatchItemFailure::default();
+                failure.item_identifier = message_id;
+                response.batch_item_failures.push(failure);
+            }
+        }
+        response
+    }
+
+    /// Whether the message is among the dead letters now. If not, it fails once more, and the
+    /// queue's own redrive policy moves it.
+    async fn bury(&self, message: &SqsMessage, reason: &str) -> bool {
+        match self.dead_letters.bury(message, reason).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::error!(reason = %error, "dead letter not sent");
+                false
+            }
+        }
+    }
+}

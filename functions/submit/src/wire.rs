@@ -1,0 +1,135 @@
+//! The shapes of the source (`SDS-009`, "Feedback Event Schema" and "Request/Response"). The
+//! request is described here and read by the domain, which reports every wrong member at once.
+
+use hearback_domain::event::{Channel, CorrectionType, FeedbackType};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A feedback event as callers post it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "feedbackId": "f47ac10b-58cc-4372-a567-0e02b2c3d479",
+    "userId": "user-123",
+    "sessionId": "session-abc",
+    "artifactId": "artifact-456",
+    "feedbackChannel": "explicit",
+    "feedbackType": "artifact-acceptance",
+    "data": {
+        "accepted": true,
+        "modifiedElements": ["checkbox-1", "text-field-2"],
+        "timeSpent": 45,
+        "rating": 4,
+        "comment": "Very helpful checklist"
+    },
+    "context": {"taskType": "code-review", "projectId": "order-service"}
+}))]
+pub(crate) struct FeedbackEvent {
+    /// Identity of the event, chosen by the caller: a repeat is recognised by it.
+    feedback_id: uuid::Uuid,
+    /// The caller itself, or with the scope `feedback:on-behalf` any user.
+    #[schema(min_length = 1, max_length = 256)]
+    user_id: String,
+    /// Session, for correlation.
+    #[schema(min_length = 1, max_length = 256)]
+    session_id: String,
+    /// What the feedback is about.
+    #[schema(min_length = 1, max_length = 256)]
+    artifact_id: Option<String>,
+    /// How it was captured.
+    feedback_channel: Channel,
+    /// What kind it is.
+    feedback_type: Option<FeedbackType>,
+    /// What was said or done.
+    data: Option<Data>,
+    /// What the user corrected.
+    correction_data: Option<CorrectionData>,
+    /// What may be kept, and for how long.
+    privacy_flags: Option<Privacy>,
+    /// What the user was doing.
+    context: Option<Context>,
+    /// RFC 3339 with an offset; the time of receipt if left out.
+    #[schema(format = DateTime)]
+    timestamp: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    /// Whether the artifact was accepted.
+    accepted: Option<bool>,
+    /// 1 (worst) to 5 (best).
+    #[schema(minimum = 1, maximum = 5)]
+    rating: Option<u8>,
+    /// Free text.
+    #[schema(max_length = 2000)]
+    comment: Option<String>,
+    /// Names of the elements that the user changed.
+    modified_elements: Option<Vec<String>>,
+    /// Seconds.
+    time_spent: Option<i64>,
+    /// How far the artifact was read.
+    #[schema(minimum = 0, maximum = 100)]
+    scroll_percentage: Option<f64>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct CorrectionData {
+    /// What the answer said.
+    original_value: Option<String>,
+    /// What it should have said.
+    corrected_value: Option<String>,
+    /// What kind of correction it is.
+    correction_type: Option<CorrectionType>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Privacy {
+    /// Replace user and session by pseudonyms and remove free text before anything is stored.
+    #[schema(default = false)]
+    anonymize: Option<bool>,
+    /// Days until the event and all that came of it expire.
+    #[schema(minimum = 1, maximum = 3650, default = 90)]
+    retention_days: Option<u16>,
+    /// Let no model learn from the event.
+    #[schema(default = false)]
+    exclude_from_training: Option<bool>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Context {
+    /// Kind of task, for example `code-review`.
+    task_type: Option<String>,
+    /// Project.
+    project_id: Option<String>,
+    /// Agent that answered.
+    agent_id: Option<String>,
+    /// Kind of artifact, for example `checklist`; `unknown` if left out.
+    artifact_type: Option<String>,
+    /// How complex the artifact is.
+    artifact_complexity: Option<String>,
+    /// How experienced the user is.
+    user_experience: Option<String>,
+}
+
+/// The event is stored and will be processed.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Queued {
+    /// The event.
+    pub feedback_id: uuid::Uuid,
+    /// Of several events with this key, the first counts:
+    /// `userId:artifactId:feedbackType:<UTC hour>`.
+    pub dedupe_key: String,
+    /// Where it is in processing.
+    pub status: Status,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Status {
+    Queued,
+}

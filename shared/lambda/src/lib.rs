@@ -1,0 +1,27 @@
+//! What the functions have in common: who calls, what an error looks like, how AWS is reached.
+//!
+//! It knows HTTP and Lambda, and no rule: those are in the domain crate. A function's `main`
+//! hands its routes to [`serve`] and is done.
+
+pub mod app;
+pub mod aws;
+pub mod body;
+pub mod caller;
+pub mod clock;
+pub mod http;
+pub mod params;
+pub mod problem;
+pub mod telemetry;
+
+pub use app::{App, MissingSetting};
+pub use problem::Problem;
+
+use lambda_runtime::Error;
+use utoipa_axum::router::OpenApiRouter;
+
+/// Runs a function of HTTP routes on Lambda until it is shut down.
+pub async fn serve(routes: OpenApiRouter<App>) -> Result<(), Error> {
+    telemetry::init();
+    let app = App::from_env()?;
+    lambda_http::run(http::service(routes.with_state(app).into())).await
+}
