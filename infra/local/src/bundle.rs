@@ -1,0 +1,233 @@
+//! The bundle: engines, resources, functions, and what carries work between them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use hearback_domain::privacy::Pseudonyms;
+use hearback_lambda::App;
+use hearback_lambda::aws::{Aws, Service};
+use hearback_lambda::clock::Clock;
+use hearback_signals::Generator;
+use hearback_signals::dead_letters::DeadLetters;
+use hearback_storage::Store;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::data_dir::{DataDir, replace_json, secret};
+use crate::engines::{self, Endpoints, Sockets};
+use crate::names::Names;
+use crate::provision::{self, QueueUrls};
+use crate::relay::Relay;
+use crate::token::{KEY_FILE, Tokens};
+use crate::{event_source, gateway};
+
+/// The file of the pseudonyms' key in the data folder.
+pub const PSEUDONYM_KEY_FILE: &str = "pseudonym.key";
+/// The file that tells other commands where the engines are.
+pub const ENDPOINTS_FILE: &str = "endpoints.json";
+/// Batches that are worked off side by side.
+const EVENT_SOURCES: usize = 2;
+
+/// How to run the bundle.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The port of the gateway; the engines take the three that follow. 0 for any free ones.
+    pub port: u16,
+    /// The folder; none to keep everything in memory.
+    pub data: Option<PathBuf>,
+    /// Another AWS-compatible endpoint instead of the engines.
+    pub endpoint_url: Option<String>,
+    /// The stack whose resources are used.
+    pub names: Names,
+    /// After this, a message that was received and not worked off comes again.
+    pub visibility: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            port: 3000,
+            data: Some(PathBuf::from(".hearback")),
+            endpoint_url: None,
+            names: Names::default(),
+            visibility: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Clients of everything that the bundle stands on.
+#[derive(Debug, Clone)]
+pub struct Clients {
+    /// DynamoDB.
+    pub dynamodb: aws_sdk_dynamodb::Client,
+    /// Its streams.
+    pub streams: aws_sdk_dynamodbstreams::Client,
+    /// SQS.
+    pub sqs: aws_sdk_sqs::Client,
+    /// S3.
+    pub s3: aws_sdk_s3::Client,
+}
+
+impl Clients {
+    /// Clients of the embedded engines.
+    #[must_use]
+    pub fn of_engines(endpoints: &Endpoints) -> Self {
+        Self::new(
+            &Aws::local(&endpoints.dynamodb).config(),
+            &Aws::local(&endpoints.sqs).config(),
+            &Aws::local(&endpoints.s3).config(),
+        )
+    }
+
+    /// Clients of one endpoint for all, with the environment's region and credentials.
+    #[must_use]
+    pub fn of_endpoint(url: &str) -> Self {
+        let aws = Aws {
+            endpoint_url: Some(url.to_owned()),
+            ..Aws::from_env(Service::DynamoDb)
+        };
+        let config = aws.config();
+        Self::new(&config, &config, &config)
+    }
+
+    fn new(
+        dynamodb: &aws_types::SdkConfig,
+        sqs: &aws_types::SdkConfig,
+        s3: &aws_types::SdkConfig,
+    ) -> Self {
+        let path_style = aws_sdk_s3::config::Builder::from(s3)
+            .force_path_style(true)
+            .build();
+        Self {
+            dynamodb: aws_sdk_dynamodb::Client::new(dynamodb),
+            streams: aws_sdk_dynamodbstreams::Client::new(dynamodb),
+            sqs: aws_sdk_sqs::Client::new(sqs),
+            s3: aws_sdk_s3::Client::from_conf(path_style),
+        }
+    }
+}
+
+/// The bundle while it runs.
+#[derive(Debug)]
+pub struct Bundle {
+    /// Where the gateway is.
+    pub address: SocketAddr,
+    /// Where the engines are, if they are embedded.
+    pub endpoints: Option<Endpoints>,
+    /// Clients of what it stands on.
+    pub clients: Clients,
+    /// The table.
+    pub store: Store,
+    /// The queues.
+    pub queues: QueueUrls,
+    /// Makes tokens that the gateway takes.
+    pub tokens: Tokens,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    // Last, so that the folder is freed after everything that uses it.
+    data: DataDir,
+}
+
+impl Bundle {
+    /// Starts everything, and returns when it can be called.
+    pub async fn start(options: Options) -> Result<Self> {
+        let data = match &options.data {
+            Some(folder) => DataDir::open(folder)?,
+            None => DataDir::in_memory()?,
+        };
+        let gateway = engines::bind(options.port).await?;
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let (clients, endpoints) = match &options.endpoint_url {
+            Some(url) => (Clients::of_endpoint(url), None),
+            None => {
+                let sockets = Sockets::bind(options.port).await?;
+                let endpoints = sockets.endpoints()?;
+                engines::start(&data, sockets, &stop, &tasks)?;
+                replace_json(&data.path().join(ENDPOINTS_FILE), &endpoints)?;
+                (Clients::of_engines(&endpoints), Some(endpoints))
+            }
+        };
+        let store = Store::new(clients.dynamodb.clone(), options.names.table());
+        provision::table(&store).await?;
+        provision::bucket(&clients.s3, &options.names).await?;
+        let queues = provision::queues(&clients.sqs, &options.names, options.visibility).await?;
+        let bundle = Self {
+            address: gateway.local_addr()?,
+            endpoints,
+            clients,
+            store,
+            queues,
+            tokens: Tokens::new(&secret(data.path(), KEY_FILE)?),
+            stop,
+            tasks,
+            data,
+        };
+        bundle.carry().await?;
+        bundle.serve(gateway)?;
+        Ok(bundle)
+    }
+
+    /// Starts what carries work: the relay and the event sources.
+    async fn carry(&self) -> Result<()> {
+        let relay = Relay {
+            streams: self.clients.streams.clone(),
+            sqs: self.clients.sqs.clone(),
+            stream_arn: self
+                .store
+                .stream_arn()
+                .await
+                .context("the table has no stream")?,
+            queues: self.queues.clone(),
+            position: self.data.path().join("relay.json"),
+        };
+        self.tasks.spawn(relay.run(self.stop.clone()));
+        for _ in 0..EVENT_SOURCES {
+            self.tasks.spawn(event_source::run(
+                self.clients.sqs.clone(),
+                self.queues.signals.clone(),
+                self.generator(),
+                self.stop.clone(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// A signal generator on this bundle's table.
+    #[must_use]
+    pub fn generator(&self) -> Generator {
+        let dead_letters = DeadLetters::new(self.clients.sqs.clone(), &self.queues.dead_letters);
+        Generator::new(self.store.clone(), dead_letters, Clock::system())
+    }
+
+    fn serve(&self, listener: TcpListener) -> Result<()> {
+        let app = App {
+            store: self.store.clone(),
+            pseudonyms: Pseudonyms::new(secret(self.data.path(), PSEUDONYM_KEY_FILE)?),
+            clock: Clock::system(),
+        };
+        let router: Router = gateway::router(app, self.tokens.clone());
+        let ended = self.stop.clone().cancelled_owned();
+        self.tasks.spawn(async move {
+            if let Err(error) = axum::serve(listener, router)
+                .with_graceful_shutdown(ended)
+                .await
+            {
+                tracing::error!(%error, "the gateway ended");
+            }
+        });
+        Ok(())
+    }
+
+    /// Ends everything: no new request is taken, and what was begun is finished.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        // A client that keeps a request open must not keep us: everything acknowledged is on
+        // disk, and what is not is carried on at the next start.
+        let _ = tokio::time::timeout(Duration::from_secs(5), self.tasks.wait()).await;
+    }
+}

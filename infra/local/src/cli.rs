@@ -1,0 +1,279 @@
+//! The command line.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+use hearback_domain::publication::Subject;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+use crate::bundle::{Bundle, Clients, ENDPOINTS_FILE, Options};
+use crate::data_dir::{read_json, secret};
+use crate::names::{DEFAULT_STACK, Names};
+use crate::queue_tools;
+use crate::token::{Claims, KEY_FILE, Tokens};
+
+/// Hears what users make of an AI's answers and turns it into learning.
+#[derive(Parser)]
+#[command(name = "hearback", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: Serve,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the whole bundle on this machine (the default)
+    Serve(Serve),
+    /// Print a token for the local gateway; the last line is the token alone
+    Token(Token),
+    /// Print what is published under the subjects, and follow
+    Tail(Tail),
+    /// Move the dead letters of the signal generator back to its queue
+    Redrive(Target),
+}
+
+#[derive(Args)]
+struct Serve {
+    /// Port of the gateway; the engines take the three that follow
+    #[arg(long, default_value_t = 3000)]
+    port: u16,
+    /// Folder that keeps everything
+    #[arg(long, default_value = ".hearback", value_name = "DIR")]
+    data: PathBuf,
+    /// Keep everything in memory instead
+    #[arg(long, conflicts_with = "data")]
+    memory: bool,
+    /// Use real or other AWS-compatible endpoints instead of the embedded engines; region and
+    /// credentials come from the environment
+    #[arg(long, value_name = "URL")]
+    endpoint_url: Option<String>,
+    /// Stack whose resources are used
+    #[arg(long, default_value = DEFAULT_STACK, value_name = "NAME")]
+    stack: String,
+}
+
+#[derive(Args)]
+struct Token {
+    /// The user
+    #[arg(long)]
+    sub: String,
+    /// The tenant
+    #[arg(long)]
+    tenant: String,
+    /// Projects, the most recent first, with commas between
+    #[arg(long, value_delimiter = ',')]
+    projects: Vec<String>,
+    /// Scopes, with spaces between
+    #[arg(long, default_value = "")]
+    scope: String,
+    /// Folder of the bundle that the token is for
+    #[arg(long, default_value = ".hearback", value_name = "DIR")]
+    data: PathBuf,
+}
+
+#[derive(Args)]
+struct Target {
+    /// Folder of the running bundle
+    #[arg(long, default_value = ".hearback", value_name = "DIR")]
+    data: PathBuf,
+    /// An AWS or AWS-compatible endpoint instead; region and credentials come from the environment
+    #[arg(long, value_name = "URL")]
+    endpoint_url: Option<String>,
+    /// Stack whose queues are meant
+    #[arg(long, default_value = DEFAULT_STACK, value_name = "NAME")]
+    stack: String,
+}
+
+#[derive(Args)]
+struct Tail {
+    /// Only this subject
+    #[arg(long, value_parser = subject)]
+    subject: Option<Subject>,
+    /// End when the queues are empty
+    #[arg(long)]
+    drain: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+fn subject(name: &str) -> Result<Subject, String> {
+    let found = Subject::NAMES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, subject)| *subject).ok_or_else(|| {
+        let names: Vec<_> = Subject::NAMES.iter().map(|(name, _)| *name).collect();
+        format!("the subjects are {}", names.join(", "))
+    })
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    start_logging();
+    let result = tokio::runtime::Runtime::new()
+        .context("the runtime cannot start")
+        .and_then(|runtime| {
+            runtime.block_on(async {
+                match cli.command.unwrap_or(Command::Serve(cli.serve)) {
+                    Command::Serve(serve) => serve.run().await,
+                    Command::Token(token) => token.run(),
+                    Command::Tail(tail) => tail.run().await,
+                    Command::Redrive(target) => target.redrive().await,
+                }
+            })
+        });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Logs go to standard error, so that what a command prints can be piped on.
+fn start_logging() {
+    // A condition that does not hold is no warning here: it is how the functions settle races.
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,dynoxide=error"));
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .try_init();
+}
+
+/// Ends with Ctrl-C or SIGTERM.
+fn ended() -> Result<CancellationToken> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let ended = CancellationToken::new();
+    let token = ended.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        token.cancel();
+    });
+    Ok(ended)
+}
+
+impl Serve {
+    async fn run(self) -> Result<()> {
+        let ended = ended()?;
+        let bundle = Bundle::start(Options {
+            port: self.port,
+            data: (!self.memory).then_some(self.data),
+            endpoint_url: self.endpoint_url,
+            names: Names::new(self.stack),
+            ..Options::default()
+        })
+        .await?;
+        greet(&bundle)?;
+        ended.cancelled().await;
+        bundle.stop().await;
+        Ok(())
+    }
+}
+
+/// Says where the bundle is and how to talk to it.
+fn greet(bundle: &Bundle) -> Result<()> {
+    let token = bundle.tokens.sign(Claims {
+        sub: "user-123".to_owned(),
+        tenant: "acme".to_owned(),
+        projects: vec!["order-service".to_owned()],
+        scope: String::new(),
+    })?;
+    let address = bundle.address;
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "Hearback is listening on http://{address} (API at http://{address}/docs)\n"
+    )?;
+    writeln!(
+        out,
+        "A token for user-123 of the tenant acme:\n\n  export TOKEN={token}\n"
+    )?;
+    writeln!(
+        out,
+        r#"Tell it something, and see what it made of that:
+
+  curl -s http://{address}/v1/feedback/submit -H "Authorization: Bearer $TOKEN" -d '{{
+    "feedbackId": "f47ac10b-58cc-4372-a567-0e02b2c3d479",
+    "userId": "user-123", "sessionId": "session-abc", "artifactId": "artifact-456",
+    "feedbackChannel": "explicit", "feedbackType": "artifact-acceptance",
+    "data": {{"accepted": true, "rating": 4, "comment": "Very helpful checklist",
+             "modifiedElements": ["checkbox-1", "text-field-2"], "timeSpent": 45}},
+    "context": {{"taskType": "code-review", "projectId": "order-service"}}}}'
+
+  curl -s http://{address}/v1/feedback/f47ac10b-58cc-4372-a567-0e02b2c3d479 -H "Authorization: Bearer $TOKEN"
+"#
+    )?;
+    if let Some(endpoints) = &bundle.endpoints {
+        writeln!(
+            out,
+            "AWS tools find its table, queues and bucket here:\n\n  \
+             export AWS_ENDPOINT_URL_DYNAMODB={} AWS_ENDPOINT_URL_SQS={} AWS_ENDPOINT_URL_S3={}\n  \
+             export AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local\n",
+            endpoints.dynamodb, endpoints.sqs, endpoints.s3
+        )?;
+    }
+    writeln!(out, "Ctrl-C ends it.")?;
+    out.flush()?;
+    Ok(())
+}
+
+impl Token {
+    fn run(self) -> Result<()> {
+        let tokens = Tokens::new(&secret(&self.data, KEY_FILE)?);
+        let token = tokens.sign(Claims {
+            sub: self.sub,
+            tenant: self.tenant,
+            projects: self.projects,
+            scope: self.scope,
+        })?;
+        writeln!(std::io::stdout(), "{token}")?;
+        Ok(())
+    }
+}
+
+impl Target {
+    fn clients(&self) -> Result<Clients> {
+        if let Some(url) = &self.endpoint_url {
+            return Ok(Clients::of_endpoint(url));
+        }
+        let file = self.data.join(ENDPOINTS_FILE);
+        let endpoints = read_json(&file)?.with_context(|| {
+            format!(
+                "no bundle was started on {}; say which with --data",
+                self.data.display()
+            )
+        })?;
+        Ok(Clients::of_engines(&endpoints))
+    }
+
+    async fn redrive(self) -> Result<()> {
+        let names = Names::new(&self.stack);
+        let moved = queue_tools::redrive(&self.clients()?.sqs, &names).await?;
+        writeln!(std::io::stdout(), "{moved} dead letters moved back")?;
+        Ok(())
+    }
+}
+
+impl Tail {
+    async fn run(self) -> Result<()> {
+        let names = Names::new(&self.target.stack);
+        let subjects: Vec<Subject> = match self.subject {
+            Some(subject) => vec![subject],
+            None => Subject::NAMES.iter().map(|(_, subject)| *subject).collect(),
+        };
+        let sqs = self.target.clients()?.sqs;
+        queue_tools::tail(&sqs, &names, &subjects, self.drain, &ended()?).await
+    }
+}

@@ -1,0 +1,51 @@
+//! The S3 engine: objects as files.
+
+use std::path::Path;
+
+use anyhow::Result;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use s3s::auth::SimpleAuth;
+use s3s::service::S3ServiceBuilder;
+use s3s_fs::FileSystem;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Serves the folder until `stop`.
+pub(super) fn start(
+    folder: &Path,
+    listener: TcpListener,
+    stop: &CancellationToken,
+    tasks: &TaskTracker,
+) -> Result<()> {
+    let files = FileSystem::new(folder)
+        .map_err(|error| anyhow::anyhow!("{} cannot be opened: {error:?}", folder.display()))?;
+    let mut service = S3ServiceBuilder::new(files);
+    // The credentials of `hearback_lambda::aws::Aws::local`.
+    service.set_auth(SimpleAuth::from_single("local", "local"));
+    let service = service.build();
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        let server = Builder::new(TokioExecutor::new());
+        let connections = GracefulShutdown::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = stop.cancelled() => break,
+            };
+            let Ok((socket, _)) = accepted else { continue };
+            let connection = server
+                .serve_connection(TokioIo::new(socket), service.clone())
+                .into_owned();
+            let connection = connections.watch(connection);
+            tokio::spawn(async move {
+                // A client that goes away is no news.
+                let _ = connection.await;
+            });
+        }
+        connections.shutdown().await;
+    });
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! The engines that stand in for AWS on one machine, each on a port of its own, so that AWS's own
+//! tools can be pointed at it too.
+
+mod bucket;
+mod stream_index;
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+use hearback_sqs::Sqs;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::data_dir::DataDir;
+
+/// What the engines call their region.
+pub const REGION: &str = "us-east-1";
+
+/// Sockets for the engines, taken before anything is started, so that a port in use is found out
+/// first.
+#[derive(Debug)]
+pub struct Sockets {
+    dynamodb: TcpListener,
+    sqs: TcpListener,
+    s3: TcpListener,
+}
+
+/// Where the engines are.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct Endpoints {
+    /// DynamoDB and its streams.
+    pub dynamodb: String,
+    /// SQS.
+    pub sqs: String,
+    /// S3.
+    pub s3: String,
+}
+
+impl Sockets {
+    /// The three ports that follow `port`, or any free ones for 0.
+    pub async fn bind(port: u16) -> Result<Self> {
+        let after = |offset: u16| {
+            if port == 0 {
+                0
+            } else {
+                port.saturating_add(offset)
+            }
+        };
+        Ok(Self {
+            dynamodb: bind(after(1)).await?,
+            sqs: bind(after(2)).await?,
+            s3: bind(after(3)).await?,
+        })
+    }
+
+    /// Where the engines will be.
+    pub fn endpoints(&self) -> Result<Endpoints> {
+        let url = |listener: &TcpListener| anyhow::Ok(format!("http://{}", listener.local_addr()?));
+        Ok(Endpoints {
+            dynamodb: url(&self.dynamodb)?,
+            sqs: url(&self.sqs)?,
+            s3: url(&self.s3)?,
+        })
+    }
+}
+
+/// A socket on this machine only.
+pub async fn bind(port: u16) -> Result<TcpListener> {
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    TcpListener::bind(address).await.with_context(|| {
+        format!(
+            "port {port} is in use; choose another with --port (the bundle takes four in a row)"
+        )
+    })
+}
+
+/// Starts the engines on the folder. They end with `stop`.
+pub fn start(
+    data: &DataDir,
+    sockets: Sockets,
+    stop: &CancellationToken,
+    tasks: &TaskTracker,
+) -> Result<()> {
+    let tables = data.path().join("dynamodb.sqlite");
+    let database = dynoxide::Database::new(&tables.to_string_lossy())
+        .map_err(|error| anyhow::anyhow!("{} cannot be opened: {error}", tables.display()))?;
+    stream_index::create(&tables)?;
+    tasks.spawn(stream_index::keep_house(
+        tables,
+        database.clone(),
+        stop.clone(),
+    ));
+    let ended = stop.clone().cancelled_owned();
+    tasks.spawn(async move {
+        if let Err(error) =
+            dynoxide::server::serve_with_shutdown(sockets.dynamodb, database, ended).await
+        {
+            tracing::error!(error, "the DynamoDB engine ended");
+        }
+    });
+
+    let queues = Sqs::open(&data.path().join("sqs.sqlite"), REGION)?;
+    let ended = stop.clone().cancelled_owned();
+    tasks.spawn(async move {
+        let served = axum::serve(sockets.sqs, queues.router())
+            .with_graceful_shutdown(ended)
+            .await;
+        if let Err(error) = served {
+            tracing::error!(%error, "the SQS engine ended");
+        }
+    });
+
+    bucket::start(&data.folder("s3")?, sockets.s3, stop, tasks)
+}

@@ -1,0 +1,74 @@
+//! What the resources are called. `template.yaml` gives the same names in a stack of that name.
+
+use hearback_domain::publication::Subject;
+
+/// The stack whose names are used unless another is named.
+pub const DEFAULT_STACK: &str = "hearback";
+
+/// The names of one stack's resources.
+#[derive(Debug, Clone)]
+pub struct Names {
+    stack: String,
+}
+
+impl Names {
+    /// The names of the stack.
+    #[must_use]
+    pub fn new(stack: impl Into<String>) -> Self {
+        Self {
+            stack: stack.into(),
+        }
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> String {
+        self.stack.clone()
+    }
+
+    /// The bucket.
+    #[must_use]
+    pub fn bucket(&self) -> String {
+        self.of("data")
+    }
+
+    /// The queue of the signal generator.
+    #[must_use]
+    pub fn signals(&self) -> String {
+        self.of("signals")
+    }
+
+    /// What the signal generator could not work off.
+    #[must_use]
+    pub fn dead_letters(&self) -> String {
+        self.of("signals-dead-letters")
+    }
+
+    /// What the relay could not carry.
+    #[must_use]
+    pub fn stream_dead_letters(&self) -> String {
+        self.of("stream-dead-letters")
+    }
+
+    /// What subscribers failed to take.
+    #[must_use]
+    pub fn subjects_dead_letters(&self) -> String {
+        self.of("subjects-dead-letters")
+    }
+
+    /// The queue of a subject.
+    #[must_use]
+    pub fn subject(&self, subject: Subject) -> String {
+        self.of(&subject.as_str().replace('.', "-"))
+    }
+
+    fn of(&self, name: &str) -> String {
+        format!("{}-{name}", self.stack)
+    }
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self::new(DEFAULT_STACK)
+    }
+}

@@ -1,0 +1,149 @@
+//! Creates what `template.yaml` declares, where it is not there yet. Safe to repeat.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use aws_sdk_s3::operation::create_bucket::CreateBucketError;
+use aws_sdk_sqs::types::QueueAttributeName;
+use hearback_domain::publication::Subject;
+use hearback_signals::MAX_RECEIVES;
+use hearback_storage::Store;
+
+use crate::names::Names;
+
+/// Messages are kept this long, as in the template: 14 days.
+const RETENTION: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+/// The URLs of the queues.
+#[derive(Debug, Clone)]
+pub struct QueueUrls {
+    /// The queue of the signal generator.
+    pub signals: String,
+    /// What it could not work off.
+    pub dead_letters: String,
+    /// What the relay could not carry.
+    pub stream_dead_letters: String,
+    subjects: HashMap<Subject, String>,
+}
+
+impl QueueUrls {
+    /// The queue of a subject.
+    pub fn subject(&self, subject: Subject) -> Result<&str> {
+        let url = self.subjects.get(&subject).map(String::as_str);
+        url.with_context(|| format!("no queue for {}", subject.as_str()))
+    }
+}
+
+/// Creates the table.
+pub async fn table(store: &Store) -> Result<()> {
+    store
+        .create_table()
+        .await
+        .context("the table cannot be created")
+}
+
+/// Creates the bucket.
+pub async fn bucket(client: &aws_sdk_s3::Client, names: &Names) -> Result<()> {
+    match client.create_bucket().bucket(names.bucket()).send().await {
+        Ok(_) => Ok(()),
+        Err(error)
+            if error.as_service_error().is_some_and(|error| {
+                matches!(
+                    error,
+                    CreateBucketError::BucketAlreadyOwnedByYou(_)
+                        | CreateBucketError::BucketAlreadyExists(_)
+                )
+            }) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(error).context("the bucket cannot be created"),
+    }
+}
+
+/// Creates the queues. A message that was received and not deleted comes again after
+/// `visibility`.
+pub async fn queues(
+    client: &aws_sdk_sqs::Client,
+    names: &Names,
+    visibility: Duration,
+) -> Result<QueueUrls> {
+    let dead_letters = queue(client, &names.dead_letters(), visibility, None).await?;
+    let subjects_dead_letters =
+        queue(client, &names.subjects_dead_letters(), visibility, None).await?;
+    let mut subjects = HashMap::new();
+    for (_, subject) in Subject::NAMES {
+        let url = queue(
+            client,
+            &names.subject(*subject),
+            visibility,
+            Some(&subjects_dead_letters),
+        )
+        .await?;
+        subjects.insert(*subject, url);
+    }
+    Ok(QueueUrls {
+        signals: queue(client, &names.signals(), visibility, Some(&dead_letters)).await?,
+        dead_letters,
+        stream_dead_letters: queue(client, &names.stream_dead_letters(), visibility, None).await?,
+        subjects,
+    })
+}
+
+/// Creates a queue, or finds it and sets its attributes.
+async fn queue(
+    client: &aws_sdk_sqs::Client,
+    name: &str,
+    visibility: Duration,
+    dead_letters: Option<&str>,
+) -> Result<String> {
+    let url = match client.get_queue_url().queue_name(name).send().await {
+        Ok(found) => found.queue_url,
+        Err(_) => {
+            let created = client.create_queue().queue_name(name).send().await;
+            created
+                .with_context(|| format!("queue {name} cannot be created"))?
+                .queue_url
+        }
+    }
+    .with_context(|| format!("queue {name} has no URL"))?;
+    let mut attributes = HashMap::from([
+        (
+            QueueAttributeName::VisibilityTimeout,
+            visibility.as_secs().to_string(),
+        ),
+        (
+            QueueAttributeName::MessageRetentionPeriod,
+            RETENTION.as_secs().to_string(),
+        ),
+    ]);
+    if let Some(dead_letters) = dead_letters {
+        let policy = serde_json::json!({
+            "deadLetterTargetArn": arn(client, dead_letters).await?,
+            "maxReceiveCount": MAX_RECEIVES,
+        });
+        attributes.insert(QueueAttributeName::RedrivePolicy, policy.to_string());
+    }
+    client
+        .set_queue_attributes()
+        .queue_url(&url)
+        .set_attributes(Some(attributes))
+        .send()
+        .await
+        .with_context(|| format!("queue {name} cannot be set up"))?;
+    Ok(url)
+}
+
+async fn arn(client: &aws_sdk_sqs::Client, url: &str) -> Result<String> {
+    client
+        .get_queue_attributes()
+        .queue_url(url)
+        .attribute_names(QueueAttributeName::QueueArn)
+        .send()
+        .await
+        .context("a queue's ARN cannot be read")?
+        .attributes
+        .and_then(|mut attributes| attributes.remove(&QueueAttributeName::QueueArn))
+        .context("a queue has no ARN")
+}
