@@ -1,1 +1,8 @@
-//! hearback-tests
+//! What the tests and benchmarks that cross crates share: a running bundle and a client for it, an
+//! engine alone, meters and faults on its clients, and Lambda's Runtime API.
+
+pub mod app;
+pub mod engine;
+pub mod events;
+pub mod process;
+pub mod runtime_api;

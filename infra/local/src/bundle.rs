@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use axum::Router;
 use hearback_domain::privacy::Pseudonyms;
 use hearback_lambda::App;
@@ -99,13 +100,21 @@ impl Clients {
         sqs: &aws_types::SdkConfig,
         s3: &aws_types::SdkConfig,
     ) -> Self {
+        // A receive waits for messages, for up to 20 seconds: no time-out before that.
+        let waiting = TimeoutConfig::builder()
+            .operation_attempt_timeout(Duration::from_secs(30))
+            .operation_timeout(Duration::from_secs(60))
+            .build();
+        let waiting = aws_sdk_sqs::config::Builder::from(sqs)
+            .timeout_config(waiting)
+            .build();
         let path_style = aws_sdk_s3::config::Builder::from(s3)
             .force_path_style(true)
             .build();
         Self {
             dynamodb: aws_sdk_dynamodb::Client::new(dynamodb),
             streams: aws_sdk_dynamodbstreams::Client::new(dynamodb),
-            sqs: aws_sdk_sqs::Client::new(sqs),
+            sqs: aws_sdk_sqs::Client::from_conf(waiting),
             s3: aws_sdk_s3::Client::from_conf(path_style),
         }
     }

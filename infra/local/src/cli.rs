@@ -7,8 +7,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use hearback_domain::publication::Subject;
+use hearback_lambda::telemetry::filter;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::bundle::{Bundle, Clients, ENDPOINTS_FILE, Options};
 use crate::data_dir::{read_json, secret};
@@ -138,12 +140,11 @@ pub fn run() -> ExitCode {
 
 /// Logs go to standard error, so that what a command prints can be piped on.
 fn start_logging() {
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     // A condition that does not hold is no warning here: it is how the functions settle races.
-    let filter =
-        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,dynoxide=error"));
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+    let _ = tracing_subscriber::registry()
+        .with(lines)
+        .with(filter("warn,dynoxide=error"))
         .try_init();
 }
 

@@ -14,8 +14,8 @@ use hearback_lambda::App;
 use hearback_lambda::caller::Unauthorized;
 use lambda_http::request::RequestContext;
 use serde_json::json;
-use utoipa::openapi::{License, OpenApi};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{License, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_swagger_ui::SwaggerUi;
 

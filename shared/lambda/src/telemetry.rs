@@ -3,18 +3,32 @@
 //! What is logged are routes, statuses, ids of requests and messages, and durations; never a body,
 //! a comment or a token.
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Starts logging for a function. Safe to repeat.
 pub fn init() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let _ = tracing_subscriber::fmt()
+    let lines = tracing_subscriber::fmt::layer()
         .json()
         .flatten_event(true)
-        .with_env_filter(filter)
         .with_current_span(false)
         .with_target(false)
         // CloudWatch stamps each line itself.
-        .without_time()
+        .without_time();
+    let _ = tracing_subscriber::registry()
+        .with(lines)
+        .with(filter("info"))
         .try_init();
+}
+
+/// What is logged: as `RUST_LOG` says, or as `default` does. Targets and levels only; patterns
+/// would bring regular expressions into every function.
+#[must_use]
+pub fn filter(default: &str) -> Targets {
+    std::env::var("RUST_LOG")
+        .ok()
+        .and_then(|directives| directives.parse().ok())
+        .or_else(|| default.parse().ok())
+        .unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO))
 }

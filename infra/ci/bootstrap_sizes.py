@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Checks that each function of the template was built, and is small enough to start fast.
+
+Usage: bootstrap_sizes.py <directory that holds <binary>/bootstrap>
+"""
+
+import pathlib
+import re
+import sys
+
+LIMIT = 8_000_000  # bytes
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def main(directory):
+    template = (ROOT / "template.yaml").read_text(encoding="utf-8")
+    binaries = re.findall(r"^ +Binary: *([\w-]+) *$", template, re.MULTILINE)
+    if not binaries:
+        print("the template names no binary", file=sys.stderr)
+        return 1
+
+    failed = False
+    for binary in binaries:
+        bootstrap = pathlib.Path(directory, binary, "bootstrap")
+        if not bootstrap.is_file():
+            print(f"{binary}: in the template, but not built", file=sys.stderr)
+            failed = True
+            continue
+        size = bootstrap.stat().st_size
+        print(f"{binary:<12} {size / 1e6:5.2f} MB")
+        if size > LIMIT:
+            print(f"{binary}: above {LIMIT / 1e6:.0f} MB", file=sys.stderr)
+            failed = True
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,16 @@
+//! The engine as its callers see it: through the AWS SDK, over HTTP.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod batches;
+mod harness;
+mod messages;
+mod queues;
+mod receiving;
+mod redrive;
+mod reopening;
+mod wire;

@@ -1,0 +1,2 @@
+//! Cold start.
+fn main() {}

@@ -1,0 +1,214 @@
+//! What is said in two places is the same: template, routers, OpenAPI, and the local stack.
+
+use std::collections::BTreeSet;
+
+use hearback_domain::publication::Subject;
+use hearback_local::gateway::openapi;
+use hearback_local::names::Names;
+use hearback_signals::MAX_RECEIVES;
+use hearback_storage::stream::{Pipe, RESULTS, SUBMITTED};
+use hearback_storage::table::{EXPIRES_AT, PK, SK};
+use serde_json::{Value, json};
+use serde_yaml_ng::Value as Yaml;
+
+/// The template as JSON; CloudFormation's tags (`!Sub x`) become `{"Sub": x}`.
+fn template() -> Value {
+    let text = include_str!("../../template.yaml");
+    untagged(serde_yaml_ng::from_str(text).unwrap())
+}
+
+fn untagged(yaml: Yaml) -> Value {
+    match yaml {
+        Yaml::Tagged(tagged) => {
+            let name = tagged.tag.to_string();
+            json!({ name.trim_start_matches('!'): untagged(tagged.value) })
+        }
+        Yaml::Mapping(members) => members
+            .into_iter()
+            .map(|(name, value)| (name.as_str().unwrap().to_owned(), untagged(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        Yaml::Sequence(items) => items.into_iter().map(untagged).collect(),
+        other => serde_json::to_value(other).unwrap(),
+    }
+}
+
+fn resources(kind: &str) -> Vec<(String, Value)> {
+    let template = template();
+    let all = template["Resources"].as_object().unwrap().clone();
+    all.into_iter()
+        .filter(|(_, resource)| resource["Type"] == kind)
+        .collect()
+}
+
+fn resource(name: &str) -> Value {
+    template()["Resources"][name]["Properties"].clone()
+}
+
+/// Method and path of each HTTP route of the template, with the function that has it.
+fn template_routes() -> BTreeSet<(String, String, String)> {
+    let mut routes = BTreeSet::new();
+    for (function, resource) in resources("AWS::Serverless::Function") {
+        let Some(events) = resource["Properties"]["Events"].as_object() else {
+            continue;
+        };
+        for event in events.values().filter(|event| event["Type"] == "HttpApi") {
+            let properties = &event["Properties"];
+            let method = properties["Method"].as_str().unwrap().to_uppercase();
+            let path = properties["Path"].as_str().unwrap().to_owned();
+            routes.insert((method, path, function.clone()));
+        }
+    }
+    routes
+}
+
+#[test]
+fn the_template_has_the_routes_of_the_routers() {
+    let document = serde_json::to_value(openapi()).unwrap();
+    let routers: BTreeSet<_> = document["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .flat_map(|(path, item)| {
+            let methods = item.as_object().unwrap().keys();
+            methods.map(move |method| (method.to_uppercase(), path.clone()))
+        })
+        .collect();
+    let template = template_routes();
+    let explicit: BTreeSet<_> = template
+        .iter()
+        .filter(|(method, _, _)| method != "ANY")
+        .map(|(method, path, _)| (method.clone(), path.clone()))
+        .collect();
+    assert_eq!(explicit, routers);
+    assert_eq!(routers.len(), 7);
+    // A wrong method reaches the same function, whose router answers 405.
+    for (method, path, function) in &template {
+        let any = ("ANY".to_owned(), path.clone(), function.clone());
+        assert!(template.contains(&any), "{method} {path} has no ANY");
+    }
+}
+
+#[test]
+fn every_operation_says_how_it_fails_and_who_may() {
+    let document = serde_json::to_value(openapi()).unwrap();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let responses = operation["responses"].as_object().unwrap();
+            assert!(responses.contains_key("401"), "{method} {path}");
+            assert_eq!(
+                operation["security"],
+                json!([{"bearer": []}]),
+                "{method} {path}"
+            );
+            assert!(operation["summary"].is_string(), "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn the_pipes_of_the_template_carry_what_the_relay_carries() {
+    let pattern = |pipe: &str| -> Value {
+        let pattern = resource(pipe)
+            .pointer("/SourceParameters/FilterCriteria/Filters/0/Pattern")
+            .unwrap()
+            .clone();
+        serde_json::from_str(pattern.as_str().unwrap()).unwrap()
+    };
+    for (name, pipe) in [("SubmittedPipe", SUBMITTED), ("ResultsPipe", RESULTS)] {
+        assert_eq!(pattern(name), pipe.pattern(), "{name}");
+    }
+    let sent = resource("SubmittedPipe")["TargetParameters"]["InputTemplate"].clone();
+    let sent = sent.as_str().unwrap();
+    for attribute in SUBMITTED.attributes.unwrap() {
+        assert!(
+            sent.contains(&format!("<$.dynamodb.NewImage.{attribute}>")),
+            "{attribute}"
+        );
+    }
+    assert!(!sent.contains("text"), "free text does not travel");
+    assert_eq!(
+        sent.matches("NewImage.").count(),
+        SUBMITTED.attributes.unwrap().len()
+    );
+}
+
+#[test]
+fn a_pipe_sends_a_record_without_free_text() {
+    let record = json!({
+        "eventName": "INSERT",
+        "eventID": "1",
+        "dynamodb": {
+            "Keys": {"PK": {"S": "EVENT#acme#1"}, "SK": {"S": "EVENT"}},
+            "NewImage": {"core": {"S": "{}"}, "text": {"S": "private"}, "expires_at": {"N": "1"}}
+        }
+    });
+    assert!(SUBMITTED.takes(&record));
+    assert!(!RESULTS.takes(&record));
+    let Pipe { .. } = SUBMITTED;
+    assert_eq!(
+        SUBMITTED.send(&record),
+        json!({
+            "eventName": "INSERT",
+            "dynamodb": {
+                "Keys": {"PK": {"S": "EVENT#acme#1"}, "SK": {"S": "EVENT"}},
+                "NewImage": {"core": {"S": "{}"}, "expires_at": {"N": "1"}}
+            }
+        })
+    );
+    let mut expired = record.clone();
+    expired["eventName"] = json!("REMOVE");
+    assert!(!SUBMITTED.takes(&expired));
+}
+
+#[test]
+fn the_table_of_the_template_is_the_table_of_the_code() {
+    let (_, table) = resources("AWS::DynamoDB::Table").pop().unwrap();
+    let table = &table["Properties"];
+    assert_eq!(
+        table["KeySchema"],
+        json!([
+            {"AttributeName": PK, "KeyType": "HASH"},
+            {"AttributeName": SK, "KeyType": "RANGE"}
+        ])
+    );
+    assert_eq!(
+        table["TimeToLiveSpecification"]["AttributeName"],
+        EXPIRES_AT
+    );
+    assert_eq!(
+        table["StreamSpecification"]["StreamViewType"],
+        "NEW_AND_OLD_IMAGES"
+    );
+    assert_eq!(table["BillingMode"], "PAY_PER_REQUEST");
+}
+
+#[test]
+fn the_queues_of_the_template_have_the_names_of_the_local_stack() {
+    let names = Names::new("${AWS::StackName}");
+    let template: BTreeSet<_> = resources("AWS::SQS::Queue")
+        .into_iter()
+        .map(|(_, queue)| {
+            queue["Properties"]["QueueName"]["Sub"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    let local: BTreeSet<_> = [
+        names.signals(),
+        names.dead_letters(),
+        names.stream_dead_letters(),
+        names.subjects_dead_letters(),
+    ]
+    .into_iter()
+    .chain(
+        Subject::NAMES
+            .iter()
+            .map(|(_, subject)| names.subject(*subject)),
+    )
+    .collect();
+    assert_eq!(template, local);
+    let redrive = &resource("SignalsQueue")["RedrivePolicy"];
+    assert_eq!(redrive["maxReceiveCount"], MAX_RECEIVES);
+}

@@ -1,0 +1,246 @@
+//! The signal generator under redelivery, races, and death between any two of its calls.
+
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use futures::future::join_all;
+use hearback_domain::caller::Caller;
+use hearback_domain::event::FeedbackEvent;
+use hearback_domain::identifier::{TenantId, UserId};
+use hearback_domain::preferences::{Cause, Version};
+use hearback_domain::privacy::Pseudonyms;
+use hearback_domain::publication::Outcome;
+use hearback_domain::submission::Submission;
+use hearback_signals::Generator;
+use hearback_storage::Store;
+use hearback_storage::preferences::{Freshness, Page};
+use hearback_tests::engine::{Death, Engine, Side};
+use hearback_tests::events::acceptance;
+use serde_json::{Value, json};
+
+fn parsed(body: &Value) -> FeedbackEvent {
+    let caller = Caller {
+        user: body["userId"].as_str().unwrap().try_into().unwrap(),
+        tenant: "acme".try_into().unwrap(),
+        projects: Vec::new(),
+        scopes: Vec::new(),
+    };
+    let pseudonyms = Pseudonyms::new("key");
+    Submission::parse(body, &caller, &pseudonyms, chrono::Utc::now())
+        .unwrap()
+        .event
+}
+
+/// Stores an event, and makes the message that the pipe would send of it.
+async fn stored(store: &Store, body: &Value) -> (FeedbackEvent, SqsMessage) {
+    let event = parsed(body);
+    store.put_event(&event).await.unwrap();
+    let core = serde_json::to_string(&event.core).unwrap();
+    let record = json!({
+        "eventName": "INSERT",
+        "dynamodb": {"Keys": {}, "NewImage": {"core": {"S": core}}}
+    });
+    let mut message = SqsMessage::default();
+    message.message_id = Some(event.core.feedback_id.to_string());
+    message.body = Some(record.to_string());
+    (event, message)
+}
+
+async fn deliver(generator: &Generator, messages: &[SqsMessage]) -> SqsBatchResponse {
+    let mut batch = SqsEvent::default();
+    batch.records = messages.to_vec();
+    generator.handle(batch).await
+}
+
+async fn versions(store: &Store, user: &str) -> Vec<Version> {
+    let tenant: TenantId = "acme".try_into().unwrap();
+    let user: UserId = user.try_into().unwrap();
+    let page = Page {
+        after: 0,
+        before: None,
+        limit: None,
+        freshness: Freshness::Latest,
+    };
+    store.versions(&tenant, &user, page).await.unwrap()
+}
+
+fn samples(versions: &[Version]) -> u64 {
+    let newest = versions.first().expect("a version");
+    newest.preferences.artifact_preferences["unknown"]
+        .sample_count
+        .unwrap()
+}
+
+/// No gap in the numbers, and no event in two versions.
+fn assert_sound(versions: &[Version]) {
+    let numbers: Vec<_> = versions
+        .iter()
+        .rev()
+        .map(|version| version.number)
+        .collect();
+    let expected: Vec<_> = (1..=u64::try_from(versions.len()).unwrap()).collect();
+    assert_eq!(numbers, expected);
+    let mut taught: Vec<_> = versions
+        .iter()
+        .flat_map(|version| match &version.cause {
+            Cause::Feedback { feedback_ids, .. } => feedback_ids.clone(),
+            Cause::Update | Cause::Reset => Vec::new(),
+        })
+        .collect();
+    let all = taught.len();
+    taught.sort_unstable();
+    taught.dedup();
+    assert_eq!(taught.len(), all, "an event was learned from twice");
+}
+
+async fn outcome(store: &Store, event: &FeedbackEvent) -> Option<Outcome> {
+    let core = &event.core;
+    store
+        .event(&core.tenant, core.feedback_id)
+        .await
+        .unwrap()
+        .unwrap()
+        .outcome
+}
+
+#[tokio::test]
+async fn a_redelivery_changes_nothing() {
+    let engine = Engine::start().await;
+    let generator = engine.generator(engine.store.clone());
+    let (event, message) = stored(&engine.store, &acceptance("ada")).await;
+    let twice = [message.clone(), message.clone()];
+    assert!(
+        deliver(&generator, &twice)
+            .await
+            .batch_item_failures
+            .is_empty()
+    );
+    let first = outcome(&engine.store, &event).await;
+    assert!(matches!(first, Some(Outcome::Processed(_))));
+    for _ in 0..3 {
+        assert!(
+            deliver(&generator, &twice)
+                .await
+                .batch_item_failures
+                .is_empty()
+        );
+    }
+    assert_eq!(outcome(&engine.store, &event).await, first);
+    let versions = versions(&engine.store, "ada").await;
+    assert_sound(&versions);
+    assert_eq!((versions.len(), samples(&versions)), (1, 1));
+}
+
+#[tokio::test]
+async fn death_between_any_two_calls_changes_nothing_in_the_end() {
+    let engine = Engine::start().await;
+    let mut deaths = 0;
+    for side in [Side::Before, Side::After] {
+        for call in 1.. {
+            let user = format!("user-{side:?}-{call}");
+            // Two events that teach, one that repeats the first, and one that teaches nothing.
+            let first = acceptance(&user);
+            let mut repeat = first.clone();
+            repeat["feedbackId"] = acceptance(&user)["feedbackId"].clone();
+            let mut silent = acceptance(&user);
+            silent["feedbackType"] = json!("dwell-time");
+            silent["data"] = json!({"timeSpent": 3});
+            let mut delivered = Vec::new();
+            for body in [&first, &acceptance(&user), &repeat, &silent] {
+                delivered.push(stored(&engine.store, body).await);
+            }
+            let messages: Vec<_> = delivered
+                .iter()
+                .map(|(_, message)| message.clone())
+                .collect();
+
+            let death = Death::at(call, side);
+            let dying = engine.generator(engine.store_with(death.clone()));
+            let response = deliver(&dying, &messages).await;
+            let survived = death.calls() < call;
+            assert_eq!(survived, response.batch_item_failures.is_empty());
+
+            let generator = engine.generator(engine.store.clone());
+            let again = deliver(&generator, &messages).await;
+            assert!(again.batch_item_failures.is_empty());
+            let versions = versions(&engine.store, &user).await;
+            assert_sound(&versions);
+            assert_eq!(samples(&versions), 2, "died at call {call}, {side:?}");
+            for (at, (event, _)) in delivered.iter().enumerate() {
+                let deduplicated = matches!(
+                    outcome(&engine.store, event).await.expect("an outcome"),
+                    Outcome::Deduplicated { duplicate_of, .. }
+                        if duplicate_of == delivered[0].0.core.feedback_id
+                );
+                assert_eq!(
+                    deduplicated,
+                    at == 2,
+                    "event {at}, died at call {call}, {side:?}"
+                );
+            }
+            if survived {
+                break;
+            }
+            deaths += 1;
+        }
+    }
+    // Every call of the batch was died at, on both sides.
+    assert!(deaths >= 16, "only {deaths} deaths");
+}
+
+#[tokio::test]
+async fn generators_that_race_on_the_same_messages_learn_once() {
+    let engine = Engine::start().await;
+    let mut messages = Vec::new();
+    for _ in 0..30 {
+        messages.push(stored(&engine.store, &acceptance("ada")).await.1);
+    }
+    // Each message is delivered to three generators, in batches that overlap differently.
+    let generator = engine.generator(engine.store.clone());
+    let batches = [10, 7, 4]
+        .into_iter()
+        .flat_map(|size| messages.chunks(size));
+    let responses = join_all(batches.map(|batch| deliver(&generator, batch))).await;
+    // A message that lost too many races is delivered again.
+    if responses
+        .iter()
+        .any(|response| !response.batch_item_failures.is_empty())
+    {
+        assert!(
+            deliver(&generator, &messages)
+                .await
+                .batch_item_failures
+                .is_empty()
+        );
+    }
+    let versions = versions(&engine.store, "ada").await;
+    assert_sound(&versions);
+    assert_eq!(samples(&versions), 30);
+}
+
+#[tokio::test]
+async fn a_crossing_that_was_learned_before_a_death_is_still_told_after_it() {
+    let engine = Engine::start().await;
+    let generator = engine.generator(engine.store.clone());
+    let mut messages = Vec::new();
+    let mut events = Vec::new();
+    for _ in 0..20 {
+        let (event, message) = stored(&engine.store, &acceptance("ada")).await;
+        events.push(event);
+        messages.push(message);
+    }
+    deliver(&generator, &messages[..19]).await;
+    // Read, claim, version: dies with the version written and the outcome not.
+    let dying = engine.generator(engine.store_with(Death::at(3, Side::After)));
+    let response = deliver(&dying, &messages[19..]).await;
+    assert_eq!(response.batch_item_failures.len(), 1);
+    deliver(&generator, &messages[19..]).await;
+    let Some(Outcome::Processed(processed)) = outcome(&engine.store, &events[19]).await else {
+        panic!("not processed")
+    };
+    let hints = processed
+        .signals()
+        .into_iter()
+        .filter_map(|signal| signal.exploration_hint);
+    assert_eq!(hints.count(), 1);
+    let versions = versions(&engine.store, "ada").await;
+    assert_eq!(samples(&versions), 20);
+}

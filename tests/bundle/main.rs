@@ -1,0 +1,10 @@
+//! Tests that cross crates, against real engines.
+
+mod capacity;
+mod contract;
+mod deployment;
+mod exactly_once;
+mod pipeline;
+mod preferences;
+mod process;
+mod submit;

@@ -1,0 +1,162 @@
+//! From a stored event to what subscribers read, through the running bundle.
+
+use aws_sdk_sqs::types::Message;
+use hearback_domain::publication::Subject;
+use hearback_local::names::Names;
+use hearback_local::queue_tools::redrive;
+use hearback_tests::app::{TestApp, eventually};
+use hearback_tests::events::{acceptance, id};
+use serde_json::{Value, json};
+
+async fn receive(app: &TestApp, queue_url: &str) -> Vec<Message> {
+    app.bundle
+        .clients
+        .sqs
+        .receive_message()
+        .queue_url(queue_url)
+        .max_number_of_messages(10)
+        .message_attribute_names("All")
+        .send()
+        .await
+        .unwrap()
+        .messages
+        .unwrap_or_default()
+}
+
+async fn published(app: &TestApp, subject: Subject) -> Value {
+    let queue = app.bundle.queues.subject(subject).unwrap();
+    let message = eventually(|| async { receive(app, queue).await.pop() }).await;
+    serde_json::from_str(message.body().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn what_an_event_teaches_lands_in_the_queues_of_its_subjects() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let mut event = acceptance("ada");
+    event["feedbackType"] = json!("rating");
+    event["data"] = json!({"rating": 1});
+    app.submit(&token, &event).await;
+    let processed = published(&app, Subject::FeedbackProcessed).await;
+    assert_eq!(processed["feedbackId"], event["feedbackId"]);
+    assert_eq!(processed["outcome"], "rated");
+    let reward = published(&app, Subject::Reward).await;
+    assert_eq!(reward["reward"]["value"], -0.8);
+    let policy = published(&app, Subject::Policy).await;
+    assert_eq!(policy["policyUpdate"]["adjustmentType"], "weight_decay");
+    let outcome = app.outcome(&token, &id(&event)).await;
+    assert_eq!(outcome["signals"][0]["signalId"], reward["signalId"]);
+    assert_eq!(outcome["signals"][1]["signalId"], policy["signalId"]);
+}
+
+#[tokio::test]
+async fn the_same_act_within_the_hour_counts_once() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let mut first = acceptance("ada");
+    first["timestamp"] = json!("2026-01-04T09:10:00Z");
+    let mut second = first.clone();
+    second["feedbackId"] = acceptance("ada")["feedbackId"].clone();
+    second["timestamp"] = json!("2026-01-04T09:50:00Z");
+    let mut next_hour = first.clone();
+    next_hour["feedbackId"] = acceptance("ada")["feedbackId"].clone();
+    next_hour["timestamp"] = json!("2026-01-04T10:00:00Z");
+    for event in [&first, &second, &next_hour] {
+        app.submit(&token, event).await;
+        app.outcome(&token, &id(event)).await;
+    }
+    let outcome = app.outcome(&token, &id(&second)).await;
+    assert_eq!(outcome["status"], "deduplicated");
+    assert_eq!(outcome["duplicateOf"], first["feedbackId"]);
+    assert_eq!(outcome["signals"], json!([]));
+    assert_eq!(
+        app.outcome(&token, &id(&next_hour)).await["status"],
+        "processed"
+    );
+    let preferences = app.get(&token, "/v1/preferences/ada").await.body;
+    assert_eq!(
+        preferences["artifactPreferences"]["unknown"]["sampleCount"],
+        2
+    );
+}
+
+#[tokio::test]
+async fn what_is_excluded_from_training_gives_no_signal_and_still_counts_for_its_user() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let mut event = acceptance("ada");
+    event["privacyFlags"] = json!({"excludeFromTraining": true});
+    app.submit(&token, &event).await;
+    let outcome = app.outcome(&token, &id(&event)).await;
+    assert_eq!(outcome["status"], "processed");
+    assert_eq!(outcome["signals"], json!([]));
+    let processed = published(&app, Subject::FeedbackProcessed).await;
+    assert_eq!(processed["privacyFlags"]["excludeFromTraining"], true);
+    let preferences = app.get(&token, "/v1/preferences/ada").await.body;
+    assert_eq!(
+        preferences["artifactPreferences"]["unknown"]["sampleCount"],
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_poison_message_dies_with_its_reason_and_harms_no_neighbour() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let sqs = &app.bundle.clients.sqs;
+    let queues = &app.bundle.queues;
+    for body in ["no json", "{\"dynamodb\": {}}"] {
+        let sent = sqs
+            .send_message()
+            .queue_url(&queues.signals)
+            .message_body(body);
+        sent.send().await.unwrap();
+    }
+    let event = acceptance("ada");
+    app.submit(&token, &event).await;
+    assert_eq!(
+        app.outcome(&token, &id(&event)).await["status"],
+        "processed"
+    );
+
+    let dead = eventually(|| async {
+        let attributes = sqs
+            .get_queue_attributes()
+            .queue_url(&queues.dead_letters)
+            .attribute_names(aws_sdk_sqs::types::QueueAttributeName::ApproximateNumberOfMessages)
+            .send()
+            .await
+            .unwrap();
+        let count = attributes.attributes.unwrap().into_values().next();
+        (count.as_deref() == Some("2")).then_some(())
+    });
+    dead.await;
+    let letters = receive(&app, &queues.dead_letters).await;
+    let reasons: Vec<_> = letters
+        .iter()
+        .map(|letter| {
+            letter.message_attributes().unwrap()["reason"]
+                .string_value()
+                .unwrap()
+        })
+        .collect();
+    assert!(
+        reasons
+            .iter()
+            .all(|reason| reason.starts_with("stored stream record cannot be read"))
+    );
+    assert!(
+        reasons
+            .iter()
+            .any(|reason| reason.contains("it is not JSON")),
+        "{reasons:?}"
+    );
+
+    // They are visible again after a second, and can be moved back: to fail again, in this case.
+    let moved = eventually(|| async {
+        let moved = redrive(sqs, &Names::default()).await.unwrap();
+        (moved > 0).then_some(moved)
+    })
+    .await;
+    assert!(moved <= 2);
+}

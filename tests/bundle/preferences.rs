@@ -1,0 +1,303 @@
+//! `/v1/preferences`, over HTTP.
+
+use futures::future::join_all;
+use hearback_tests::app::{Answer, TestApp};
+use hearback_tests::events::{acceptance, id};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+const ADA: &str = "/v1/preferences/ada";
+
+async fn update(app: &TestApp, body: Value) -> Answer {
+    app.put(&app.token("ada"), ADA, &body).await
+}
+
+async fn set_detail(app: &TestApp, version: u64, detail: &str) -> Answer {
+    let body = json!({
+        "preferenceVersion": version,
+        "globalPreferences": {"detailLevel": detail}
+    });
+    update(app, body).await
+}
+
+#[tokio::test]
+async fn preferences_are_changed_read_and_tagged() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    assert_eq!(app.get(&token, ADA).await.status, StatusCode::NOT_FOUND);
+
+    let created = set_detail(&app, 0, "deep-dive").await;
+    assert_eq!(created.status, StatusCode::OK);
+    assert_eq!(created.headers["etag"], "\"1\"");
+    insta::assert_json_snapshot!(created.body, {".updatedAt" => "[time]"}, @r#"
+        {
+          "preferenceVersion": 1,
+          "updatedAt": "[time]",
+          "userId": "ada"
+        }
+        "#);
+
+    let read = app.get(&token, ADA).await;
+    assert_eq!(read.headers["etag"], "\"1\"");
+    insta::assert_json_snapshot!(
+        read.body, {".updatedAt" => "[time]", ".createdAt" => "[time]"}, @r#"
+        {
+          "createdAt": "[time]",
+          "globalPreferences": {
+            "communicationStyle": "technical",
+            "detailLevel": "deep-dive",
+            "learningMode": true
+          },
+          "preferenceVersion": 1,
+          "updatedAt": "[time]",
+          "userId": "ada"
+        }
+        "#
+    );
+}
+
+#[tokio::test]
+async fn of_racing_updates_of_one_version_exactly_one_wins() {
+    let app = TestApp::start().await;
+    set_detail(&app, 0, "standard").await;
+    let answers = join_all((0..64).map(|_| set_detail(&app, 1, "overview"))).await;
+    let won = answers
+        .iter()
+        .filter(|answer| answer.status == StatusCode::OK);
+    assert_eq!(won.count(), 1);
+    let lost: Vec<_> = answers
+        .iter()
+        .filter(|answer| answer.status == StatusCode::CONFLICT)
+        .collect();
+    assert_eq!(lost.len(), 63);
+    for answer in lost {
+        assert_eq!(answer.body["error"], "version_conflict");
+        assert_eq!(answer.body["currentVersion"], 2);
+        assert_eq!(answer.body["providedVersion"], 1);
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_the_newest_is_a_conflict() {
+    let app = TestApp::start().await;
+    set_detail(&app, 0, "standard").await;
+    let stale = set_detail(&app, 0, "overview").await;
+    assert_eq!(stale.status, StatusCode::CONFLICT);
+    insta::assert_json_snapshot!(stale.body, {".request_id" => "[id]"}, @r#"
+        {
+          "currentVersion": 1,
+          "detail": "The preferences were changed since that version.",
+          "error": "version_conflict",
+          "providedVersion": 0,
+          "request_id": "[id]",
+          "status": 409,
+          "title": "Conflict",
+          "type": "about:blank"
+        }
+        "#);
+    let future = set_detail(&app, 7, "overview").await;
+    assert_eq!(future.status, StatusCode::CONFLICT);
+    assert_eq!(future.body["currentVersion"], 1);
+}
+
+#[tokio::test]
+async fn if_match_is_the_version_too() {
+    let app = TestApp::start().await;
+    let put = |tag: &'static str, body: Value| {
+        let request = app.request(Method::PUT, ADA).bearer_auth(app.token("ada"));
+        app.send(request.header("if-match", tag).json(&body))
+    };
+    let body = json!({"globalPreferences": {"learningMode": false}});
+    assert_eq!(put("\"0\"", body.clone()).await.status, StatusCode::OK);
+    assert_eq!(
+        put("\"0\"", body.clone()).await.status,
+        StatusCode::CONFLICT
+    );
+    assert_eq!(
+        put("nonsense", body.clone()).await.status,
+        StatusCode::BAD_REQUEST
+    );
+    let both = json!({"preferenceVersion": 0});
+    assert_eq!(put("\"1\"", both).await.status, StatusCode::BAD_REQUEST);
+    let neither = update(&app, body).await;
+    assert_eq!(neither.status, StatusCode::BAD_REQUEST);
+    assert_eq!(neither.body["errors"][0]["pointer"], "/preferenceVersion");
+}
+
+#[tokio::test]
+async fn a_value_outside_its_set_is_named() {
+    let app = TestApp::start().await;
+    let answer = update(
+        &app,
+        json!({
+            "preferenceVersion": 0,
+            "artifactPreferences": {"check/list": {"preferredFormat": "origami"}},
+            "globalPreferences": {"detailLevel": 3}
+        }),
+    )
+    .await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    insta::assert_json_snapshot!(answer.body["errors"], @r#"
+        [
+          {
+            "detail": "must be one of bullet-list, prose, table, code, mixed",
+            "pointer": "/artifactPreferences/check~1list/preferredFormat"
+          },
+          {
+            "detail": "must be one of overview, standard, deep-dive",
+            "pointer": "/globalPreferences/detailLevel"
+          }
+        ]
+        "#);
+}
+
+#[tokio::test]
+async fn a_reset_goes_back_to_the_defaults_and_the_history_keeps_all() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let reset = format!("{ADA}/reset");
+    let none = app.post(&token, &reset, &json!(null)).await;
+    assert_eq!(none.status, StatusCode::NOT_FOUND);
+    set_detail(&app, 0, "overview").await;
+    set_detail(&app, 1, "deep-dive").await;
+    let answer = app.post(&token, &reset, &json!(null)).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(answer.body["preferenceVersion"], 3);
+    let now = app.get(&token, ADA).await.body;
+    assert_eq!(now["globalPreferences"]["detailLevel"], "standard");
+
+    let history = format!("{ADA}/history");
+    let all = app.get(&token, &history).await.body;
+    let causes: Vec<_> = all["versions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|version| {
+            (
+                version["preferenceVersion"].clone(),
+                version["cause"]["kind"].clone(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        causes,
+        [
+            (json!(3), json!("reset")),
+            (json!(2), json!("update")),
+            (json!(1), json!("update"))
+        ]
+    );
+    assert_eq!(all.get("next"), None);
+
+    let first = app.get(&token, &format!("{history}?limit=2")).await.body;
+    assert_eq!(first["next"], 2);
+    let second = app
+        .get(&token, &format!("{history}?limit=2&before=2"))
+        .await
+        .body;
+    assert_eq!(second["versions"][0]["preferenceVersion"], 1);
+    assert_eq!(
+        second["versions"][0]["globalPreferences"]["detailLevel"],
+        "overview"
+    );
+    let bad = app.get(&token, &format!("{history}?limit=0")).await;
+    assert_eq!(bad.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn resolved_preferences_are_there_for_everybody() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let nobody = app.get(&token, &format!("{ADA}/resolved")).await;
+    assert_eq!(nobody.status, StatusCode::OK);
+    insta::assert_json_snapshot!(nobody.body, @r#"
+        {
+          "communicationStyle": "technical",
+          "detailLevel": "standard",
+          "learningMode": true,
+          "preferenceVersion": 0,
+          "preferredAgents": [],
+          "preferredCodeStyle": "documented",
+          "preferredComplexity": "moderate",
+          "preferredFormat": "mixed",
+          "preferredResponseLength": "balanced",
+          "userId": "ada"
+        }
+        "#);
+    update(
+        &app,
+        json!({
+            "preferenceVersion": 0,
+            "artifactPreferences": {"checklist": {"preferredFormat": "table"}},
+            "contextPreferences": {
+                "review": {"preferredResponseLength": "verbose", "preferredAgents": ["a"]},
+                "shop": {"preferredResponseLength": "concise"}
+            },
+            "globalPreferences": {"detailLevel": "overview"}
+        }),
+    )
+    .await;
+    let query = "artifactType=checklist&taskType=review&projectId=shop";
+    let resolved = app
+        .get(&token, &format!("{ADA}/resolved?{query}"))
+        .await
+        .body;
+    assert_eq!(resolved["preferredFormat"], "table");
+    assert_eq!(resolved["preferredAgents"], json!(["a"]));
+    assert_eq!(
+        resolved["preferredResponseLength"], "concise",
+        "the project wins"
+    );
+    assert_eq!(resolved["detailLevel"], "overview");
+}
+
+#[tokio::test]
+async fn nobody_reads_or_changes_anothers() {
+    let app = TestApp::start().await;
+    set_detail(&app, 0, "overview").await;
+    let mallory = app.token("mallory");
+    assert_eq!(app.get(&mallory, ADA).await.status, StatusCode::FORBIDDEN);
+    let body = json!({"preferenceVersion": 1});
+    assert_eq!(
+        app.put(&mallory, ADA, &body).await.status,
+        StatusCode::FORBIDDEN
+    );
+    for page in ["history", "resolved"] {
+        let answer = app.get(&mallory, &format!("{ADA}/{page}")).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    }
+    // The same user id in another tenant is another user.
+    let namesake = app.token_of("ada", "umbrella", "");
+    assert_eq!(app.get(&namesake, ADA).await.status, StatusCode::NOT_FOUND);
+    let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
+    assert_eq!(app.get(&back_end, ADA).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn preferences_that_do_not_want_to_learn_are_left_alone() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    update(
+        &app,
+        json!({"preferenceVersion": 0, "globalPreferences": {"learningMode": false}}),
+    )
+    .await;
+    let event = acceptance("ada");
+    app.submit(&token, &event).await;
+    let outcome = app.outcome(&token, &id(&event)).await;
+    assert_eq!(outcome["signals"].as_array().map(Vec::len), Some(1));
+    let preferences = app.get(&token, ADA).await.body;
+    assert_eq!(preferences["preferenceVersion"], 1);
+    assert_eq!(preferences.get("artifactPreferences"), None);
+}
+
+#[tokio::test]
+async fn a_user_id_may_hold_any_character() {
+    let app = TestApp::start().await;
+    let user = "ada#1 lovelace%:ü🙂~";
+    let path = "/v1/preferences/ada%231%20lovelace%25%3A%C3%BC%F0%9F%99%82~";
+    let body = json!({"preferenceVersion": 0});
+    let answer = app.put(&app.token(user), path, &body).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(answer.body["userId"], user);
+}

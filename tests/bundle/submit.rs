@@ -1,0 +1,337 @@
+//! `POST /v1/feedback/submit` and `GET /v1/feedback/{feedbackId}`, over HTTP.
+
+use futures::future::join_all;
+use hearback_tests::app::TestApp;
+use hearback_tests::events::{acceptance, id};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+#[tokio::test]
+async fn the_example_of_the_source_becomes_learning() {
+    let app = TestApp::start().await;
+    let token = app.token("user-123");
+    let mut event = acceptance("user-123");
+    event["artifactId"] = json!("artifact-456");
+    event["timestamp"] = json!("2026-01-04T09:30:00Z");
+
+    let answer = app.submit(&token, &event).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED);
+    assert_eq!(
+        answer.body,
+        json!({
+            "feedbackId": event["feedbackId"],
+            "dedupeKey": "user-123:artifact-456:artifact-acceptance:2026-01-04T09",
+            "status": "queued"
+        })
+    );
+
+    let outcome = app.outcome(&token, &id(&event)).await;
+    assert_eq!(outcome["status"], "processed");
+    assert_eq!(
+        outcome["signals"][0]["reward"],
+        json!({"value": 0.85, "confidence": 0.92, "decay": 0.99})
+    );
+    assert_eq!(outcome["signals"].as_array().map(Vec::len), Some(1));
+
+    let preferences = app.get(&token, "/v1/preferences/user-123").await.body;
+    assert_eq!(
+        preferences["artifactPreferences"]["unknown"],
+        json!({"averageRating": 4.0, "acceptanceRate": 1.0, "sampleCount": 1})
+    );
+
+    let again = app.submit(&token, &event).await;
+    assert_eq!(again.status, StatusCode::CONFLICT);
+    assert_eq!(again.headers["content-type"], "application/problem+json");
+    insta::assert_json_snapshot!(again.body, {".request_id" => "[id]", ".feedbackId" => "[id]"}, @r#"
+        {
+          "detail": "This feedbackId was submitted before.",
+          "error": "duplicate_feedback_id",
+          "feedbackId": "[id]",
+          "request_id": "[id]",
+          "status": 409,
+          "title": "Conflict",
+          "type": "about:blank"
+        }
+        "#);
+}
+
+#[tokio::test]
+async fn an_event_that_breaks_the_schema_is_told_each_member() {
+    let app = TestApp::start().await;
+    let mut event = acceptance("user-123");
+    event["feedbackId"] = json!("not-a-uuid");
+    event["data"]["rating"] = json!(6);
+    event.as_object_mut().unwrap().remove("sessionId");
+    let answer = app.submit(&app.token("user-123"), &event).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    insta::assert_json_snapshot!(answer.body, {".request_id" => "[id]"}, @r#"
+        {
+          "detail": "The request does not fit its schema.",
+          "error": "invalid_request",
+          "errors": [
+            {
+              "detail": "must be a UUID",
+              "pointer": "/feedbackId"
+            },
+            {
+              "detail": "is required",
+              "pointer": "/sessionId"
+            },
+            {
+              "detail": "must be an integer from 1 to 5",
+              "pointer": "/data/rating"
+            }
+          ],
+          "request_id": "[id]",
+          "status": 400,
+          "title": "Bad Request",
+          "type": "about:blank"
+        }
+        "#);
+}
+
+#[tokio::test]
+async fn an_unknown_channel_or_type_is_unprocessable() {
+    let app = TestApp::start().await;
+    let mut event = acceptance("user-123");
+    event["feedbackChannel"] = json!("telepathy");
+    event["feedbackType"] = json!("applause");
+    let answer = app.submit(&app.token("user-123"), &event).await;
+    assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+    insta::assert_json_snapshot!(answer.body, {".request_id" => "[id]"}, @r#"
+        {
+          "detail": "The request names a channel or a type that is not known.",
+          "error": "unknown_value",
+          "errors": [
+            {
+              "detail": "must be one of explicit, implicit, correction",
+              "pointer": "/feedbackChannel"
+            },
+            {
+              "detail": "must be one of artifact-acceptance, rating, comment, rejection, modification, dwell-time, scroll-depth",
+              "pointer": "/feedbackType"
+            }
+          ],
+          "request_id": "[id]",
+          "status": 422,
+          "title": "Unprocessable Entity",
+          "type": "about:blank"
+        }
+        "#);
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_json_or_too_large_is_refused() {
+    let app = TestApp::start().await;
+    let token = app.token("user-123");
+    let post = |body: String| {
+        let request = app.request(Method::POST, "/v1/feedback/submit");
+        app.send(request.bearer_auth(&token).body(body))
+    };
+    let answer = post("{\"feedbackId\": secret".to_owned()).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    assert!(!answer.body.to_string().contains("secret"));
+
+    let largest = 256 * 1024;
+    let mut event = acceptance("user-123");
+    event["correctionData"] = json!({"originalValue": ""});
+    let room = largest - event.to_string().len();
+    event["correctionData"]["originalValue"] = json!("x".repeat(room));
+    assert_eq!(event.to_string().len(), largest);
+    assert_eq!(post(event.to_string()).await.status, StatusCode::ACCEPTED);
+    event["feedbackId"] = json!(Uuid::new_v4());
+    let answer = post(format!("{event} ")).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(answer.body["error"], "body_too_large");
+}
+
+#[tokio::test]
+async fn without_a_good_token_nothing_is_taken() {
+    let app = TestApp::start().await;
+    let path = "/v1/feedback/submit";
+    let event = acceptance("user-123");
+    let bare = app.send(app.request(Method::POST, path).json(&event)).await;
+    assert_eq!(bare.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(bare.headers["www-authenticate"], "Bearer");
+    insta::assert_json_snapshot!(bare.body, {".request_id" => "[id]"}, @r#"
+        {
+          "detail": "A valid bearer token is needed.",
+          "error": "unauthorized",
+          "request_id": "[id]",
+          "status": 401,
+          "title": "Unauthorized",
+          "type": "about:blank"
+        }
+        "#);
+    let forged = format!("{}x", app.token("user-123"));
+    assert_eq!(
+        app.submit(&forged, &event).await.status,
+        StatusCode::UNAUTHORIZED
+    );
+    let unknown = app
+        .get(
+            &app.token("user-123"),
+            &format!("/v1/feedback/{}", id(&event)),
+        )
+        .await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn only_a_back_end_submits_for_other_users() {
+    let app = TestApp::start().await;
+    let event = acceptance("user-123");
+    let answer = app.submit(&app.token("mallory"), &event).await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    insta::assert_json_snapshot!(answer.body, {".request_id" => "[id]"}, @r#"
+        {
+          "detail": "acting for another user needs the scope feedback:on-behalf",
+          "error": "forbidden",
+          "request_id": "[id]",
+          "status": 403,
+          "title": "Forbidden",
+          "type": "about:blank"
+        }
+        "#);
+    let back_end = app.token_of("back-end", "acme", "other feedback:on-behalf");
+    assert_eq!(
+        app.submit(&back_end, &event).await.status,
+        StatusCode::ACCEPTED
+    );
+}
+
+#[tokio::test]
+async fn of_racing_posts_of_one_id_exactly_one_is_taken() {
+    let app = TestApp::start().await;
+    let token = app.token("user-123");
+    let event = acceptance("user-123");
+    let answers = join_all((0..40).map(|_| app.submit(&token, &event))).await;
+    let with = |status| {
+        answers
+            .iter()
+            .filter(|answer| answer.status == status)
+            .count()
+    };
+    assert_eq!(with(StatusCode::ACCEPTED), 1);
+    assert_eq!(with(StatusCode::CONFLICT), 39);
+}
+
+#[tokio::test]
+async fn what_is_anothers_looks_like_what_does_not_exist() {
+    let app = TestApp::start().await;
+    let event = acceptance("user-123");
+    app.submit(&app.token("user-123"), &event).await;
+    let path = format!("/v1/feedback/{}", id(&event));
+    let unknown = format!("/v1/feedback/{}", Uuid::new_v4());
+    let mallory = app.token("mallory");
+    let foreign_tenant = app.token_of("user-123", "umbrella", "feedback:on-behalf feedback:admin");
+    let mut bodies = Vec::new();
+    for (token, path) in [
+        (&mallory, path.as_str()),
+        (&foreign_tenant, path.as_str()),
+        (&mallory, unknown.as_str()),
+        (&mallory, "/v1/feedback/no-uuid"),
+    ] {
+        let mut answer = app.get(token, path).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND);
+        answer.body["request_id"] = Value::Null;
+        bodies.push(answer.body);
+    }
+    assert!(
+        bodies.windows(2).all(|pair| pair[0] == pair[1]),
+        "{bodies:?}"
+    );
+    let own = app.get(&app.token("user-123"), &path).await;
+    assert_eq!(own.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn the_same_id_in_another_tenant_is_another_event() {
+    let app = TestApp::start().await;
+    let event = acceptance("user-123");
+    for tenant in ["acme", "umbrella"] {
+        let token = app.token_of("user-123", tenant, "");
+        assert_eq!(
+            app.submit(&token, &event).await.status,
+            StatusCode::ACCEPTED
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_405_and_an_unknown_path_404() {
+    let app = TestApp::start().await;
+    let token = app.token("user-123");
+    let wrong = app.put(&token, "/v1/feedback/submit", &json!({})).await;
+    assert_eq!(wrong.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(wrong.headers["allow"], "POST");
+    assert_eq!(wrong.body["error"], "method_not_allowed");
+    let unknown = app.get(&token, "/v1/nothing").await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+    assert_eq!(unknown.body["error"], "not_found");
+}
+
+#[tokio::test]
+async fn an_anonymous_event_leaves_no_name_and_no_word_anywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = TestApp::on(Some(folder.path().to_owned())).await;
+    let (user, session) = ("ada.lovelace", "session-of-ada");
+    let token = app.token(user);
+    let mut event = acceptance(user);
+    event["sessionId"] = json!(session);
+    event["data"]["comment"] = json!("my number is 555-0100");
+    event["data"]["modifiedElements"] = json!(["the-secret-field"]);
+    event["correctionData"] = json!({"originalValue": "was-wrong", "correctedValue": "is-right"});
+    event["privacyFlags"] = json!({"anonymize": true});
+    let answer = app.submit(&token, &event).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED);
+    // The caller is told its own names back, and nobody else.
+    assert!(answer.body["dedupeKey"].as_str().unwrap().starts_with(user));
+
+    // The user still finds what became of it.
+    let outcome = app.outcome(&token, &id(&event)).await;
+    assert_eq!(outcome["status"], "processed");
+    assert_eq!(outcome["signals"][0]["reward"]["confidence"], 0.92);
+    assert!(
+        outcome["signals"][0]["context"]["userId"]
+            .as_str()
+            .unwrap()
+            .starts_with("anon-")
+    );
+
+    app.bundle.stop().await;
+    let raw = [
+        user,
+        session,
+        "555-0100",
+        "the-secret-field",
+        "was-wrong",
+        "is-right",
+    ];
+    for file in files(folder.path()) {
+        // The engines may remove a file of theirs while they end.
+        let Ok(bytes) = std::fs::read(&file) else {
+            continue;
+        };
+        for raw in raw {
+            let found = bytes
+                .windows(raw.len())
+                .any(|window| window == raw.as_bytes());
+            assert!(!found, "{raw} is in {}", file.display());
+        }
+    }
+}
+
+fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}

@@ -1,0 +1,126 @@
+//! A running bundle, and a client that talks HTTP to it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hearback_local::bundle::{Bundle, Options};
+use hearback_local::token::Claims;
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+/// A bundle of its own for one test.
+pub struct TestApp {
+    /// The bundle.
+    pub bundle: Bundle,
+    http: reqwest::Client,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: reqwest::header::HeaderMap,
+    /// The body, as JSON.
+    pub body: Value,
+}
+
+impl TestApp {
+    /// Starts a bundle in memory.
+    pub async fn start() -> Self {
+        Self::on(None).await
+    }
+
+    /// Starts a bundle on a folder.
+    pub async fn on(data: Option<PathBuf>) -> Self {
+        let options = Options {
+            port: 0,
+            data,
+            visibility: Duration::from_secs(1),
+            ..Options::default()
+        };
+        Self {
+            bundle: Bundle::start(options).await.expect("the bundle starts"),
+            http: reqwest::Client::new(),
+        }
+    }
+
+    /// A token of a user of `acme`.
+    pub fn token(&self, user: &str) -> String {
+        self.token_of(user, "acme", "")
+    }
+
+    /// A token with scopes.
+    pub fn token_of(&self, user: &str, tenant: &str, scope: &str) -> String {
+        let claims = Claims {
+            sub: user.to_owned(),
+            tenant: tenant.to_owned(),
+            projects: vec!["order-service".to_owned()],
+            scope: scope.to_owned(),
+        };
+        self.bundle.tokens.sign(claims).expect("a token")
+    }
+
+    /// A request that is not sent yet.
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.http
+            .request(method, format!("http://{}{path}", self.bundle.address))
+    }
+
+    /// Sends a request.
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
+        let response = request.send().await.expect("an answer");
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = response.bytes().await.expect("a body");
+        Answer {
+            status,
+            headers,
+            body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+        }
+    }
+
+    /// GETs a path.
+    pub async fn get(&self, token: &str, path: &str) -> Answer {
+        self.send(self.request(Method::GET, path).bearer_auth(token))
+            .await
+    }
+
+    /// POSTs JSON.
+    pub async fn post(&self, token: &str, path: &str, body: &Value) -> Answer {
+        let request = self.request(Method::POST, path).bearer_auth(token);
+        self.send(request.json(body)).await
+    }
+
+    /// PUTs JSON.
+    pub async fn put(&self, token: &str, path: &str, body: &Value) -> Answer {
+        let request = self.request(Method::PUT, path).bearer_auth(token);
+        self.send(request.json(body)).await
+    }
+
+    /// Submits an event.
+    pub async fn submit(&self, token: &str, event: &Value) -> Answer {
+        self.post(token, "/v1/feedback/submit", event).await
+    }
+
+    /// Waits until an event is no longer queued, and answers what came of it.
+    pub async fn outcome(&self, token: &str, feedback_id: &str) -> Value {
+        let path = format!("/v1/feedback/{feedback_id}");
+        eventually(|| async {
+            let answer = self.get(token, &path).await;
+            (answer.body["status"] != "queued" && answer.status.is_success()).then_some(answer.body)
+        })
+        .await
+    }
+}
+
+/// Tries until there is an answer; fails after half a minute, which is long enough for any machine.
+pub async fn eventually<T, F: Future<Output = Option<T>>>(attempt: impl Fn() -> F) -> T {
+    for _ in 0..600 {
+        if let Some(found) = attempt().await {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it never came true");
+}

@@ -1,0 +1,226 @@
+//! The engines alone, with nothing that works in the background, and clients of them that count
+//! what they cost or fail where they are told to.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::config::interceptors::{
+    AfterDeserializationInterceptorContextRef, BeforeDeserializationInterceptorContextRef,
+    BeforeTransmitInterceptorContextRef,
+};
+use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_sdk_dynamodb::error::BoxError;
+use aws_sdk_dynamodb::operation::put_item::PutItemOutput;
+use aws_sdk_dynamodb::operation::query::QueryOutput;
+use aws_smithy_types::retry::RetryConfig;
+use hearback_domain::privacy::Pseudonyms;
+use hearback_lambda::App;
+use hearback_lambda::aws::Aws;
+use hearback_lambda::clock::Clock;
+use hearback_local::bundle::Clients;
+use hearback_local::data_dir::DataDir;
+use hearback_local::engines::{self, Endpoints, Sockets};
+use hearback_local::names::Names;
+use hearback_local::provision::{self, QueueUrls};
+use hearback_signals::Generator;
+use hearback_signals::dead_letters::DeadLetters;
+use hearback_storage::Store;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+/// Engines with the table and the queues, and nobody who works on them.
+pub struct Engine {
+    /// Where they are.
+    pub endpoints: Endpoints,
+    /// Plain clients.
+    pub clients: Clients,
+    /// The queues.
+    pub queues: QueueUrls,
+    /// The table, through a plain client.
+    pub store: Store,
+    _stop: DropGuard,
+    _data: DataDir,
+}
+
+impl Engine {
+    /// Starts the engines in memory.
+    pub async fn start() -> Self {
+        let data = DataDir::in_memory().unwrap();
+        let sockets = Sockets::bind(0).await.unwrap();
+        let endpoints = sockets.endpoints().unwrap();
+        let stop = CancellationToken::new();
+        engines::start(&data, sockets, &stop, &TaskTracker::new()).unwrap();
+        let clients = Clients::of_engines(&endpoints);
+        let names = Names::default();
+        let store = Store::new(clients.dynamodb.clone(), names.table());
+        provision::table(&store).await.unwrap();
+        let visibility = Duration::from_secs(1);
+        let queues = provision::queues(&clients.sqs, &names, visibility)
+            .await
+            .unwrap();
+        Self {
+            endpoints,
+            clients,
+            queues,
+            store,
+            _stop: stop.drop_guard(),
+            _data: data,
+        }
+    }
+
+    /// The table, through a client that tells an observer of every call.
+    pub fn store_with(&self, observer: impl Intercept + 'static) -> Store {
+        let config = Aws::local(&self.endpoints.dynamodb).config();
+        let config = aws_sdk_dynamodb::config::Builder::from(&config)
+            .retry_config(RetryConfig::disabled())
+            .interceptor(observer)
+            .build();
+        Store::new(
+            aws_sdk_dynamodb::Client::from_conf(config),
+            Names::default().table(),
+        )
+    }
+
+    /// What HTTP handlers work with, on this table.
+    pub fn app(&self, store: Store) -> App {
+        App {
+            store,
+            pseudonyms: Pseudonyms::new("key"),
+            clock: Clock::system(),
+        }
+    }
+
+    /// A signal generator on this table.
+    pub fn generator(&self, store: Store) -> Generator {
+        let dead_letters = DeadLetters::new(self.clients.sqs.clone(), &self.queues.dead_letters);
+        Generator::new(store, dead_letters, Clock::system())
+    }
+}
+
+/// What calls cost, by `ReturnConsumedCapacity`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Cost {
+    /// Calls to the table.
+    pub calls: u32,
+    /// Read units.
+    pub reads: f64,
+    /// Write units.
+    pub writes: f64,
+}
+
+/// Adds up what calls cost.
+#[derive(Debug, Clone, Default)]
+pub struct Meter(Arc<Mutex<Cost>>);
+
+impl Meter {
+    /// What was spent since the last time.
+    pub fn take(&self) -> Cost {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Intercept for Meter {
+    fn name(&self) -> &'static str {
+        "Meter"
+    }
+
+    fn read_before_transmit(
+        &self,
+        _: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.0.lock().unwrap().calls += 1;
+        Ok(())
+    }
+
+    fn read_after_deserialization(
+        &self,
+        context: &AfterDeserializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let mut cost = self.0.lock().unwrap();
+        let Ok(output) = context.output_or_error() else {
+            // A condition that did not hold costs a write unit too, and reports none.
+            cost.writes += 1.0;
+            return Ok(());
+        };
+        if let Some(put) = output.downcast_ref::<PutItemOutput>() {
+            let spent = put.consumed_capacity().expect("the call asks for its cost");
+            cost.writes += spent.capacity_units().unwrap();
+        } else if let Some(query) = output.downcast_ref::<QueryOutput>() {
+            let spent = query
+                .consumed_capacity()
+                .expect("the call asks for its cost");
+            cost.reads += spent.capacity_units().unwrap();
+        } else {
+            panic!("a call that no cost card knows");
+        }
+        Ok(())
+    }
+}
+
+/// On which side of the service a call dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Before it was sent: nothing happened.
+    Before,
+    /// After it was done: it happened, and nobody was told.
+    After,
+}
+
+/// Makes one call die, and every one after it, as a process that dies does.
+#[derive(Debug, Clone)]
+pub struct Death {
+    at_call: u32,
+    side: Side,
+    calls: Arc<Mutex<u32>>,
+}
+
+impl Death {
+    /// Dies at this call, counted from 1.
+    pub fn at(at_call: u32, side: Side) -> Self {
+        Self {
+            at_call,
+            side,
+            calls: Arc::default(),
+        }
+    }
+
+    /// How many calls were tried.
+    pub fn calls(&self) -> u32 {
+        *self.calls.lock().unwrap()
+    }
+}
+
+impl Intercept for Death {
+    fn name(&self) -> &'static str {
+        "Death"
+    }
+
+    fn read_before_transmit(
+        &self,
+        _: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let mut calls = self.calls.lock().unwrap();
+        *calls += 1;
+        let dead = *calls > self.at_call || (*calls == self.at_call && self.side == Side::Before);
+        if dead { Err("died".into()) } else { Ok(()) }
+    }
+
+    fn read_after_transmit(
+        &self,
+        _: &BeforeDeserializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        if self.calls() >= self.at_call {
+            Err("died".into())
+        } else {
+            Ok(())
+        }
+    }
+}

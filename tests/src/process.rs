@@ -1,0 +1,106 @@
+//! The command `hearback` as a process, to start and to kill.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::OnceLock;
+
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// The binary, built in the profile of the tests if it is not yet.
+pub fn binary(package: &str, name: &str) -> PathBuf {
+    let build = escargot::CargoBuild::new().package(package).bin(name);
+    let build = if cfg!(debug_assertions) {
+        build
+    } else {
+        build.release()
+    };
+    build
+        .manifest_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"))
+        .run()
+        .unwrap_or_else(|error| panic!("{name} does not build: {error}"))
+        .path()
+        .to_owned()
+}
+
+/// The binary `hearback`.
+pub fn hearback() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| binary("hearback-local", "hearback"))
+}
+
+/// The `bootstrap` of a function: the one that was built for Lambda, if `HEARBACK_BOOTSTRAP_DIR`
+/// says where those are, or else one that is built here.
+pub fn bootstrap(package: &str, name: &str) -> PathBuf {
+    match std::env::var_os("HEARBACK_BOOTSTRAP_DIR") {
+        Some(folder) => Path::new(&folder).join(name).join("bootstrap"),
+        None => binary(package, name),
+    }
+}
+
+/// Runs `hearback` with these arguments until it ends by itself.
+pub async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Output {
+    Command::new(hearback())
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap()
+}
+
+/// A bundle in a process of its own. It is killed when it is dropped.
+pub struct Process {
+    child: Child,
+    /// Where the gateway is, as it was printed.
+    pub address: String,
+    /// The token that was printed.
+    pub token: String,
+    _out: Lines<BufReader<ChildStdout>>,
+}
+
+impl Process {
+    /// Starts `hearback serve` on a folder, and waits until it says where it is.
+    pub async fn serve(data: &Path, port: u16) -> Self {
+        let mut child = Command::new(hearback())
+            .args(["serve", "--port", &port.to_string(), "--data"])
+            .arg(data)
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (mut address, mut token) = (None, None);
+        while let Some(line) = out.next_line().await.unwrap() {
+            if let Some((_, rest)) = line.split_once("listening on http://") {
+                address = rest.split(' ').next().map(ToOwned::to_owned);
+            }
+            if let Some((_, rest)) = line.split_once("TOKEN=") {
+                token = Some(rest.to_owned());
+            }
+            if line.contains("Ctrl-C") {
+                break;
+            }
+        }
+        Self {
+            child,
+            address: address.expect("the bundle says where it is"),
+            token: token.expect("the bundle prints a token"),
+            _out: out,
+        }
+    }
+
+    /// `kill -9`.
+    pub async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// `kill -TERM`; answers whether it ended well.
+    pub async fn terminate(mut self) -> bool {
+        let id = self.child.id().unwrap().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status().await;
+        assert!(sent.unwrap().success());
+        self.child.wait().await.unwrap().success()
+    }
+}
