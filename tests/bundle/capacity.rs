@@ -113,7 +113,10 @@ async fn an_event_is_worked_off_in_three_more_write_units_and_half_a_read() {
         .call(Method::POST, "/v1/feedback/submit", &event)
         .await;
     // The user's newest version; claim, version, outcome.
-    assert_eq!(metered.generate(&[event.clone()]).await, cost(4, 0.5, 3.0));
+    assert_eq!(
+        metered.generate(std::slice::from_ref(&event)).await,
+        cost(4, 0.5, 3.0)
+    );
     // A redelivery: the version again, the claim that is held, the outcome that is there.
     assert_eq!(metered.generate(&[event]).await, cost(3, 1.0, 1.0));
 }
@@ -138,7 +141,7 @@ async fn reads_cost_what_the_card_says() {
     metered
         .call(Method::POST, "/v1/feedback/submit", &event)
         .await;
-    metered.generate(&[event.clone()]).await;
+    metered.generate(std::slice::from_ref(&event)).await;
     let get = |path: String| {
         let metered = &metered;
         async move { metered.call(Method::GET, &path, &Value::Null).await }

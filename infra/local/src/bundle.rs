@@ -103,7 +103,7 @@ impl Clients {
         // A receive waits for messages, for up to 20 seconds: no time-out before that.
         let waiting = TimeoutConfig::builder()
             .operation_attempt_timeout(Duration::from_secs(30))
-            .operation_timeout(Duration::from_secs(60))
+            .operation_timeout(Duration::from_mins(1))
             .build();
         let waiting = aws_sdk_sqs::config::Builder::from(sqs)
             .timeout_config(waiting)
@@ -150,15 +150,14 @@ impl Bundle {
         };
         let gateway = engines::bind(options.port).await?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let (clients, endpoints) = match &options.endpoint_url {
-            Some(url) => (Clients::of_endpoint(url), None),
-            None => {
-                let sockets = Sockets::bind(options.port).await?;
-                let endpoints = sockets.endpoints()?;
-                engines::start(&data, sockets, &stop, &tasks)?;
-                replace_json(&data.path().join(ENDPOINTS_FILE), &endpoints)?;
-                (Clients::of_engines(&endpoints), Some(endpoints))
-            }
+        let (clients, endpoints) = if let Some(url) = &options.endpoint_url {
+            (Clients::of_endpoint(url), None)
+        } else {
+            let sockets = Sockets::bind(options.port).await?;
+            let endpoints = sockets.endpoints()?;
+            engines::start(&data, sockets, &stop, &tasks)?;
+            replace_json(&data.path().join(ENDPOINTS_FILE), &endpoints)?;
+            (Clients::of_engines(&endpoints), Some(endpoints))
         };
         let store = Store::new(clients.dynamodb.clone(), options.names.table());
         provision::table(&store).await?;

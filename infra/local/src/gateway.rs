@@ -35,7 +35,7 @@ pub fn routes() -> OpenApiRouter<App> {
 pub fn openapi() -> OpenApi {
     let (_, mut document) = routes().split_for_parts();
     "Hearback".clone_into(&mut document.info.title);
-    document.info.version = env!("CARGO_PKG_VERSION").to_owned();
+    env!("CARGO_PKG_VERSION").clone_into(&mut document.info.version);
     document.info.contact = None;
     document.info.license = Some(License::new("Apache-2.0"));
     document.info.description =

@@ -13,7 +13,7 @@ use hearback_storage::Store;
 use crate::names::Names;
 
 /// Messages are kept this long, as in the template: 14 days.
-const RETENTION: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+const RETENTION: Duration = Duration::from_hours(14 * 24);
 
 /// The URLs of the queues.
 #[derive(Debug, Clone)]
@@ -98,14 +98,14 @@ async fn queue(
     visibility: Duration,
     dead_letters: Option<&str>,
 ) -> Result<String> {
-    let url = match client.get_queue_url().queue_name(name).send().await {
-        Ok(found) => found.queue_url,
-        Err(_) => {
-            let created = client.create_queue().queue_name(name).send().await;
-            created
-                .with_context(|| format!("queue {name} cannot be created"))?
-                .queue_url
-        }
+    let known = client.get_queue_url().queue_name(name).send().await;
+    let url = if let Ok(found) = known {
+        found.queue_url
+    } else {
+        let created = client.create_queue().queue_name(name).send().await;
+        created
+            .with_context(|| format!("queue {name} cannot be created"))?
+            .queue_url
     }
     .with_context(|| format!("queue {name} has no URL"))?;
     let mut attributes = HashMap::from([

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use aws_sdk_dynamodbstreams::types::{AttributeValue, Record, ShardIteratorType};
+use aws_sdk_dynamodbstreams::operation::get_shard_iterator::GetShardIteratorError;
+use aws_sdk_dynamodbstreams::types::{AttributeValue, OperationType, Record, ShardIteratorType};
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use futures::future::try_join_all;
 use hearback_signals::publish;
@@ -169,7 +170,7 @@ impl Relay {
             Err(error)
                 if error
                     .as_service_error()
-                    .is_some_and(|error| error.is_trimmed_data_access_exception()) =>
+                    .is_some_and(GetShardIteratorError::is_trimmed_data_access_exception) =>
             {
                 tracing::warn!("the stream lost records that were not carried");
                 self.oldest(shard).await
@@ -270,7 +271,7 @@ fn record_json(record: &Record) -> Value {
         })
     };
     json!({
-        "eventName": record.event_name.as_ref().map(|name| name.as_str()),
+        "eventName": record.event_name.as_ref().map(OperationType::as_str),
         "dynamodb": {
             "Keys": attributes(stream.and_then(|stream| stream.keys.as_ref())),
             "NewImage": attributes(stream.and_then(|stream| stream.new_image.as_ref())),

@@ -57,12 +57,8 @@ impl Pseudonyms {
             mac.update(part.as_bytes());
         }
         let digest = mac.finalize().into_bytes();
-        let hex: String = digest
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        format!("anon-{hex}")
+        let half: Vec<u8> = digest.into_iter().take(16).collect();
+        format!("anon-{}", hex::encode(half))
     }
 }
 

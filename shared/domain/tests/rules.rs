@@ -1,5 +1,7 @@
 //! The rules over all events: ranges, the source's examples, and what must never happen.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
@@ -257,7 +259,7 @@ fn a_hint_to_explore_less_comes_once_for_each_crossing() {
             let event = submitted(&body);
             let learned =
                 learn(&preferences, &[Lesson::of(&event).expect("a lesson")]).expect("learns");
-            hints.extend(learned.crossings.keys().map(|id| id.as_u128()));
+            hints.extend(learned.crossings.keys().map(Uuid::as_u128));
             preferences = learned.preferences;
         }
     };

@@ -28,7 +28,7 @@ where
         let (name, value) = path.into_iter().next().ok_or_else(Problem::not_found)?;
         T::try_from(value)
             .map(Self)
-            .map_err(|error| invalid(&name, error))
+            .map_err(|error| invalid(&name, error.to_string()))
     }
 }
 
@@ -55,7 +55,9 @@ impl Params {
     {
         self.0
             .get(name)
-            .map(|value| T::try_from(value.clone()).map_err(|error| invalid(name, error)))
+            .map(|value| {
+                T::try_from(value.clone()).map_err(|error| invalid(name, error.to_string()))
+            })
             .transpose()
     }
 
@@ -72,9 +74,9 @@ impl Params {
     }
 }
 
-fn invalid(name: &str, detail: impl ToString) -> Problem {
+fn invalid(name: &str, detail: impl Into<String>) -> Problem {
     Problem::invalid(vec![FieldError {
         pointer: format!("/{name}"),
-        detail: detail.to_string(),
+        detail: detail.into(),
     }])
 }

@@ -112,8 +112,8 @@ impl Problem {
 
     /// What only the log is told.
     #[must_use]
-    pub fn cause(mut self, cause: impl ToString) -> Self {
-        self.cause = Some(cause.to_string());
+    pub fn cause(mut self, cause: impl Into<String>) -> Self {
+        self.cause = Some(cause.into());
         self
     }
 
@@ -185,10 +185,11 @@ impl From<StorageError> for Problem {
             StorageError::Unavailable { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable")
                     .detail("The store could not be reached. Try again.")
-                    .cause(error)
+                    .cause(error.to_string())
             }
             StorageError::Unreadable { .. } => {
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error").cause(error)
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error")
+                    .cause(error.to_string())
             }
         }
     }

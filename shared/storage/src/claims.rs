@@ -58,9 +58,8 @@ impl Store {
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send()
             .await;
-        let error = match put {
-            Ok(_) => return Ok(Claim::Fresh),
-            Err(error) => error,
+        let Err(error) = put else {
+            return Ok(Claim::Fresh);
         };
         match error.as_service_error() {
             Some(PutItemError::ConditionalCheckFailedException(held)) => {
@@ -77,7 +76,7 @@ impl Store {
 fn holder(claim: &Item, me: Uuid) -> Result<Claim, Error> {
     let first = item::string(claim, "claim", FEEDBACK_ID)?
         .parse()
-        .map_err(|error: uuid::Error| Error::unreadable("claim", error))?;
+        .map_err(|error: uuid::Error| Error::unreadable("claim", error.to_string()))?;
     if first == me {
         Ok(Claim::Mine {
             fence: item::number(claim, "claim", FENCE)?,

@@ -44,10 +44,10 @@ impl Error {
         }
     }
 
-    pub(crate) fn unreadable(item: &'static str, reason: impl ToString) -> Self {
+    pub(crate) fn unreadable(item: &'static str, reason: impl Into<String>) -> Self {
         Self::Unreadable {
             item,
-            reason: reason.to_string(),
+            reason: reason.into(),
         }
     }
 

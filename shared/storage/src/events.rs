@@ -144,9 +144,8 @@ impl Store {
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send()
             .await;
-        let error = match put {
-            Ok(_) => return Ok(Written::New),
-            Err(error) => error,
+        let Err(error) = put else {
+            return Ok(Written::New);
         };
         match error.as_service_error() {
             Some(PutItemError::ConditionalCheckFailedException(held)) => {

@@ -40,9 +40,9 @@ impl Builder {
         self
     }
 
-    pub(crate) fn number(mut self, name: &str, value: impl ToString) -> Self {
+    pub(crate) fn number(mut self, name: &str, value: impl Into<serde_json::Number>) -> Self {
         self.0
-            .insert(name.to_owned(), AttributeValue::N(value.to_string()));
+            .insert(name.to_owned(), AttributeValue::N(value.into().to_string()));
         self
     }
 

@@ -4,8 +4,6 @@
 //! Parts are joined by `#`, so a `#` within a part is escaped. A part whose UTF-8 is too long for
 //! a key (2,048 bytes for a partition key, 1,024 for a sort key) is replaced by its SHA-256.
 
-use std::fmt::Write;
-
 use hearback_domain::dedupe::DedupeKey;
 use hearback_domain::identifier::{TenantId, UserId};
 use sha2::{Digest, Sha256};
@@ -34,7 +32,7 @@ pub fn event(tenant: &TenantId, feedback_id: Uuid) -> String {
 /// The partition of a dedupe claim.
 #[must_use]
 pub fn dedupe(tenant: &TenantId, key: &DedupeKey) -> String {
-    join("DEDUPE", tenant, &hex(&key.fingerprint()))
+    join("DEDUPE", tenant, &hex::encode(key.fingerprint()))
 }
 
 /// The partition of a user's preferences.
@@ -65,18 +63,10 @@ fn part(raw: &str) -> String {
         }
     }
     if escaped.len() > MAX_PART {
-        format!("{HASHED}{}", hex(&Sha256::digest(raw)))
+        format!("{HASHED}{}", hex::encode(Sha256::digest(raw)))
     } else {
         escaped
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }
 
 #[cfg(test)]

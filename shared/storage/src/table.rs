@@ -31,8 +31,9 @@ impl Store {
                 .key_type(kind)
                 .build()
         };
-        let unbuilt =
-            |error: aws_sdk_dynamodb::error::BuildError| Error::unreadable("table", error);
+        let unbuilt = |error: aws_sdk_dynamodb::error::BuildError| {
+            Error::unreadable("table", error.to_string())
+        };
         let created = self
             .client
             .create_table()
@@ -69,7 +70,7 @@ impl Store {
             .enabled(true)
             .attribute_name(EXPIRES_AT)
             .build()
-            .map_err(|error| Error::unreadable("table", error))?;
+            .map_err(|error| Error::unreadable("table", error.to_string()))?;
         self.client
             .update_time_to_live()
             .table_name(&self.table)

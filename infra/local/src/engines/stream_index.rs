@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 /// How long DynamoDB keeps stream records.
 const KEPT_SECONDS: i64 = 24 * 60 * 60;
 /// How often the house is kept.
-const EVERY: Duration = Duration::from_secs(60);
+const EVERY: Duration = Duration::from_mins(1);
 
 fn open(file: &Path) -> Result<Connection> {
     let connection =

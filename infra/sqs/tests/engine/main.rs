@@ -1,10 +1,6 @@
 //! The engine as its callers see it: through the AWS SDK, over HTTP.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod batches;
 mod harness;

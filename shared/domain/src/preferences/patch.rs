@@ -70,9 +70,9 @@ struct ArtifactPatch {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 struct ContextPatch {
-    preferred_agents: Change<Vec<String>>,
-    preferred_response_length: Change<ResponseLength>,
-    preferred_code_style: Change<CodeStyle>,
+    agents: Change<Vec<String>>,
+    response_length: Change<ResponseLength>,
+    code_style: Change<CodeStyle>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -219,14 +219,14 @@ fn read_artifact(artifact: Object<'_>, errors: &mut Errors) -> ArtifactPatch {
 
 fn read_context(context: Object<'_>, errors: &mut Errors) -> ContextPatch {
     ContextPatch {
-        preferred_agents: Change::read(context, "preferredAgents", errors, strings),
-        preferred_response_length: Change::read(
+        agents: Change::read(context, "preferredAgents", errors, strings),
+        response_length: Change::read(
             context,
             "preferredResponseLength",
             errors,
             one_of(ResponseLength::NAMES),
         ),
-        preferred_code_style: Change::read(
+        code_style: Change::read(
             context,
             "preferredCodeStyle",
             errors,
@@ -281,13 +281,11 @@ fn apply_artifact(patch: ArtifactPatch, to: &mut ArtifactPreference) {
 }
 
 fn apply_context(patch: ContextPatch, to: &mut ContextPreference) {
-    patch.preferred_agents.apply(&mut to.preferred_agents);
+    patch.agents.apply(&mut to.preferred_agents);
     patch
-        .preferred_response_length
+        .response_length
         .apply(&mut to.preferred_response_length);
-    patch
-        .preferred_code_style
-        .apply(&mut to.preferred_code_style);
+    patch.code_style.apply(&mut to.preferred_code_style);
 }
 
 #[cfg(test)]
