@@ -19,6 +19,7 @@ RULES = [
     ("functions/*", ["shared/*"]),
     ("infra/sqs", []),
     ("infra/local", ["*"]),
+    ("tests/empty", []),
     ("tests", ["*"]),
 ]
 

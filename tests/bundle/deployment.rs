@@ -1,1 +1,263 @@
+//! The built functions, run as Lambda runs them: a process, events in Lambda's own JSON, and the
+//! Runtime API between.
 
+use std::collections::HashMap;
+
+use hearback_domain::publication::Outcome;
+use hearback_lambda::app::{DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
+use hearback_lambda::aws::Service;
+use hearback_storage::events::StoredEvent;
+use hearback_storage::stream;
+use hearback_tests::engine::Engine;
+use hearback_tests::process::bootstrap;
+use hearback_tests::runtime_api::Function;
+use serde_json::{Value, json};
+
+/// What an HTTP API hands over for `POST /v1/feedback/submit`.
+const SUBMIT: &str = include_str!("events/http_submit.json");
+/// The same for a body that the HTTP API took for binary.
+const SUBMIT_BASE64: &str = include_str!("events/http_submit_base64.json");
+/// What an HTTP API hands over for `GET /v1/feedback/{feedbackId}`.
+const FEEDBACK: &str = include_str!("events/http_feedback.json");
+/// What an HTTP API hands over for `GET /v1/preferences/{userId}/resolved`.
+const PREFERENCES: &str = include_str!("events/http_preferences.json");
+/// What an SQS event source hands over: the event of [`SUBMIT`], and a message that is poison.
+const SIGNALS: &str = include_str!("events/sqs_signals.json");
+/// What a pipe hands to its enrichment: the outcome of that event, and one of a duplicate.
+const RESULTS: &str = include_str!("events/pipe_results.json");
+
+fn event(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// Starts a function on the engine, with the settings that the template gives it.
+async fn start(engine: &Engine, name: &str, settings: &[(&str, &str)]) -> Function {
+    let endpoints = &engine.endpoints;
+    let mut variables: HashMap<String, String> = HashMap::from([
+        (TABLE.to_owned(), engine.names.table()),
+        (endpoint(Service::DynamoDb), endpoints.dynamodb.clone()),
+        (endpoint(Service::Sqs), endpoints.sqs.clone()),
+    ]);
+    for (name, value) in settings {
+        variables.insert((*name).to_owned(), (*value).to_owned());
+    }
+    Function::start(&bootstrap(name), &variables).await
+}
+
+fn endpoint(service: Service) -> String {
+    service.endpoint_variable().to_owned()
+}
+
+async fn start_http(engine: &Engine, name: &str) -> Function {
+    start(engine, name, &[(PSEUDONYM_KEY, "key")]).await
+}
+
+async fn start_signals(engine: &Engine) -> Function {
+    let dead_letters = [(DEAD_LETTERS_URL, engine.queues.dead_letters.as_str())];
+    start(engine, "signals", &dead_letters).await
+}
+
+/// Invokes a function of HTTP routes; answers the status, and the body as JSON.
+async fn call(function: &Function, event: &Value) -> (u64, Value) {
+    let response = function.invoke(event).await.unwrap();
+    let body = response["body"].as_str().unwrap();
+    assert_eq!(response["isBase64Encoded"], false);
+    (
+        response["statusCode"].as_u64().unwrap(),
+        serde_json::from_str(body).unwrap(),
+    )
+}
+
+/// What the table has of the event of [`SUBMIT`].
+async fn stored(engine: &Engine) -> StoredEvent {
+    let body: Value = serde_json::from_str(event(SUBMIT)["body"].as_str().unwrap()).unwrap();
+    let feedback_id = body["feedbackId"].as_str().unwrap().parse().unwrap();
+    let tenant = "acme".try_into().unwrap();
+    let found = engine.store.event(&tenant, feedback_id).await.unwrap();
+    found.expect("the event is stored")
+}
+
+#[tokio::test]
+async fn submit_takes_an_event_once() {
+    let engine = Engine::start().await;
+    let submit = start_http(&engine, "submit").await;
+    let (status, body) = call(&submit, &event(SUBMIT)).await;
+    assert_eq!(status, 202);
+    assert_eq!(body["status"], "queued");
+    assert_eq!(
+        body["dedupeKey"],
+        "ada:artifact-456:artifact-acceptance:2026-01-04T09"
+    );
+    let (status, body) = call(&submit, &event(SUBMIT)).await;
+    assert_eq!(status, 409);
+    assert_eq!(body["error"], "duplicate_feedback_id");
+    // What the pipe will send is what was stored.
+    let message = event(SIGNALS)["Records"][0]["body"].clone();
+    let mut core = stored(&engine).await.core;
+    let sent = stream::submitted(message.as_str().unwrap()).unwrap();
+    core.received_at = sent.received_at;
+    assert_eq!(core, sent);
+}
+
+#[tokio::test]
+async fn an_answer_names_the_request_by_the_id_that_the_http_api_gave_it() {
+    let engine = Engine::start().await;
+    let submit = start_http(&engine, "submit").await;
+    let mut request = event(SUBMIT);
+    request["body"] = json!("{}");
+    let response = submit.invoke(&request).await.unwrap();
+    assert_eq!(response["statusCode"], 400);
+    assert_eq!(
+        response["headers"]["content-type"],
+        "application/problem+json"
+    );
+    let request_id = &request["requestContext"]["requestId"];
+    assert_eq!(&response["headers"]["x-request-id"], request_id);
+    let problem: Value = serde_json::from_str(response["body"].as_str().unwrap()).unwrap();
+    assert_eq!(&problem["request_id"], request_id);
+}
+
+#[tokio::test]
+async fn a_request_without_verified_claims_is_nobodys() {
+    let engine = Engine::start().await;
+    for (name, request) in [
+        ("submit", SUBMIT),
+        ("retrieval", FEEDBACK),
+        ("preferences", PREFERENCES),
+    ] {
+        let function = start_http(&engine, name).await;
+        let mut request = event(request);
+        let context = request["requestContext"].as_object_mut().unwrap();
+        context.remove("authorizer").unwrap();
+        let (status, body) = call(&function, &request).await;
+        assert_eq!(status, 401, "{name}");
+        assert_eq!(body["error"], "unauthorized", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_in_base64_is_the_same_as_one_in_text() {
+    let engine = Engine::start().await;
+    let submit = start_http(&engine, "submit").await;
+    let (status, body) = call(&submit, &event(SUBMIT_BASE64)).await;
+    assert_eq!(status, 202, "{body}");
+    let feedback_id = body["feedbackId"].as_str().unwrap().parse().unwrap();
+    let tenant = "acme".try_into().unwrap();
+    let found = engine.store.event(&tenant, feedback_id).await.unwrap();
+    let comment = found.unwrap().text.comment;
+    assert_eq!(comment.as_deref(), Some("Grüße 👍"));
+}
+
+#[tokio::test]
+async fn a_method_that_a_route_does_not_have_is_answered_by_the_function() {
+    let engine = Engine::start().await;
+    let submit = start_http(&engine, "submit").await;
+    let mut request = event(SUBMIT);
+    request["routeKey"] = json!("ANY /v1/feedback/submit");
+    request["requestContext"]["routeKey"] = json!("ANY /v1/feedback/submit");
+    request["requestContext"]["http"]["method"] = json!("DELETE");
+    let (status, body) = call(&submit, &request).await;
+    assert_eq!(status, 405);
+    assert_eq!(body["error"], "method_not_allowed");
+}
+
+#[tokio::test]
+async fn retrieval_and_preferences_answer_what_submit_and_signals_wrote() {
+    let engine = Engine::start().await;
+    let retrieval = start_http(&engine, "retrieval").await;
+    let preferences = start_http(&engine, "preferences").await;
+    let (status, _) = call(&retrieval, &event(FEEDBACK)).await;
+    assert_eq!(status, 404);
+    let (status, body) = call(&preferences, &event(PREFERENCES)).await;
+    assert_eq!((status, &body["preferenceVersion"]), (200, &json!(0)));
+
+    let submit = start_http(&engine, "submit").await;
+    call(&submit, &event(SUBMIT)).await;
+    let (status, body) = call(&retrieval, &event(FEEDBACK)).await;
+    assert_eq!((status, &body["status"]), (200, &json!("queued")));
+
+    let signals = start_signals(&engine).await;
+    signals.invoke(&event(SIGNALS)).await.unwrap();
+    let (status, body) = call(&retrieval, &event(FEEDBACK)).await;
+    assert_eq!((status, &body["status"]), (200, &json!("processed")));
+    assert_eq!(body["signals"][0]["reward"]["value"], 0.85);
+    let (status, body) = call(&preferences, &event(PREFERENCES)).await;
+    assert_eq!((status, &body["preferenceVersion"]), (200, &json!(1)));
+}
+
+#[tokio::test]
+async fn signals_reports_the_poison_and_works_off_the_rest() {
+    let engine = Engine::start().await;
+    let submit = start_http(&engine, "submit").await;
+    call(&submit, &event(SUBMIT)).await;
+    let signals = start_signals(&engine).await;
+    let batch = event(SIGNALS);
+    let poison = &batch["Records"][1]["messageId"];
+    let response = signals.invoke(&batch).await.unwrap();
+    assert_eq!(
+        response["batchItemFailures"],
+        json!([{"itemIdentifier": poison}])
+    );
+    let outcome = stored(&engine).await.outcome;
+    assert!(
+        matches!(outcome, Some(Outcome::Processed(_))),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn signals_buries_at_its_last_receive_what_it_cannot_work_off() {
+    let engine = Engine::start().await;
+    let signals = start_signals(&engine).await;
+    let mut batch = event(SIGNALS);
+    batch["Records"].as_array_mut().unwrap().remove(0);
+    batch["Records"][0]["attributes"]["ApproximateReceiveCount"] = json!("5");
+    let response = signals.invoke(&batch).await.unwrap();
+    assert_eq!(response["batchItemFailures"], json!([]));
+
+    let letters = engine
+        .clients
+        .sqs
+        .receive_message()
+        .queue_url(&engine.queues.dead_letters)
+        .message_attribute_names("All");
+    let letters = letters.send().await.unwrap().messages.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert_eq!(letters[0].body.as_deref(), Some("this is no stream record"));
+    let reason = &letters[0].message_attributes.as_ref().unwrap()["reason"];
+    assert_eq!(
+        reason.string_value.as_deref(),
+        Some("stored stream record cannot be read: it is not JSON")
+    );
+}
+
+#[tokio::test]
+async fn publish_makes_messages_of_the_records_of_the_results_pipe() {
+    let publish = bootstrap("publish");
+    // It needs no setting at all.
+    let publish = Function::start(&publish, &HashMap::new()).await;
+    let messages = publish.invoke(&event(RESULTS)).await.unwrap();
+    let messages = messages.as_array().unwrap();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert_eq!(messages[0]["eventType"], "feedback.processed");
+    assert_eq!(messages[0]["outcome"], "accepted");
+    assert_eq!(messages[1]["eventType"], "learning.signal.generated");
+    assert_eq!(messages[1]["reward"]["value"], 0.85);
+
+    let broken = publish.invoke(&json!([{"eventName": "INSERT"}])).await;
+    assert!(broken.is_err(), "the pipe must try again: {broken:?}");
+}
+
+#[tokio::test]
+async fn a_function_without_its_settings_ends_at_once_and_says_which() {
+    let submit = bootstrap("submit");
+    let ended = tokio::process::Command::new(submit)
+        .env_clear()
+        .env("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
+        .output()
+        .await
+        .unwrap();
+    assert!(!ended.status.success());
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.contains(TABLE), "{said}");
+}

@@ -38,20 +38,38 @@ pub struct Engine {
     pub queues: QueueUrls,
     /// The table, through a plain client.
     pub store: Store,
-    _stop: DropGuard,
-    _data: DataDir,
+    /// What its resources are called.
+    pub names: Names,
+    _embedded: Option<(DropGuard, DataDir)>,
 }
 
+/// Names another AWS-compatible endpoint to run on instead of the embedded engines, so that no
+/// habit of theirs is taken for DynamoDB's. CI does so with a second, independent one.
+pub const ENDPOINT_URL: &str = "HEARBACK_TEST_ENDPOINT_URL";
+
 impl Engine {
-    /// Starts the engines in memory.
+    /// Starts the engines in memory, or goes to [`ENDPOINT_URL`].
     pub async fn start() -> Self {
+        if let Ok(url) = std::env::var(ENDPOINT_URL) {
+            let endpoints = Endpoints {
+                dynamodb: url.clone(),
+                sqs: url.clone(),
+                s3: url,
+            };
+            return Self::at(endpoints, None).await;
+        }
         let data = DataDir::in_memory().unwrap();
         let sockets = Sockets::bind(0).await.unwrap();
         let endpoints = sockets.endpoints().unwrap();
         let stop = CancellationToken::new();
         engines::start(&data, sockets, &stop, &TaskTracker::new()).unwrap();
+        Self::at(endpoints, Some((stop.drop_guard(), data))).await
+    }
+
+    async fn at(endpoints: Endpoints, embedded: Option<(DropGuard, DataDir)>) -> Self {
         let clients = Clients::of_engines(&endpoints);
-        let names = Names::default();
+        // Other tests may use the same endpoint.
+        let names = Names::new(format!("test-{}", uuid::Uuid::new_v4().simple()));
         let store = Store::new(clients.dynamodb.clone(), names.table());
         provision::table(&store).await.unwrap();
         let visibility = Duration::from_secs(1);
@@ -63,8 +81,8 @@ impl Engine {
             clients,
             queues,
             store,
-            _stop: stop.drop_guard(),
-            _data: data,
+            names,
+            _embedded: embedded,
         }
     }
 
@@ -77,7 +95,7 @@ impl Engine {
             .build();
         Store::new(
             aws_sdk_dynamodb::Client::from_conf(config),
-            Names::default().table(),
+            self.names.table(),
         )
     }
 

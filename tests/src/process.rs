@@ -8,9 +8,24 @@ use std::sync::OnceLock;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
+/// The packages of the functions.
+const FUNCTIONS: [&str; 4] = [
+    "hearback-preferences",
+    "hearback-retrieval",
+    "hearback-signals",
+    "hearback-submit",
+];
+
 /// The binary, built in the profile of the tests if it is not yet.
 pub fn binary(package: &str, name: &str) -> PathBuf {
-    let build = escargot::CargoBuild::new().package(package).bin(name);
+    build(&[package], name)
+}
+
+fn build(packages: &[&str], name: &str) -> PathBuf {
+    let build = escargot::CargoBuild::new().bin(name);
+    let build = packages
+        .iter()
+        .fold(build, |build, name| build.package(name));
     let build = if cfg!(debug_assertions) {
         build
     } else {
@@ -32,10 +47,11 @@ pub fn hearback() -> &'static Path {
 
 /// The `bootstrap` of a function: the one that was built for Lambda, if `HEARBACK_BOOTSTRAP_DIR`
 /// says where those are, or else one that is built here.
-pub fn bootstrap(package: &str, name: &str) -> PathBuf {
+pub fn bootstrap(function: &str) -> PathBuf {
     match std::env::var_os("HEARBACK_BOOTSTRAP_DIR") {
-        Some(folder) => Path::new(&folder).join(name).join("bootstrap"),
-        None => binary(package, name),
+        Some(folder) => Path::new(&folder).join(function).join("bootstrap"),
+        // All of them are selected, so that they share what they depend on.
+        None => build(&FUNCTIONS, function),
     }
 }
 

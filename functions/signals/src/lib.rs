@@ -1,13 +1,13 @@
 //! The signal generator: turns stored feedback into learning signals and preferences, exactly
 //! once, however often a message is delivered and wherever the function dies.
 //!
-//! A batch is worked off in three steps, each of which may be repeated ([`work`]):
+//! A batch is worked off in three steps, each of which may be repeated (`work.rs`):
 //!
 //! 1. claim the dedupe key of each event;
 //! 2. append one preference version for all that the user's events teach;
 //! 3. store what came of each event, which the table's stream then publishes ([`publish`]).
 //!
-//! Messages are kept apart ([`isolation`]): one that cannot be worked off, or panics, harms no
+//! Messages are kept apart (`isolation.rs`): one that cannot be worked off, or panics, harms no
 //! neighbour, and after its last receive it goes to the dead-letter queue with its reason
 //! ([`dead_letters`]).
 

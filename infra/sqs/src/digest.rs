@@ -6,7 +6,7 @@ use crate::message_attributes::{MessageAttributes, Value};
 
 /// `MD5OfMessageBody`, `MD5OfBody`: lowercase hex.
 pub(crate) fn of_body(body: &str) -> String {
-    format!("{:x}", Md5::digest(body.as_bytes()))
+    hex::encode(Md5::digest(body.as_bytes()))
 }
 
 /// `MD5OfMessageAttributes`: lowercase hex, `None` without attributes.
@@ -33,7 +33,7 @@ pub(crate) fn of_attributes(attributes: &MessageAttributes) -> Option<String> {
             }
         }
     }
-    Some(format!("{:x}", digest.finalize()))
+    Some(hex::encode(digest.finalize()))
 }
 
 fn add(digest: &mut Md5, bytes: &[u8]) {

@@ -3,7 +3,7 @@
 //! The same user of the same tenant always gets the same pseudonym, so that feedback still adds
 //! up, and nobody without the key can tell whose it is.
 
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use crate::identifier::{NotAnIdentifier, SessionId, TenantId, UserId};
