@@ -9,6 +9,7 @@ mod wire;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use hearback_domain::caller::Caller as DomainCaller;
 use hearback_domain::identifier::UserId;
 use hearback_domain::preferences::{Cause, Patch, Preferences, Question, Version, resolve};
 use hearback_lambda::body::JsonBody;
@@ -62,9 +63,7 @@ async fn preferences(
     PathId(user): PathId<UserId>,
 ) -> Result<Tagged<Document>, Problem> {
     caller.act_as(&user)?;
-    let version = app
-        .store
-        .newest_version(&caller.tenant, &user, Freshness::Latest)
+    let version = newest_of(&app, &caller, &user)
         .await?
         .ok_or_else(Problem::not_found)?;
     Ok(Tagged(version.number, Document::of(user, version)))
@@ -103,10 +102,7 @@ async fn update(
     caller.act_as(&user)?;
     let patch = Patch::parse(&body, user.as_str()).map_err(Problem::invalid)?;
     let expected = expected_version(patch.on_version, &headers)?;
-    let newest = app
-        .store
-        .newest_version(&caller.tenant, &user, Freshness::Latest)
-        .await?;
+    let newest = newest_of(&app, &caller, &user).await?;
     let current = newest.as_ref().map_or(0, |version| version.number);
     if current != expected {
         return Err(conflict(expected, current));
@@ -121,10 +117,7 @@ async fn update(
     {
         Written::New => Ok(Changed::of(user, &version)),
         Written::Known => {
-            let newest = app
-                .store
-                .newest_version(&caller.tenant, &user, Freshness::Latest)
-                .await?;
+            let newest = newest_of(&app, &caller, &user).await?;
             let current = newest.map_or(0, |version| version.number);
             Err(conflict(expected, current))
         }
@@ -161,9 +154,7 @@ async fn reset(
     let expected = lock::if_match(&headers)?;
     let mut current = 0;
     for _ in 0..RESET_TRIES {
-        let newest = app
-            .store
-            .newest_version(&caller.tenant, &user, Freshness::Latest)
+        let newest = newest_of(&app, &caller, &user)
             .await?
             .ok_or_else(Problem::not_found)?;
         current = newest.number;
@@ -270,10 +261,7 @@ async fn resolved(
         task_type: params.optional("taskType")?,
         project_id: params.optional("projectId")?,
     };
-    let newest = app
-        .store
-        .newest_version(&caller.tenant, &user, Freshness::Latest)
-        .await?;
+    let newest = newest_of(&app, &caller, &user).await?;
     let number = newest.as_ref().map_or(0, |version| version.number);
     let preferences = newest
         .map(|version| version.preferences)
@@ -283,4 +271,17 @@ async fn resolved(
         preference_version: number,
         resolved: resolve(&preferences, &question),
     }))
+}
+
+/// The newest version of a user, as fresh as a condition on it needs.
+async fn newest_of(
+    app: &App,
+    caller: &DomainCaller,
+    user: &UserId,
+) -> Result<Option<Version>, Problem> {
+    let newest = app
+        .store
+        .newest_version(&caller.tenant, user, Freshness::Latest)
+        .await?;
+    Ok(newest)
 }

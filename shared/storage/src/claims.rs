@@ -5,8 +5,6 @@
 //! that is delivered again need only look there to know whether it was learned from. No clock
 //! takes part in that.
 
-use aws_sdk_dynamodb::operation::put_item::PutItemError;
-use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure};
 use hearback_domain::event::EventCore;
 use uuid::Uuid;
 
@@ -48,27 +46,9 @@ impl Store {
         .number(FENCE, fence)
         .expires(event.received_at, KEPT_DAYS)
         .build();
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(PK)")
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await;
-        let Err(error) = put else {
-            return Ok(Claim::Fresh);
-        };
-        match error.as_service_error() {
-            Some(PutItemError::ConditionalCheckFailedException(held)) => {
-                let held = held
-                    .item()
-                    .ok_or_else(|| Error::unreadable("claim", "the holder was not returned"))?;
-                holder(held, event.feedback_id)
-            }
-            _ => Err(Error::unavailable("PutItem", &error)),
+        match self.put_if_new(item).await? {
+            None => Ok(Claim::Fresh),
+            Some(held) => holder(&held, event.feedback_id),
         }
     }
 }

@@ -134,6 +134,14 @@ impl Store {
         let (drawn, _) = Uuid::new_v4().as_u64_pair();
         let attempt = AttributeValue::N((drawn >> 32).to_string());
         item.insert(ATTEMPT.to_owned(), attempt.clone());
+        let held = self.put_if_new(item).await?;
+        let own = held.is_none_or(|held| held.get(ATTEMPT) == Some(&attempt));
+        Ok(if own { Written::New } else { Written::Known })
+    }
+
+    /// Puts an item if its key is new, and answers the item that holds the key otherwise. One
+    /// call, one write either way.
+    pub(crate) async fn put_if_new(&self, item: Item) -> Result<Option<Item>, Error> {
         let put = self
             .client
             .put_item()
@@ -145,12 +153,13 @@ impl Store {
             .send()
             .await;
         let Err(error) = put else {
-            return Ok(Written::New);
+            return Ok(None);
         };
         match error.as_service_error() {
-            Some(PutItemError::ConditionalCheckFailedException(held)) => {
-                let own = held.item().and_then(|item| item.get(ATTEMPT)) == Some(&attempt);
-                Ok(if own { Written::New } else { Written::Known })
+            Some(PutItemError::ConditionalCheckFailedException(failed)) => {
+                failed.item().cloned().map(Some).ok_or_else(|| {
+                    Error::unreadable("item", "the holder of its key was not returned")
+                })
             }
             _ => Err(Error::unavailable("PutItem", &error)),
         }
