@@ -24,7 +24,7 @@ impl Metered {
         let engine = Engine::start().await;
         let meter = Meter::default();
         let app = engine.app(engine.store_with(meter.clone()));
-        let routes: Router = hearback_local::gateway::routes().with_state(app).into();
+        let routes = hearback_local::gateway::routes().router(app);
         Self {
             engine,
             meter,

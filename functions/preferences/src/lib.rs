@@ -16,11 +16,10 @@ use hearback_lambda::body::JsonBody;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::params::{Params, PathId};
 use hearback_lambda::problem::ProblemDocument;
-use hearback_lambda::{App, Problem};
+use hearback_lambda::routes::Routes;
+use hearback_lambda::{App, Problem, routes};
 use hearback_storage::events::Written;
 use hearback_storage::preferences::{Freshness, Page};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use lock::{Tagged, conflict, expected_version};
 use wire::{Changed, Document, Entry, History, PreferencesPatch, ResolvedDocument};
@@ -35,12 +34,8 @@ const MAX_PAGE: u64 = 500;
 const RESET_TRIES: usize = 5;
 
 /// Every route of this function.
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(preferences, update))
-        .routes(routes!(reset))
-        .routes(routes!(history))
-        .routes(routes!(resolved))
+pub fn routes() -> Routes {
+    routes!(preferences, update, reset, history, resolved)
 }
 
 /// Preferences of a user
@@ -54,6 +49,7 @@ pub fn routes() -> OpenApiRouter<App> {
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Another user's", body = ProblemDocument),
         (status = 404, description = "The user has none", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
 )]
@@ -89,6 +85,7 @@ async fn preferences(
         (status = 403, description = "Another user's", body = ProblemDocument),
         (status = 409, description = "Another version is the newest: `currentVersion`", body = ProblemDocument),
         (status = 413, description = "The body has more than 256 KiB", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
 )]
@@ -108,7 +105,9 @@ async fn update(
         return Err(conflict(expected, current));
     }
     let base = newest.as_ref().map(|version| version.preferences.clone());
-    let changed = patch.apply(&base.unwrap_or_default());
+    let changed = patch
+        .apply(&base.unwrap_or_default())
+        .map_err(Problem::invalid)?;
     let version = Version::after(newest.as_ref(), changed, Cause::Update, app.clock.now());
     match app
         .store
@@ -137,10 +136,12 @@ async fn update(
     ),
     responses(
         (status = 200, description = "The new version", body = Changed),
+        (status = 400, description = "If-Match is no ETag", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Another user's", body = ProblemDocument),
         (status = 404, description = "The user has none", body = ProblemDocument),
         (status = 409, description = "Another version is the newest", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
 )]
@@ -193,6 +194,7 @@ async fn reset(
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Another user's", body = ProblemDocument),
         (status = 404, description = "The user has none", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
 )]
@@ -246,6 +248,7 @@ async fn history(
         (status = 400, description = "A parameter is no identifier", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Another user's", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
 )]

@@ -11,16 +11,15 @@ use hearback_domain::signal::LearningSignal;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::params::PathId;
 use hearback_lambda::problem::ProblemDocument;
-use hearback_lambda::{App, Problem};
+use hearback_lambda::routes::Routes;
+use hearback_lambda::{App, Problem, routes};
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use uuid::Uuid;
 
 /// Every route of this function.
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(feedback))
+pub fn routes() -> Routes {
+    routes!(feedback)
 }
 
 /// Where an event is in processing.
@@ -69,6 +68,7 @@ struct Feedback {
         (status = 200, description = "Its status and the signals it gave", body = Feedback),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 404, description = "No such event, or not the caller's", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
 )]

@@ -13,10 +13,9 @@ use hearback_domain::submission::{Refused, Submission};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::problem::ProblemDocument;
-use hearback_lambda::{App, Problem};
+use hearback_lambda::routes::Routes;
+use hearback_lambda::{App, Problem, routes};
 use hearback_storage::events::Written;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use wire::{FeedbackEvent, Queued};
 
@@ -24,8 +23,8 @@ use wire::{FeedbackEvent, Queued};
 pub const MAX_BODY: usize = 256 * 1024;
 
 /// Every route of this function.
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(submit))
+pub fn routes() -> Routes {
+    routes!(submit)
 }
 
 /// Submit a feedback event
@@ -45,6 +44,7 @@ pub fn routes() -> OpenApiRouter<App> {
         (status = 409, description = "The feedbackId is known", body = ProblemDocument),
         (status = 413, description = "The body has more than 256 KiB", body = ProblemDocument),
         (status = 422, description = "Unknown channel or type", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
 )]

@@ -30,8 +30,9 @@ use crate::{event_source, gateway};
 pub const PSEUDONYM_KEY_FILE: &str = "pseudonym.key";
 /// The file that tells other commands where the engines are.
 pub const ENDPOINTS_FILE: &str = "endpoints.json";
-/// Batches that are worked off side by side.
-const EVENT_SOURCES: usize = 2;
+/// Users whose events are worked off side by side. The one engine serves requests and pipeline
+/// alike, and what is queued can wait for those who wait.
+const USERS_AT_ONCE: usize = 4;
 
 /// How to run the bundle.
 #[derive(Debug, Clone)]
@@ -40,7 +41,7 @@ pub struct Options {
     pub port: u16,
     /// The folder; none to keep everything in memory.
     pub data: Option<PathBuf>,
-    /// Another AWS-compatible endpoint instead of the engines.
+    /// Another AWS-compatible endpoint instead of the engines, or `aws`.
     pub endpoint_url: Option<String>,
     /// The stack whose resources are used.
     pub names: Names,
@@ -84,11 +85,12 @@ impl Clients {
         )
     }
 
-    /// Clients of one endpoint for all, with the environment's region and credentials.
+    /// Clients of one endpoint for all, or with `aws` of AWS's own, with the environment's region
+    /// and credentials.
     #[must_use]
     pub fn of_endpoint(url: &str) -> Self {
         let aws = Aws {
-            endpoint_url: Some(url.to_owned()),
+            endpoint_url: (url != "aws").then(|| url.to_owned()),
             ..Aws::from_env(Service::DynamoDb)
         };
         let config = aws.config();
@@ -193,14 +195,12 @@ impl Bundle {
             position: self.data.path().join("relay.json"),
         };
         self.tasks.spawn(relay.run(self.stop.clone()));
-        for _ in 0..EVENT_SOURCES {
-            self.tasks.spawn(event_source::run(
-                self.clients.sqs.clone(),
-                self.queues.signals.clone(),
-                self.generator(),
-                self.stop.clone(),
-            ));
-        }
+        self.tasks.spawn(event_source::run(
+            self.clients.sqs.clone(),
+            self.queues.signals.clone(),
+            self.generator().users_at_once(USERS_AT_ONCE),
+            self.stop.clone(),
+        ));
         Ok(())
     }
 

@@ -20,7 +20,7 @@ use crate::token::{Claims, KEY_FILE, Tokens};
 
 /// Hears what users make of an AI's answers and turns it into learning.
 #[derive(Parser)]
-#[command(name = "hearback", version)]
+#[command(name = "hearback", version, args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -51,8 +51,8 @@ struct Serve {
     /// Keep everything in memory instead
     #[arg(long, conflicts_with = "data")]
     memory: bool,
-    /// Use real or other AWS-compatible endpoints instead of the embedded engines; region and
-    /// credentials come from the environment
+    /// Use another AWS-compatible endpoint instead of the embedded engines, or `aws` for AWS's
+    /// own; region and credentials come from the environment
     #[arg(long, value_name = "URL")]
     endpoint_url: Option<String>,
     /// Stack whose resources are used
@@ -84,7 +84,8 @@ struct Target {
     /// Folder of the running bundle
     #[arg(long, default_value = ".hearback", value_name = "DIR")]
     data: PathBuf,
-    /// An AWS or AWS-compatible endpoint instead; region and credentials come from the environment
+    /// Another AWS-compatible endpoint, or `aws` for AWS's own; region and credentials come from
+    /// the environment
     #[arg(long, value_name = "URL")]
     endpoint_url: Option<String>,
     /// Stack whose queues are meant
@@ -131,11 +132,19 @@ pub fn run() -> ExitCode {
         });
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "error: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// Logs go to standard error, so that what a command prints can be piped on.
@@ -221,7 +230,7 @@ fn greet(bundle: &Bundle) -> Result<()> {
             out,
             "AWS tools find its table, queues and bucket here:\n\n  \
              export AWS_ENDPOINT_URL_DYNAMODB={} AWS_ENDPOINT_URL_SQS={} AWS_ENDPOINT_URL_S3={}\n  \
-             export AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local\n",
+             export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local\n",
             endpoints.dynamodb, endpoints.sqs, endpoints.s3
         )?;
     }

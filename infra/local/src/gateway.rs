@@ -12,28 +12,26 @@ use axum::routing::get;
 use axum::{Json, Router};
 use hearback_lambda::App;
 use hearback_lambda::caller::Unauthorized;
+use hearback_lambda::routes::Routes;
 use lambda_http::request::RequestContext;
 use serde_json::json;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{License, OpenApi};
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_swagger_ui::SwaggerUi;
 
 use crate::token::{Claims, Tokens};
 
 /// Every route of every function.
-#[must_use]
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .merge(hearback_submit::routes())
-        .merge(hearback_retrieval::routes())
-        .merge(hearback_preferences::routes())
+pub fn routes() -> Routes {
+    hearback_submit::routes()
+        .and(hearback_retrieval::routes())
+        .and(hearback_preferences::routes())
 }
 
 /// The description of the API.
 #[must_use]
 pub fn openapi() -> OpenApi {
-    let (_, mut document) = routes().split_for_parts();
+    let mut document = routes().description();
     "Hearback".clone_into(&mut document.info.title);
     env!("CARGO_PKG_VERSION").clone_into(&mut document.info.version);
     document.info.contact = None;
@@ -53,8 +51,9 @@ pub fn openapi() -> OpenApi {
 
 /// The gateway.
 pub fn router(app: App, tokens: Tokens) -> Router {
-    let functions: Router = routes().with_state(app).into();
-    let functions = functions.route_layer(from_fn_with_state(Arc::new(tokens), authorize));
+    let functions = routes()
+        .router(app)
+        .route_layer(from_fn_with_state(Arc::new(tokens), authorize));
     hearback_lambda::http::service(
         functions
             .route("/health", get(async || Json(json!({"status": "ok"}))))

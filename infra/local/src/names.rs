@@ -1,4 +1,5 @@
-//! What the resources are called. `template.yaml` gives the same names in a stack of that name.
+//! What the resources are called. `template.yaml` gives its queues the same names in a stack of
+//! that name; table and bucket have names of AWS's making there.
 
 use hearback_domain::publication::Subject;
 

@@ -91,7 +91,7 @@ pub async fn queues(
     })
 }
 
-/// Creates a queue, or finds it and sets its attributes.
+/// Creates a queue. One that is there is left as it is: it may be a deployed stack's.
 async fn queue(
     client: &aws_sdk_sqs::Client,
     name: &str,
@@ -99,15 +99,9 @@ async fn queue(
     dead_letters: Option<&str>,
 ) -> Result<String> {
     let known = client.get_queue_url().queue_name(name).send().await;
-    let url = if let Ok(found) = known {
-        found.queue_url
-    } else {
-        let created = client.create_queue().queue_name(name).send().await;
-        created
-            .with_context(|| format!("queue {name} cannot be created"))?
-            .queue_url
+    if let Some(url) = known.ok().and_then(|found| found.queue_url) {
+        return Ok(url);
     }
-    .with_context(|| format!("queue {name} has no URL"))?;
     let mut attributes = HashMap::from([
         (
             QueueAttributeName::VisibilityTimeout,
@@ -126,13 +120,14 @@ async fn queue(
         attributes.insert(QueueAttributeName::RedrivePolicy, policy.to_string());
     }
     client
-        .set_queue_attributes()
-        .queue_url(&url)
+        .create_queue()
+        .queue_name(name)
         .set_attributes(Some(attributes))
         .send()
         .await
-        .with_context(|| format!("queue {name} cannot be set up"))?;
-    Ok(url)
+        .with_context(|| format!("queue {name} cannot be created"))?
+        .queue_url
+        .with_context(|| format!("queue {name} has no URL"))
 }
 
 async fn arn(client: &aws_sdk_sqs::Client, url: &str) -> Result<String> {

@@ -22,12 +22,15 @@ use tokio_util::sync::CancellationToken;
 use crate::data_dir::{read_json, replace_json};
 use crate::provision::QueueUrls;
 
-/// How long to wait when the stream has nothing new.
-const IDLE: Duration = Duration::from_millis(50);
+/// How long to let records gather when the last read had them all: many small sends would cost
+/// more than the work that they carry.
+const WINDOW: Duration = Duration::from_millis(50);
 /// How long to wait after an error.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Records of one read.
 const READ: i32 = 500;
+/// A read of this many has left some behind.
+const FULL_READ: usize = 500;
 /// Messages of one send.
 const SEND: usize = 10;
 
@@ -61,8 +64,8 @@ impl Relay {
         let mut cursors = BTreeMap::new();
         while !stop.is_cancelled() {
             let pause = match self.carry(&mut cursors).await {
-                Ok(0) => IDLE,
-                Ok(_) => continue,
+                Ok(FULL_READ..) => continue,
+                Ok(_) => WINDOW,
                 Err(error) => {
                     tracing::warn!(
                         error = format!("{error:#}"),

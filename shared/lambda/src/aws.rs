@@ -14,8 +14,12 @@ use aws_smithy_async::rt::sleep::{SharedAsyncSleep, TokioSleep};
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
 use aws_smithy_runtime_api::client::behavior_version::BehaviorVersion;
-use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use aws_smithy_runtime_api::client::connector_metadata::ConnectorMetadata;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+};
 use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
@@ -140,9 +144,30 @@ fn http_client(roots: TrustStore) -> SharedHttpClient {
     let builder =
         aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring));
     // The context fails to build only where a provider lacks a feature, and ring lacks none.
-    match TlsContext::builder().with_trust_store(roots).build() {
+    let client = match TlsContext::builder().with_trust_store(roots).build() {
         Ok(context) => builder.tls_context(context).build_https(),
         Err(_) => builder.build_https(),
+    };
+    SharedHttpClient::new(OnFirstCall(client))
+}
+
+/// Makes nothing before the first call. By itself the client would make a connector, with all the
+/// certificates, once for every SDK client just to throw it away, so that the system's
+/// certificates are read at init; in Lambda there are none of those to read.
+#[derive(Debug)]
+struct OnFirstCall(SharedHttpClient);
+
+impl HttpClient for OnFirstCall {
+    fn http_connector(
+        &self,
+        settings: &HttpConnectorSettings,
+        components: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        self.0.http_connector(settings, components)
+    }
+
+    fn connector_metadata(&self) -> Option<ConnectorMetadata> {
+        self.0.connector_metadata()
     }
 }
 

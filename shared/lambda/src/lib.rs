@@ -11,17 +11,18 @@ pub mod clock;
 pub mod http;
 pub mod params;
 pub mod problem;
+pub mod routes;
 pub mod telemetry;
 
 pub use app::{App, MissingSetting};
 pub use problem::Problem;
 
 use lambda_runtime::Error;
-use utoipa_axum::router::OpenApiRouter;
+use routes::Routes;
 
 /// Runs a function of HTTP routes on Lambda until it is shut down.
-pub async fn serve(routes: OpenApiRouter<App>) -> Result<(), Error> {
+pub async fn serve(routes: Routes) -> Result<(), Error> {
     telemetry::init();
     let app = App::from_env()?;
-    lambda_http::run(http::service(routes.with_state(app).into())).await
+    lambda_http::run(http::service(routes.router(app))).await
 }

@@ -14,9 +14,9 @@ use crate::{Error, Store, keys};
 const FEEDBACK_ID: &str = "feedbackId";
 const FENCE: &str = "fence";
 
-/// Days that a claim is kept. Longer than a message can live: 14 days in the queue and 14 among
-/// the dead letters, so that one that is moved back still finds its claim.
-const KEPT_DAYS: u16 = 35;
+/// Days that a claim is kept. Longer than a message lives: 14 days in the queue, 14 among the dead
+/// letters, and as long again each time it is moved back, which may happen twice.
+const KEPT_DAYS: u16 = 90;
 
 /// Who holds the key of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

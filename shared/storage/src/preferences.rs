@@ -88,10 +88,8 @@ impl Store {
                 versions.push(item::json(found, "preference version", VERSION)?);
             }
             resume = found.last_evaluated_key;
-            let full = page.limit.is_some_and(|limit| {
-                usize::try_from(limit).is_ok_and(|limit| versions.len() >= limit)
-            });
-            if resume.is_none() || full {
+            // A page with a limit is one call, and may hold fewer: the caller sees where it ends.
+            if resume.is_none() || page.limit.is_some() {
                 return Ok(versions);
             }
         }
@@ -125,7 +123,7 @@ pub struct Page {
     pub after: u64,
     /// Only versions older than this one.
     pub before: Option<u64>,
-    /// At most this many; all of them without.
+    /// At most this many, or as many as fit into 1 MB; all of them without.
     pub limit: Option<i32>,
     /// How fresh the answer must be.
     pub freshness: Freshness,

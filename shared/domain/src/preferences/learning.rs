@@ -17,6 +17,9 @@ use crate::identifier::Label;
 const MAX_WEIGHT: u32 = 100;
 /// An acceptance rate above this asks to explore less (`SDS-009`, "Signal Generation Rules").
 const HIGH_ACCEPTANCE: f64 = 0.9;
+/// Kinds of artifacts that are told apart. What a caller may name is without end, and an item of
+/// the table is not: kinds beyond these are learned together, as `unknown`.
+const MAX_ARTIFACT_TYPES: usize = 200;
 /// Samples before an acceptance rate says anything (product specification, section 7).
 const MIN_SAMPLES: u64 = 20;
 
@@ -77,17 +80,21 @@ pub fn learn(preferences: &Preferences, lessons: &[Lesson]) -> Option<Learned> {
     let mut preferences = preferences.clone();
     let mut crossings = BTreeMap::new();
     for lesson in lessons {
-        let artifact = preferences
-            .artifact_preferences
-            .entry(lesson.artifact_type.clone())
-            .or_default();
+        let known = &mut preferences.artifact_preferences;
+        let has_room = known.len() < MAX_ARTIFACT_TYPES;
+        let artifact_type = if has_room || known.contains_key(&lesson.artifact_type) {
+            lesson.artifact_type.clone()
+        } else {
+            Label::unknown()
+        };
+        let artifact = known.entry(artifact_type.clone()).or_default();
         let was_high = is_high(artifact);
         take(artifact, lesson);
         if is_high(artifact) && !was_high {
             crossings.insert(
                 lesson.event,
                 Crossing {
-                    artifact_type: lesson.artifact_type.clone(),
+                    artifact_type,
                     acceptance_rate: artifact.acceptance_rate.unwrap_or_default(),
                     sample_count: artifact.sample_count.unwrap_or_default(),
                 },

@@ -84,6 +84,10 @@ struct GlobalPatch {
 
 type ByLabel<T> = Change<BTreeMap<Label, Change<T>>>;
 
+/// Largest preferences that a change may make, in bytes as JSON. An item of the table holds
+/// 400 KB, and what is learned needs room as well.
+pub const MAX_BYTES: usize = 100_000;
+
 /// A change that was read and found good.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
@@ -119,9 +123,22 @@ impl Patch {
         }
     }
 
-    /// The preferences after the change.
-    #[must_use]
-    pub fn apply(self, to: &Preferences) -> Preferences {
+    /// The preferences after the change, unless they would be larger than can be kept.
+    pub fn apply(self, to: &Preferences) -> Result<Preferences, Vec<FieldError>> {
+        let changed = self.merged(to);
+        let size = serde_json::to_vec(&changed).map_or(usize::MAX, |json| json.len());
+        if size <= MAX_BYTES {
+            return Ok(changed);
+        }
+        let mut errors = Errors::default();
+        errors.add(
+            "",
+            format!("the preferences would have {size} bytes, more than {MAX_BYTES}"),
+        );
+        Err(errors.into_vec())
+    }
+
+    fn merged(self, to: &Preferences) -> Preferences {
         let mut preferences = to.clone();
         merge(
             self.artifacts,
@@ -303,17 +320,27 @@ mod tests {
         });
         let first = Patch::parse(&patch, "ada")
             .unwrap()
-            .apply(&Preferences::default());
+            .apply(&Preferences::default())
+            .unwrap();
         assert_eq!(first.global_preferences.detail_level, DetailLevel::DeepDive);
         let back = json!({
             "artifactPreferences": {"checklist": {"preferredFormat": null}},
             "globalPreferences": null,
         });
-        let second = Patch::parse(&back, "ada").unwrap().apply(&first);
+        let second = Patch::parse(&back, "ada").unwrap().apply(&first).unwrap();
         assert_eq!(second.global_preferences, GlobalPreferences::default());
         let checklist = &second.artifact_preferences["checklist"];
         assert_eq!(checklist.preferred_format, None);
         assert_eq!(checklist.average_rating, Some(4.0));
+    }
+
+    #[test]
+    fn preferences_that_could_not_be_kept_are_refused() {
+        let agents: Vec<_> = (0..20).map(|_| "x".repeat(6000)).collect();
+        let patch = json!({"contextPreferences": {"review": {"preferredAgents": agents}}});
+        let patch = Patch::parse(&patch, "ada").unwrap();
+        let errors = patch.apply(&Preferences::default()).unwrap_err();
+        assert_eq!(errors[0].pointer, "");
     }
 
     #[test]

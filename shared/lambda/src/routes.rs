@@ -1,0 +1,91 @@
+//! The routes of a function: handlers that `#[utoipa::path]` describes.
+//!
+//! To answer requests, a function needs of that no more than path and method. The description of
+//! the API comes of the same list of handlers, and is made only where it is asked for: it would
+//! be half of a cold start.
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::routing::{MethodRouter, on};
+use utoipa::Path;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::PathItemExt;
+
+use crate::App;
+
+#[doc(hidden)]
+pub use utoipa_axum;
+
+/// The routes of one or more functions. Made by [`routes!`](crate::routes!).
+#[must_use]
+#[derive(Debug, Clone, Default)]
+pub struct Routes {
+    router: Router<App>,
+    descriptions: Vec<fn() -> OpenApi>,
+}
+
+impl Routes {
+    /// No routes yet, and how those to come are described.
+    #[doc(hidden)]
+    pub fn described(description: fn() -> OpenApi) -> Self {
+        Self {
+            router: Router::new(),
+            descriptions: vec![description],
+        }
+    }
+
+    /// Adds a handler at the path and the methods of its description.
+    #[doc(hidden)]
+    pub fn with<P, H, T>(mut self, handler: &H) -> Self
+    where
+        P: Path,
+        H: Handler<T, App>,
+        T: 'static,
+    {
+        let methods = P::methods()
+            .iter()
+            .map(|method| on(method.to_method_filter(), handler.clone()))
+            .fold(MethodRouter::new(), MethodRouter::merge);
+        self.router = self.router.route(&P::path(), methods);
+        self
+    }
+
+    /// These routes and those.
+    pub fn and(mut self, other: Self) -> Self {
+        self.router = self.router.merge(other.router);
+        self.descriptions.extend(other.descriptions);
+        self
+    }
+
+    /// What answers requests.
+    pub fn router(self, app: App) -> Router {
+        self.router.with_state(app)
+    }
+
+    /// The description of the API.
+    #[must_use]
+    pub fn description(&self) -> OpenApi {
+        let mut whole = OpenApi::default();
+        for description in &self.descriptions {
+            whole.merge(description());
+        }
+        whole
+    }
+}
+
+/// The routes of the handlers that are named. Each must have a `#[utoipa::path]`, in the same
+/// module.
+#[macro_export]
+macro_rules! routes {
+    ($($handler:ident),+ $(,)?) => {
+        $crate::routes::utoipa_axum::paste! {
+            $crate::routes::Routes::described(|| {
+                use $crate::routes::utoipa_axum;
+                utoipa_axum::router::OpenApiRouter::<$crate::App>::default()
+                    $(.routes(utoipa_axum::routes!($handler)))+
+                    .into_openapi()
+            })
+            $(.with::<[<__path_ $handler>], _, _>(&$handler))+
+        }
+    };
+}
