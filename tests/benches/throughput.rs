@@ -57,15 +57,16 @@ async fn main() -> ExitCode {
     bench.create_bare_table().await;
 
     bench.bare_puts().await;
-    bench.submit_all("warm").await;
+    bench.submit_all(bench.bodies("warm")).await;
     bench.settled().await;
     let mut rates: [Vec<f64>; 3] = Default::default();
     println!("{events} events a round, {CONCURRENCY} at a time\n");
     println!("round   bare puts/s   submits/s   end to end/s");
     for round in 1..=rounds {
         let bare = bench.rate(bench.bare_puts().await);
+        let bodies = bench.bodies(&format!("round-{round}"));
         let started = Instant::now();
-        let submitted = bench.submit_all(&format!("round-{round}")).await;
+        let submitted = bench.submit_all(bodies).await;
         let submit = bench.rate(submitted);
         bench.settled().await;
         let whole = bench.rate(started.elapsed());
@@ -155,21 +156,20 @@ impl Bench {
         started.elapsed()
     }
 
-    /// Submits events of users of their own, so that no two share a preference version.
-    async fn submit_all(&self, round: &str) -> Duration {
+    /// Events of users of their own, so that no two share a preference version.
+    fn bodies(&self, round: &str) -> Vec<String> {
+        (0..self.events)
+            .map(|n| acceptance(&format!("{round}-{n}")).to_string())
+            .collect()
+    }
+
+    async fn submit_all(&self, bodies: Vec<String>) -> Duration {
+        let url = format!("http://{}/v1/feedback/submit", self.address);
         let started = Instant::now();
-        stream::iter(0..self.events)
-            .for_each_concurrent(CONCURRENCY, |n| async move {
-                let event = acceptance(&format!("{round}-{n}"));
-                let response = self
-                    .http
-                    .post(format!("http://{}/v1/feedback/submit", self.address))
-                    .bearer_auth(&self.token)
-                    .json(&event)
-                    .send()
-                    .await
-                    .unwrap();
-                assert_eq!(response.status(), 202);
+        stream::iter(bodies)
+            .for_each_concurrent(CONCURRENCY, |body| async {
+                let request = self.http.post(&url).bearer_auth(&self.token).body(body);
+                assert_eq!(request.send().await.unwrap().status(), 202);
             })
             .await;
         started.elapsed()

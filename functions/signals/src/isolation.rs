@@ -3,33 +3,24 @@
 
 use std::future::Future;
 
-use futures::stream::{self, StreamExt};
+use futures::future::join_all;
 
-/// Works on `at_once` groups side by side, each in a task of its own. A group that fails, by error or
+/// Works on groups side by side, each in a task of its own. A group that fails, by error or
 /// panic, is tried again item by item, so that only the items that fail alone are reported. That
 /// is right only for work that may be repeated.
-pub(crate) async fn each_group<T, W, F, E>(
-    groups: Vec<Vec<T>>,
-    at_once: usize,
-    work: W,
-) -> Vec<(T, String)>
+pub(crate) async fn each_group<T, W, F, E>(groups: Vec<Vec<T>>, work: W) -> Vec<(T, String)>
 where
     T: Clone + Send + 'static,
     W: Fn(Vec<T>) -> F,
     F: Future<Output = Result<(), E>> + Send + 'static,
     E: ToString + Send + 'static,
 {
-    let work = &work;
-    let attempts = stream::iter(groups)
-        .map(|group| async move {
-            let attempt = tokio::spawn(work(group.clone()));
-            (group, ended(attempt).await)
-        })
-        .buffered(at_once)
-        .collect::<Vec<_>>()
-        .await;
+    let attempts = groups.into_iter().map(|group| {
+        let attempt = tokio::spawn(work(group.clone()));
+        async move { (group, ended(attempt).await) }
+    });
     let mut failed = Vec::new();
-    for (mut group, result) in attempts {
+    for (mut group, result) in join_all(attempts).await {
         let Err(reason) = result else { continue };
         if group.len() == 1 {
             failed.extend(group.pop().map(|item| (item, reason)));
@@ -62,7 +53,7 @@ mod tests {
     async fn a_panic_or_an_error_harms_no_neighbour() {
         let done = Arc::new(Mutex::new(Vec::new()));
         let seen = done.clone();
-        let failed = each_group(vec![vec![1, 2, 3], vec![4], vec![5, 6]], 2, move |group| {
+        let failed = each_group(vec![vec![1, 2, 3], vec![4], vec![5, 6]], move |group| {
             let seen = seen.clone();
             async move {
                 assert!(!group.contains(&2), "poisoned");

@@ -32,13 +32,9 @@ use dead_letters::DeadLetters;
 /// policy says the same, for when the function itself dies.
 pub const MAX_RECEIVES: u32 = 5;
 
-/// Users whose events are worked off side by side: all of a batch.
-const USERS_AT_ONCE: usize = 10;
-
 /// Works off messages of the signals queue.
 #[derive(Debug, Clone)]
 pub struct Generator {
-    users_at_once: usize,
     store: Store,
     clock: Clock,
     dead_letters: DeadLetters,
@@ -59,19 +55,9 @@ impl Generator {
     #[must_use]
     pub fn new(store: Store, dead_letters: DeadLetters, clock: Clock) -> Self {
         Self {
-            users_at_once: USERS_AT_ONCE,
             store,
             clock,
             dead_letters,
-        }
-    }
-
-    /// Works off fewer users side by side, for a table that has no more to give.
-    #[must_use]
-    pub fn users_at_once(self, users_at_once: usize) -> Self {
-        Self {
-            users_at_once,
-            ..self
         }
     }
 
@@ -97,15 +83,14 @@ impl Generator {
         }
         let generator = self.clone();
         let groups = by_user.into_values().collect();
-        let results =
-            isolation::each_group(groups, self.users_at_once, move |group: Vec<Delivery>| {
-                let generator = generator.clone();
-                async move {
-                    let events = group.into_iter().map(|delivery| delivery.event).collect();
-                    work::work_off(&generator.store, generator.clock, events).await
-                }
-            })
-            .await;
+        let results = isolation::each_group(groups, move |group: Vec<Delivery>| {
+            let generator = generator.clone();
+            async move {
+                let events = group.into_iter().map(|delivery| delivery.event).collect();
+                work::work_off(&generator.store, generator.clock, events).await
+            }
+        })
+        .await;
         failed.extend(
             results
                 .into_iter()

@@ -20,19 +20,20 @@ use tokio_util::task::TaskTracker;
 
 use crate::data_dir::{DataDir, replace_json, secret};
 use crate::engines::{self, Endpoints, Sockets};
+use crate::event_source::EventSource;
+use crate::gateway;
+use crate::load::Load;
 use crate::names::Names;
 use crate::provision::{self, QueueUrls};
 use crate::relay::Relay;
 use crate::token::{KEY_FILE, Tokens};
-use crate::{event_source, gateway};
 
 /// The file of the pseudonyms' key in the data folder.
 pub const PSEUDONYM_KEY_FILE: &str = "pseudonym.key";
 /// The file that tells other commands where the engines are.
 pub const ENDPOINTS_FILE: &str = "endpoints.json";
-/// Users whose events are worked off side by side. The one engine serves requests and pipeline
-/// alike, and what is queued can wait for those who wait.
-const USERS_AT_ONCE: usize = 4;
+/// Batches that are worked off side by side.
+const EVENT_SOURCES: usize = 2;
 
 /// How to run the bundle.
 #[derive(Debug, Clone)]
@@ -137,6 +138,7 @@ pub struct Bundle {
     pub queues: QueueUrls,
     /// Makes tokens that the gateway takes.
     pub tokens: Tokens,
+    load: Load,
     stop: CancellationToken,
     tasks: TaskTracker,
     // Last, so that the folder is freed after everything that uses it.
@@ -172,6 +174,7 @@ impl Bundle {
             store,
             queues,
             tokens: Tokens::new(&secret(data.path(), KEY_FILE)?),
+            load: Load::default(),
             stop,
             tasks,
             data,
@@ -195,12 +198,15 @@ impl Bundle {
             position: self.data.path().join("relay.json"),
         };
         self.tasks.spawn(relay.run(self.stop.clone()));
-        self.tasks.spawn(event_source::run(
-            self.clients.sqs.clone(),
-            self.queues.signals.clone(),
-            self.generator().users_at_once(USERS_AT_ONCE),
-            self.stop.clone(),
-        ));
+        for _ in 0..EVENT_SOURCES {
+            let source = EventSource {
+                client: self.clients.sqs.clone(),
+                queue_url: self.queues.signals.clone(),
+                generator: self.generator(),
+                load: self.load.clone(),
+            };
+            self.tasks.spawn(source.run(self.stop.clone()));
+        }
         Ok(())
     }
 
@@ -217,7 +223,7 @@ impl Bundle {
             pseudonyms: Pseudonyms::new(secret(self.data.path(), PSEUDONYM_KEY_FILE)?),
             clock: Clock::system(),
         };
-        let router: Router = gateway::router(app, self.tokens.clone());
+        let router: Router = gateway::router(app, self.tokens.clone(), self.load.clone());
         let ended = self.stop.clone().cancelled_owned();
         self.tasks.spawn(async move {
             if let Err(error) = axum::serve(listener, router)

@@ -9,6 +9,8 @@ use hearback_lambda::aws::error_code;
 use hearback_signals::Generator;
 use tokio_util::sync::CancellationToken;
 
+use crate::load::Load;
+
 /// Messages in a batch, as in the template.
 const BATCH: i32 = 10;
 /// How long a receive waits for a message.
@@ -16,39 +18,36 @@ const WAIT_SECONDS: i32 = 20;
 /// How long to wait when the queue cannot be reached.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Feeds the signal generator from its queue until `stop`. A batch that was begun is finished.
-pub async fn run(
-    client: aws_sdk_sqs::Client,
-    queue_url: String,
-    generator: Generator,
-    stop: CancellationToken,
-) {
-    let source = EventSource {
-        client,
-        queue_url,
-        generator,
-    };
-    loop {
-        let received = source.receive();
-        let Some(received) = stop.run_until_cancelled(received).await else {
-            return;
-        };
-        match received {
-            Some(messages) => source.work_off(messages).await,
-            None => {
-                stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await;
-            }
-        }
-    }
-}
-
-struct EventSource {
-    client: aws_sdk_sqs::Client,
-    queue_url: String,
-    generator: Generator,
+/// Feeds the signal generator from its queue.
+#[derive(Debug)]
+pub struct EventSource {
+    /// Reads the queue.
+    pub client: aws_sdk_sqs::Client,
+    /// The queue.
+    pub queue_url: String,
+    /// The function.
+    pub generator: Generator,
+    /// Requests, which go first.
+    pub load: Load,
 }
 
 impl EventSource {
+    /// Feeds until `stop`. A batch that was begun is finished.
+    pub async fn run(self, stop: CancellationToken) {
+        loop {
+            self.load.give_way().await;
+            let Some(received) = stop.run_until_cancelled(self.receive()).await else {
+                return;
+            };
+            match received {
+                Some(messages) => self.work_off(messages).await,
+                None => {
+                    stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await;
+                }
+            }
+        }
+    }
+
     async fn receive(&self) -> Option<Vec<Message>> {
         self.client
             .receive_message()

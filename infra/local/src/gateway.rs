@@ -17,8 +17,9 @@ use lambda_http::request::RequestContext;
 use serde_json::json;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{License, OpenApi};
-use utoipa_swagger_ui::SwaggerUi;
+use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use crate::load::Load;
 use crate::token::{Claims, Tokens};
 
 /// Every route of every function.
@@ -50,15 +51,26 @@ pub fn openapi() -> OpenApi {
 }
 
 /// The gateway.
-pub fn router(app: App, tokens: Tokens) -> Router {
+pub fn router(app: App, tokens: Tokens, load: Load) -> Router {
     let functions = routes()
         .router(app)
-        .route_layer(from_fn_with_state(Arc::new(tokens), authorize));
+        .route_layer(from_fn_with_state(Arc::new(tokens), authorize))
+        .route_layer(from_fn_with_state(load, count));
     hearback_lambda::http::service(
         functions
             .route("/health", get(async || Json(json!({"status": "ok"}))))
-            .merge(SwaggerUi::new("/docs").url("/openapi.json", openapi())),
+            .merge(
+                SwaggerUi::new("/docs")
+                    .url("/openapi.json", openapi())
+                    // The page would have an outside host check the description.
+                    .config(Config::default().validator_url("none")),
+            ),
     )
+}
+
+async fn count(State(load): State<Load>, request: Request, next: Next) -> Response {
+    let _under_way = load.begin();
+    next.run(request).await
 }
 
 async fn authorize(

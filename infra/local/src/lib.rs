@@ -16,6 +16,7 @@ pub mod data_dir;
 pub mod engines;
 pub mod event_source;
 pub mod gateway;
+pub mod load;
 pub mod names;
 pub mod provision;
 pub mod queue_tools;
