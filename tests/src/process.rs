@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::sync::OnceLock;
 
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
@@ -16,16 +15,13 @@ const FUNCTIONS: [&str; 4] = [
     "hearback-submit",
 ];
 
-/// The binary, built in the profile of the tests if it is not yet.
+/// The binary of a package, built in the profile of the tests if it is not yet.
 pub fn binary(package: &str, name: &str) -> PathBuf {
-    build(&[package], name)
+    build(name, ["--package", package])
 }
 
-fn build(packages: &[&str], name: &str) -> PathBuf {
-    let build = escargot::CargoBuild::new().bin(name);
-    let build = packages
-        .iter()
-        .fold(build, |build, name| build.package(name));
+fn build<'a>(name: &str, selection: impl IntoIterator<Item = &'a str>) -> PathBuf {
+    let build = escargot::CargoBuild::new().bin(name).args(selection);
     let build = if cfg!(debug_assertions) {
         build
     } else {
@@ -39,19 +35,31 @@ fn build(packages: &[&str], name: &str) -> PathBuf {
         .to_owned()
 }
 
-/// The binary `hearback`.
-pub fn hearback() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| binary("hearback-local", "hearback"))
+/// The command `hearback`: this crate has a binary of it, which cargo builds with the tests and
+/// the benchmarks and lays in the folder above theirs.
+pub fn hearback() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let folder = tests.parent().and_then(Path::parent).unwrap();
+    folder.join(format!(
+        "hearback-under-test{}",
+        std::env::consts::EXE_SUFFIX
+    ))
 }
 
 /// The `bootstrap` of a function: the one that was built for Lambda, if `HEARBACK_BOOTSTRAP_DIR`
 /// says where those are, or else one that is built here.
 pub fn bootstrap(function: &str) -> PathBuf {
-    match std::env::var_os("HEARBACK_BOOTSTRAP_DIR") {
-        Some(folder) => Path::new(&folder).join(function).join("bootstrap"),
-        // All of them are selected, so that they share what they depend on.
-        None => build(&FUNCTIONS, function),
+    if let Some(folder) = std::env::var_os("HEARBACK_BOOTSTRAP_DIR") {
+        Path::new(&folder).join(function).join("bootstrap")
+    } else if cfg!(debug_assertions) {
+        // With the features of the whole workspace, so that the tests' dependencies serve.
+        build(function, ["--workspace"])
+    } else {
+        // With the functions' features and no others, as for Lambda.
+        build(
+            function,
+            FUNCTIONS.map(|package| ["--package", package]).concat(),
+        )
     }
 }
 
