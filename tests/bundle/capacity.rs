@@ -23,18 +23,18 @@ impl Metered {
     async fn start() -> Self {
         let engine = Engine::start().await;
         let meter = Meter::default();
-        let app = engine.app(engine.store_with(meter.clone()));
-        let routes = hearback_local::gateway::routes().router(app);
+        let app = engine.with_blobs(engine.store_with(meter.clone()));
         Self {
             engine,
             meter,
-            functions: service(routes),
+            functions: service(hearback_local::gateway::functions(app)),
         }
     }
 
     /// Calls a function as API Gateway does, and answers what that cost.
     async fn call(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Cost) {
-        let claims = json!({"sub": "ada", "tenant": "acme", "projects": "[shop]", "scope": ""});
+        let claims =
+            json!({"sub": "ada", "tenant": "acme", "projects": "[shop support]", "scope": ""});
         let context = json!({
             "authorizer": {"jwt": {"claims": claims}}, "http": {"method": "POST"}
         });

@@ -7,4 +7,8 @@ mod exactly_once;
 mod pipeline;
 mod preferences;
 mod process;
+mod reactions;
+mod reports;
 mod submit;
+mod timeline;
+mod turns;

@@ -10,13 +10,19 @@ use aws_sdk_dynamodb::config::interceptors::{
 };
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::BoxError;
+use aws_sdk_dynamodb::operation::batch_get_item::BatchGetItemOutput;
+use aws_sdk_dynamodb::operation::get_item::GetItemOutput;
 use aws_sdk_dynamodb::operation::put_item::PutItemOutput;
 use aws_sdk_dynamodb::operation::query::QueryOutput;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemOutput;
+use aws_sdk_dynamodb::types::ConsumedCapacity;
 use aws_smithy_types::retry::RetryConfig;
+use hearback_domain::cursor::Cursors;
 use hearback_domain::privacy::Pseudonyms;
-use hearback_lambda::App;
+use hearback_lambda::app::mirrored;
 use hearback_lambda::aws::Aws;
 use hearback_lambda::clock::Clock;
+use hearback_lambda::{App, WithBlobs};
 use hearback_local::bundle::Clients;
 use hearback_local::data_dir::DataDir;
 use hearback_local::engines::{self, Endpoints, Sockets};
@@ -24,7 +30,7 @@ use hearback_local::names::Names;
 use hearback_local::provision::{self, QueueUrls};
 use hearback_signals::Generator;
 use hearback_signals::dead_letters::DeadLetters;
-use hearback_storage::Store;
+use hearback_storage::{Blobs, Store};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -72,6 +78,7 @@ impl Engine {
         let names = Names::new(format!("test-{}", uuid::Uuid::new_v4().simple()));
         let store = Store::new(clients.dynamodb.clone(), names.table());
         provision::table(&store).await.unwrap();
+        provision::bucket(&clients.s3, &names).await.unwrap();
         let visibility = Duration::from_secs(1);
         let queues = provision::queues(&clients.sqs, &names, visibility)
             .await
@@ -104,14 +111,29 @@ impl Engine {
         App {
             store,
             pseudonyms: Pseudonyms::new("key"),
+            cursors: Cursors::new("key"),
             clock: Clock::system(),
+            mirrored: mirrored(""),
         }
+    }
+
+    /// What HTTP handlers work with that also use the bucket.
+    pub fn with_blobs(&self, store: Store) -> WithBlobs {
+        WithBlobs {
+            app: self.app(store),
+            blobs: self.blobs(),
+        }
+    }
+
+    /// The bucket.
+    pub fn blobs(&self) -> Blobs {
+        Blobs::new(self.clients.s3.clone(), self.names.bucket())
     }
 
     /// A signal generator on this table.
     pub fn generator(&self, store: Store) -> Generator {
         let dead_letters = DeadLetters::new(self.clients.sqs.clone(), &self.queues.dead_letters);
-        Generator::new(store, dead_letters, Clock::system())
+        Generator::new(store, self.blobs(), dead_letters, Clock::system())
     }
 }
 
@@ -164,14 +186,20 @@ impl Intercept for Meter {
             cost.writes += 1.0;
             return Ok(());
         };
+        let units = |spent: &ConsumedCapacity| spent.capacity_units().unwrap();
+        let asked = "the call asks for its cost";
         if let Some(put) = output.downcast_ref::<PutItemOutput>() {
-            let spent = put.consumed_capacity().expect("the call asks for its cost");
-            cost.writes += spent.capacity_units().unwrap();
+            cost.writes += units(put.consumed_capacity().expect(asked));
+        } else if let Some(update) = output.downcast_ref::<UpdateItemOutput>() {
+            cost.writes += units(update.consumed_capacity().expect(asked));
         } else if let Some(query) = output.downcast_ref::<QueryOutput>() {
-            let spent = query
-                .consumed_capacity()
-                .expect("the call asks for its cost");
-            cost.reads += spent.capacity_units().unwrap();
+            cost.reads += units(query.consumed_capacity().expect(asked));
+        } else if let Some(get) = output.downcast_ref::<GetItemOutput>() {
+            cost.reads += units(get.consumed_capacity().expect(asked));
+        } else if let Some(get) = output.downcast_ref::<BatchGetItemOutput>() {
+            let spent = get.consumed_capacity();
+            assert!(!spent.is_empty(), "{asked}");
+            cost.reads += spent.iter().map(units).sum::<f64>();
         } else {
             panic!("a call that no cost card knows");
         }

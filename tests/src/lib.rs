@@ -4,5 +4,7 @@
 pub mod app;
 pub mod engine;
 pub mod events;
+pub mod period;
 pub mod process;
 pub mod runtime_api;
+pub mod turns;

@@ -8,11 +8,12 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// The packages of the functions.
-const FUNCTIONS: [&str; 4] = [
+const FUNCTIONS: [&str; 5] = [
     "hearback-preferences",
     "hearback-retrieval",
     "hearback-signals",
     "hearback-submit",
+    "hearback-turns",
 ];
 
 /// The binary of a package, built in the profile of the tests if it is not yet.

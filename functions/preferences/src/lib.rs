@@ -34,8 +34,8 @@ const MAX_PAGE: u64 = 500;
 const RESET_TRIES: usize = 5;
 
 /// Every route of this function.
-pub fn routes() -> Routes {
-    routes!(preferences, update, reset, history, resolved)
+pub fn routes() -> Routes<App> {
+    routes!(App => preferences, update, reset, history, resolved)
 }
 
 /// Preferences of a user

@@ -1,110 +1,23 @@
 //! What became of feedback: every read but preferences.
 
-use axum::Json;
-use axum::extract::State;
-use chrono::{DateTime, Utc};
-use hearback_domain::caller::{Caller as DomainCaller, Scope};
-use hearback_domain::event::EventCore;
-use hearback_domain::identifier::Label;
-use hearback_domain::publication::Outcome;
-use hearback_domain::signal::LearningSignal;
-use hearback_lambda::caller::Caller;
-use hearback_lambda::params::PathId;
-use hearback_lambda::problem::ProblemDocument;
+mod feedback;
+mod period;
+mod timeline;
+mod turns;
+
+use hearback_lambda::WithBlobs;
 use hearback_lambda::routes::Routes;
-use hearback_lambda::{App, Problem, routes};
-use serde::Serialize;
-use utoipa::ToSchema;
-use uuid::Uuid;
+
+/// Largest body of a request for a report, in bytes.
+pub const MAX_BODY: usize = 1024 * 1024;
+
+/// Bytes of a page after which it ends early. Lambda hands on 6 MB at most.
+const MAX_PAGE: usize = 5 * 1000 * 1000;
 
 /// Every route of this function.
-pub fn routes() -> Routes {
-    routes!(feedback)
-}
-
-/// Where an event is in processing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum Status {
-    /// Stored, not yet worked on.
-    Queued,
-    /// Worked off.
-    Processed,
-    /// Another event had said the same.
-    Deduplicated,
-}
-
-/// What became of an event.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct Feedback {
-    /// The event.
-    feedback_id: Uuid,
-    /// The key under which only the first of several equal acts counts.
-    dedupe_key: String,
-    /// Where it is in processing.
-    status: Status,
-    /// When it was received.
-    received_at: DateTime<Utc>,
-    /// When it was worked off.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    processed_at: Option<DateTime<Utc>>,
-    /// For `deduplicated`: the event that was first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duplicate_of: Option<Uuid>,
-    /// The learning signals that it gave.
-    signals: Vec<LearningSignal>,
-}
-
-/// What became of an event
-///
-/// Sees every event whose submission was answered. An event of somebody else is not found.
-#[utoipa::path(
-    get,
-    path = "/v1/feedback/{feedbackId}",
-    tag = "feedback",
-    params(("feedbackId" = Uuid, Path, description = "The event")),
-    responses(
-        (status = 200, description = "Its status and the signals it gave", body = Feedback),
-        (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 404, description = "No such event, or not the caller's", body = ProblemDocument),
-        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
-    ),
-    security(("bearer" = []))
-)]
-async fn feedback(
-    State(app): State<App>,
-    Caller(caller): Caller,
-    PathId(feedback_id): PathId<Label>,
-) -> Result<Json<Feedback>, Problem> {
-    let feedback_id = Uuid::try_parse(feedback_id.as_str()).map_err(|_| Problem::not_found())?;
-    let stored = app
-        .store
-        .event(&caller.tenant, feedback_id)
-        .await?
-        .filter(|stored| is_visible(&app, &caller, &stored.core))
-        .ok_or_else(Problem::not_found)?;
-    let (status, duplicate_of, signals) = match &stored.outcome {
-        None => (Status::Queued, None, Vec::new()),
-        Some(Outcome::Processed(processed)) => (Status::Processed, None, processed.signals()),
-        Some(Outcome::Deduplicated { duplicate_of, .. }) => {
-            (Status::Deduplicated, Some(*duplicate_of), Vec::new())
-        }
-    };
-    Ok(Json(Feedback {
-        feedback_id,
-        dedupe_key: stored.core.dedupe_key().to_string(),
-        status,
-        received_at: stored.core.received_at,
-        processed_at: stored.outcome.as_ref().map(Outcome::at),
-        duplicate_of,
-        signals,
-    }))
-}
-
-/// An event is its user's, under the pseudonym too, and for the back ends that submit for users.
-fn is_visible(app: &App, caller: &DomainCaller, event: &EventCore) -> bool {
-    let own = event.user_id == caller.user;
-    let pseudonym = app.pseudonyms.user(&caller.tenant, &caller.user);
-    own || caller.has(Scope::OnBehalf) || pseudonym.is_ok_and(|name| event.user_id == name)
+pub fn routes() -> Routes<WithBlobs> {
+    feedback::routes()
+        .and(turns::routes())
+        .and(period::routes())
+        .and(timeline::routes())
 }

@@ -7,6 +7,9 @@
 //! 2. append one preference version for all that the user's events teach;
 //! 3. store what came of each event, which the table's stream then publishes ([`publish`]).
 //!
+//! A reaction on a turn enters the ledger as an event first, which then comes here by the same way
+//! (`reactions.rs`).
+//!
 //! Messages are kept apart (`isolation.rs`): one that cannot be worked off, or panics, harms no
 //! neighbour, and after its last receive it goes to the dead-letter queue with its reason
 //! ([`dead_letters`]).
@@ -14,19 +17,23 @@
 pub mod dead_letters;
 mod isolation;
 pub mod publish;
+mod reactions;
 mod work;
 
 use std::collections::BTreeMap;
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use hearback_domain::event::EventCore;
+use hearback_domain::reaction::ReactionCore;
 use hearback_lambda::MissingSetting;
-use hearback_lambda::app::{DEAD_LETTERS_URL, setting, store_from_env};
+use hearback_lambda::app::{DEAD_LETTERS_URL, blobs_from_env, setting, store_from_env};
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
-use hearback_storage::{Store, stream};
+use hearback_storage::stream::{self, Submitted};
+use hearback_storage::{Blobs, Store};
 
 use dead_letters::DeadLetters;
+use work::Failure;
 
 /// Receives after which a message that still fails goes to the dead letters. The queue's redrive
 /// policy says the same, for when the function itself dies.
@@ -36,26 +43,35 @@ pub const MAX_RECEIVES: u32 = 5;
 #[derive(Debug, Clone)]
 pub struct Generator {
     store: Store,
+    blobs: Blobs,
     clock: Clock,
     dead_letters: DeadLetters,
 }
 
-/// A message and the event in it.
+/// A message and what it asks for.
 #[derive(Debug, Clone)]
 struct Delivery {
     message: SqsMessage,
-    event: EventCore,
+    task: Task,
+}
+
+/// What is to be worked off.
+#[derive(Debug, Clone)]
+enum Task {
+    Event(Box<EventCore>),
+    Reaction(Box<ReactionCore>),
 }
 
 /// A message that was not worked off, and why.
 type Failed = (SqsMessage, String);
 
 impl Generator {
-    /// A generator on this table, with this queue for dead letters.
+    /// A generator on this table and bucket, with this queue for dead letters.
     #[must_use]
-    pub fn new(store: Store, dead_letters: DeadLetters, clock: Clock) -> Self {
+    pub fn new(store: Store, blobs: Blobs, dead_letters: DeadLetters, clock: Clock) -> Self {
         Self {
             store,
+            blobs,
             clock,
             dead_letters,
         }
@@ -65,30 +81,41 @@ impl Generator {
     pub fn from_env() -> Result<Self, MissingSetting> {
         let sqs = aws_sdk_sqs::Client::new(&Aws::from_env(Service::Sqs).config());
         let dead_letters = DeadLetters::new(sqs, setting(DEAD_LETTERS_URL)?);
-        Ok(Self::new(store_from_env()?, dead_letters, Clock::system()))
+        Ok(Self::new(
+            store_from_env()?,
+            blobs_from_env()?,
+            dead_letters,
+            Clock::system(),
+        ))
     }
 
     /// Works off a batch, and names the messages that must be delivered again.
     pub async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         let mut failed = Vec::new();
         let mut by_user: BTreeMap<_, Vec<Delivery>> = BTreeMap::new();
+        let mut groups = Vec::new();
         for message in batch.records {
             match stream::submitted(message.body.as_deref().unwrap_or_default()) {
-                Ok(event) => by_user
+                Ok(Submitted::Event(event)) => by_user
                     .entry((event.tenant.clone(), event.user_id.clone()))
                     .or_default()
-                    .push(Delivery { message, event }),
+                    .push(Delivery {
+                        message,
+                        task: Task::Event(event),
+                    }),
+                Ok(Submitted::Reaction(reaction)) => groups.push(vec![Delivery {
+                    message,
+                    task: Task::Reaction(reaction),
+                }]),
+                Ok(Submitted::Legacy) => {}
                 Err(error) => failed.push((message, error.to_string())),
             }
         }
+        groups.extend(by_user.into_values());
         let generator = self.clone();
-        let groups = by_user.into_values().collect();
         let results = isolation::each_group(groups, move |group: Vec<Delivery>| {
             let generator = generator.clone();
-            async move {
-                let events = group.into_iter().map(|delivery| delivery.event).collect();
-                work::work_off(&generator.store, generator.clock, events).await
-            }
+            async move { generator.work_off(group).await }
         })
         .await;
         failed.extend(
@@ -97,6 +124,20 @@ impl Generator {
                 .map(|(delivery, reason)| (delivery.message, reason)),
         );
         self.report(failed).await
+    }
+
+    /// Works off events of one user, or one reaction.
+    async fn work_off(&self, group: Vec<Delivery>) -> Result<(), Failure> {
+        let mut events = Vec::new();
+        for delivery in group {
+            match delivery.task {
+                Task::Event(event) => events.push(*event),
+                Task::Reaction(reaction) => {
+                    reactions::work_off(&self.store, &self.blobs, &reaction).await?;
+                }
+            }
+        }
+        work::work_off(&self.store, self.clock, events).await
     }
 
     /// Says which messages failed. One that was received for the last time goes to the dead

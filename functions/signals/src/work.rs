@@ -31,7 +31,7 @@ const VERSION_TRIES: usize = 20;
 pub(crate) enum Failure {
     #[error(transparent)]
     Storage(#[from] Error),
-    #[error("the user's preferences were changed too often at once")]
+    #[error("what it writes to was changed too often at once")]
     Contended,
 }
 

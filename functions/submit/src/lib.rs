@@ -1,8 +1,9 @@
-//! What a user says: feedback events.
+//! What a user says: feedback events, and reactions on turns.
 //!
 //! A handler parses, makes one conditional write and answers. Everything else follows from the
 //! table's stream.
 
+mod reactions;
 mod wire;
 
 use axum::Json;
@@ -23,8 +24,8 @@ use wire::{FeedbackEvent, Queued};
 pub const MAX_BODY: usize = 256 * 1024;
 
 /// Every route of this function.
-pub fn routes() -> Routes {
-    routes!(submit)
+pub fn routes() -> Routes<App> {
+    routes!(App => submit).and(reactions::routes())
 }
 
 /// Submit a feedback event

@@ -2,18 +2,21 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use axum::Router;
+use hearback_domain::cursor::Cursors;
 use hearback_domain::privacy::Pseudonyms;
-use hearback_lambda::App;
+use hearback_lambda::app::mirrored;
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
+use hearback_lambda::{App, WithBlobs};
 use hearback_signals::Generator;
 use hearback_signals::dead_letters::DeadLetters;
-use hearback_storage::Store;
+use hearback_storage::{Blobs, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -48,6 +51,9 @@ pub struct Options {
     pub names: Names,
     /// After this, a message that was received and not worked off comes again.
     pub visibility: Duration,
+    /// Projects whose reactions are mirrored into turn logs, as `tenant/project` with commas
+    /// between.
+    pub mirror: String,
 }
 
 impl Default for Options {
@@ -58,6 +64,7 @@ impl Default for Options {
             endpoint_url: None,
             names: Names::default(),
             visibility: Duration::from_secs(10),
+            mirror: String::new(),
         }
     }
 }
@@ -134,10 +141,13 @@ pub struct Bundle {
     pub clients: Clients,
     /// The table.
     pub store: Store,
+    /// The bucket.
+    pub blobs: Blobs,
     /// The queues.
     pub queues: QueueUrls,
     /// Makes tokens that the gateway takes.
     pub tokens: Tokens,
+    mirrored: Arc<[String]>,
     load: Load,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -170,7 +180,9 @@ impl Bundle {
         let bundle = Self {
             address: gateway.local_addr()?,
             endpoints,
+            blobs: Blobs::new(clients.s3.clone(), options.names.bucket()),
             clients,
+            mirrored: mirrored(&options.mirror),
             store,
             queues,
             tokens: Tokens::new(&secret(data.path(), KEY_FILE)?),
@@ -214,14 +226,26 @@ impl Bundle {
     #[must_use]
     pub fn generator(&self) -> Generator {
         let dead_letters = DeadLetters::new(self.clients.sqs.clone(), &self.queues.dead_letters);
-        Generator::new(self.store.clone(), dead_letters, Clock::system())
+        Generator::new(
+            self.store.clone(),
+            self.blobs.clone(),
+            dead_letters,
+            Clock::system(),
+        )
     }
 
     fn serve(&self, listener: TcpListener) -> Result<()> {
+        let key = secret(self.data.path(), PSEUDONYM_KEY_FILE)?;
         let app = App {
             store: self.store.clone(),
-            pseudonyms: Pseudonyms::new(secret(self.data.path(), PSEUDONYM_KEY_FILE)?),
+            cursors: Cursors::new(key.as_slice()),
+            pseudonyms: Pseudonyms::new(key),
             clock: Clock::system(),
+            mirrored: self.mirrored.clone(),
+        };
+        let app = WithBlobs {
+            app,
+            blobs: self.blobs.clone(),
         };
         let router: Router = gateway::router(app, self.tokens.clone(), self.load.clone());
         let ended = self.stop.clone().cancelled_owned();

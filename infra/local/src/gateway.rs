@@ -10,9 +10,8 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use hearback_lambda::App;
+use hearback_lambda::WithBlobs;
 use hearback_lambda::caller::Unauthorized;
-use hearback_lambda::routes::Routes;
 use lambda_http::request::RequestContext;
 use serde_json::json;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -23,16 +22,22 @@ use crate::load::Load;
 use crate::token::{Claims, Tokens};
 
 /// Every route of every function.
-pub fn routes() -> Routes {
+pub fn functions(app: WithBlobs) -> Router {
     hearback_submit::routes()
-        .and(hearback_retrieval::routes())
-        .and(hearback_preferences::routes())
+        .router(app.app.clone())
+        .merge(hearback_preferences::routes().router(app.app.clone()))
+        .merge(hearback_turns::routes().router(app.clone()))
+        .merge(hearback_retrieval::routes().router(app))
 }
 
 /// The description of the API.
 #[must_use]
 pub fn openapi() -> OpenApi {
-    let mut document = routes().description();
+    let mut document = OpenApi::default();
+    document.merge(hearback_submit::routes().description());
+    document.merge(hearback_retrieval::routes().description());
+    document.merge(hearback_turns::routes().description());
+    document.merge(hearback_preferences::routes().description());
     "Hearback".clone_into(&mut document.info.title);
     env!("CARGO_PKG_VERSION").clone_into(&mut document.info.version);
     document.info.contact = None;
@@ -51,9 +56,8 @@ pub fn openapi() -> OpenApi {
 }
 
 /// The gateway.
-pub fn router(app: App, tokens: Tokens, load: Load) -> Router {
-    let functions = routes()
-        .router(app)
+pub fn router(app: WithBlobs, tokens: Tokens, load: Load) -> Router {
+    let functions = functions(app)
         .route_layer(from_fn_with_state(Arc::new(tokens), authorize))
         .route_layer(from_fn_with_state(load, count));
     hearback_lambda::http::service(

@@ -44,6 +44,12 @@ pub enum Forbidden {
     /// Acting for another user without [`Scope::OnBehalf`].
     #[error("acting for another user needs the scope feedback:on-behalf")]
     AnotherUser,
+    /// A tenant that is not the token's, or a project that the token does not hold.
+    #[error("the token does not hold this tenant and project")]
+    AnotherProject,
+    /// Something that a token without a scope may not do.
+    #[error("this needs the scope {}", .0.as_str())]
+    Scope(Scope),
 }
 
 impl Caller {
@@ -51,6 +57,30 @@ impl Caller {
     #[must_use]
     pub fn has(&self, scope: Scope) -> bool {
         self.scopes.iter().any(|held| held == scope.as_str())
+    }
+
+    /// Whether the token holds the tenant and the project of a path.
+    pub fn enter(&self, tenant: &TenantId, project: &ProjectId) -> Result<(), Forbidden> {
+        if *tenant == self.tenant && self.projects.contains(project) {
+            Ok(())
+        } else {
+            Err(Forbidden::AnotherProject)
+        }
+    }
+
+    /// Whether the caller may see what is `user`'s: its own, or with [`Scope::Report`] anybody's.
+    #[must_use]
+    pub fn sees(&self, user: &UserId) -> bool {
+        *user == self.user || self.has(Scope::Report)
+    }
+
+    /// Whether the token carries a scope, as a condition of what comes next.
+    pub fn require(&self, scope: Scope) -> Result<(), Forbidden> {
+        if self.has(scope) {
+            Ok(())
+        } else {
+            Err(Forbidden::Scope(scope))
+        }
     }
 
     /// Whether the caller may act as `user`: as itself, or on behalf of others with the scope.

@@ -6,26 +6,40 @@
 
 use std::fmt;
 
-use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
+use crate::digest::digest;
 use crate::event::EventCore;
 
-/// The identity of an act within its hour.
+/// The identity of an act.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DedupeKey {
-    user: String,
-    subject: String,
-    act: &'static str,
-    hour: String,
+pub enum DedupeKey {
+    /// Within its hour.
+    Hour {
+        /// Who acted.
+        user: String,
+        /// On what.
+        subject: String,
+        /// What the act was.
+        act: &'static str,
+        /// The hour, in UTC.
+        hour: String,
+    },
+    /// By the event's own id: it was derived from what makes the act unique, so a change of mind
+    /// within the hour is a new act (product specification, "One ledger").
+    Identity(Uuid),
 }
 
 impl DedupeKey {
     pub(crate) fn of(core: &EventCore) -> Self {
+        if core.derived {
+            return Self::Identity(core.feedback_id);
+        }
         let subject = core
             .artifact_id
             .as_ref()
             .map_or(core.session_id.as_str(), |artifact| artifact.as_str());
-        Self {
+        Self::Hour {
             user: core.user_id.to_string(),
             subject: subject.to_owned(),
             act: core
@@ -38,10 +52,12 @@ impl DedupeKey {
     /// The same key for another user and session: what the caller of an anonymous event is told,
     /// while the store only ever sees pseudonyms.
     #[must_use]
-    pub(crate) fn told_to(mut self, user: &str, session: &str, has_artifact: bool) -> Self {
-        user.clone_into(&mut self.user);
-        if !has_artifact {
-            session.clone_into(&mut self.subject);
+    pub(crate) fn told_to(mut self, user_id: &str, session: &str, has_artifact: bool) -> Self {
+        if let Self::Hour { user, subject, .. } = &mut self {
+            user_id.clone_into(user);
+            if !has_artifact {
+                session.clone_into(subject);
+            }
         }
         self
     }
@@ -50,23 +66,28 @@ impl DedupeKey {
     /// identifier may itself contain a colon.
     #[must_use]
     pub fn fingerprint(&self) -> [u8; 32] {
-        let mut digest = Sha256::new();
-        for part in [&self.user, &self.subject, self.act, &self.hour] {
-            digest.update(part.len().to_be_bytes());
-            digest.update(part);
+        match self {
+            Self::Hour {
+                user,
+                subject,
+                act,
+                hour,
+            } => digest([user.as_str(), subject, act, hour]),
+            Self::Identity(id) => digest([id.to_string().as_str()]),
         }
-        digest.finalize().into()
     }
 }
 
 impl fmt::Display for DedupeKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            user,
-            subject,
-            act,
-            hour,
-        } = self;
-        write!(f, "{user}:{subject}:{act}:{hour}")
+        match self {
+            Self::Hour {
+                user,
+                subject,
+                act,
+                hour,
+            } => write!(f, "{user}:{subject}:{act}:{hour}"),
+            Self::Identity(id) => write!(f, "{id}"),
+        }
     }
 }

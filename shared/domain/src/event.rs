@@ -227,6 +227,12 @@ pub struct EventCore {
     /// What a correction corrects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction_type: Option<CorrectionType>,
+    /// How sure a detection was that this is what the user meant, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// Whether the id was derived from what makes the act unique, and so is its dedupe key too.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub derived: bool,
     /// What the user wants to be kept.
     pub privacy: PrivacyFlags,
     /// What the user was doing.

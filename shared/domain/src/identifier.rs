@@ -97,6 +97,12 @@ identifiers! {
     SessionId;
     /// What the feedback is about: an answer, a document, a turn.
     ArtifactId;
+    /// A conversation of a project.
+    ConversationId;
+    /// A turn of a conversation: what the user said, and what was answered.
+    TurnId;
+    /// An answer, by a name that is the tenant's own.
+    MessageId;
     /// A name of a class that a caller chose: an artifact type, a task type, an agent.
     Label;
 }

@@ -12,14 +12,26 @@
 //! | how preferences look, change and learn | [`preferences`] |
 //! | who may act for whom | [`caller`] |
 //! | what is kept of an anonymous user | [`privacy`] |
+//! | what an agent is told of the feedback on its turns | [`timeline`] |
+//! | how old reaction rows are read | [`legacy`] |
 
 pub mod caller;
+pub mod cursor;
 pub mod dedupe;
+pub mod digest;
 pub mod event;
 pub mod identifier;
+pub mod ledger;
+pub mod legacy;
+pub mod mirror;
 pub mod parse;
+pub mod period;
 pub mod preferences;
 pub mod privacy;
 pub mod publication;
+pub mod reaction;
 pub mod signal;
 pub mod submission;
+pub mod timeline;
+pub mod turn;
+pub mod turn_report;

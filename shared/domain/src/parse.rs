@@ -1,6 +1,7 @@
 //! Parse, don't validate: a JSON object is read once, field by field, into domain values, and
 //! everything that is wrong with it is reported together, each by its JSON Pointer (RFC 6901).
 
+use chrono::{DateTime, SubsecRound, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -73,6 +74,26 @@ impl<'a> Object<'a> {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         self.members?.get(name)
+    }
+
+    /// Reports every member that is not one of these.
+    pub fn known_only(&self, known: &[&str], errors: &mut Errors) {
+        for (name, _) in self.members() {
+            if !known.contains(&name.as_str()) {
+                errors.add(self.pointer(name), "is not a known member");
+            }
+        }
+    }
+
+    /// A member that may be left out or be `null`.
+    pub fn nullable<T, E: ToString>(
+        &self,
+        name: &str,
+        errors: &mut Errors,
+        read: impl FnOnce(&'a Value) -> Result<T, E>,
+    ) -> Option<T> {
+        self.get(name).filter(|value| !value.is_null())?;
+        self.optional(name, errors, read)
     }
 
     /// All members.
@@ -169,6 +190,21 @@ pub fn number_in(low: f64, high: f64) -> impl FnOnce(&Value) -> Result<f64, Stri
             .filter(|number| (low..=high).contains(number))
             .ok_or_else(|| format!("must be a number from {low} to {high}"))
     }
+}
+
+/// Reads an RFC 3339 time, in any offset.
+pub fn date_time(value: &Value) -> Result<DateTime<Utc>, &'static str> {
+    value
+        .as_str()
+        .and_then(|text| DateTime::parse_from_rfc3339(text).ok())
+        .map(|time| time.to_utc())
+        .ok_or("must be an RFC 3339 date and time with an offset")
+}
+
+/// A time to the microsecond, which is what is stored and compared.
+#[must_use]
+pub fn to_instant(time: DateTime<Utc>) -> DateTime<Utc> {
+    time.trunc_subsecs(6)
 }
 
 /// Reads a list of strings.

@@ -10,13 +10,14 @@ use uuid::Uuid;
 
 use crate::event::{Channel, EventCore, FeedbackType, Rating, is_false, wire_names};
 use crate::identifier::Label;
+use crate::ledger::Retraction;
 use crate::preferences::Crossing;
 use crate::signal::{LearningSignal, SignalContext, SignalType, Signals, SourceEvent, signals_for};
 
 /// Where a message is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// Every event that was processed.
+    /// Every event that was processed, and every one that was withdrawn.
     FeedbackProcessed,
     /// Rewards for training.
     Reward,
@@ -247,6 +248,21 @@ impl Processed {
         drop_nulls(&mut message);
         message
     }
+}
+
+/// `feedback.retracted`, for those who heard that the event was processed.
+#[must_use]
+pub fn retracted(retraction: &Retraction) -> (Subject, Value) {
+    let mut message = json!({
+        "eventType": "feedback.retracted",
+        "feedbackId": retraction.feedback_id,
+        "userId": retraction.user_id,
+        "reason": retraction.reason,
+        "replacedBy": retraction.replaced_by,
+        "timestamp": retraction.at,
+    });
+    drop_nulls(&mut message);
+    (Subject::FeedbackProcessed, message)
 }
 
 /// `learning.signal.generated`: the signal with its event type.

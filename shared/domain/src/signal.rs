@@ -221,6 +221,13 @@ impl Decimal {
     const ONE: Self = Self(10_000);
     const HALF: Self = Self(5_000);
 
+    /// The nearest one to a number from 0 to 1.
+    fn of(value: f64) -> Self {
+        // The text of a number with four decimals is the exact way to a whole number of them.
+        let text = format!("{:.0}", value.clamp(0.0, 1.0) * 10_000.0);
+        Self(text.parse().unwrap_or_default())
+    }
+
     fn to_f64(self) -> f64 {
         f64::from(self.0) / 10_000.0
     }
@@ -264,12 +271,13 @@ fn rating_reward(rating: Rating) -> Option<Decimal> {
     }
 }
 
-/// Base by channel, and 0.04 for each of rating, comment and time spent, at most 1.
+/// Base by channel, for an implicit event the detection's own, and 0.04 for each of rating, comment and time spent, at most 1.
 fn confidence(event: &EventCore) -> Decimal {
-    let base = match event.channel {
-        Channel::Explicit => 8_000,
-        Channel::Correction => 9_000,
-        Channel::Implicit => 5_000,
+    let base = match (event.channel, event.confidence) {
+        (Channel::Explicit, _) => Decimal(8_000),
+        (Channel::Correction, _) => Decimal(9_000),
+        (Channel::Implicit, Some(own)) => Decimal::of(own),
+        (Channel::Implicit, None) => Decimal(5_000),
     };
     let evidence = [
         event.rating.is_some(),
@@ -277,7 +285,7 @@ fn confidence(event: &EventCore) -> Decimal {
         event.time_spent.is_some(),
     ];
     let present: i32 = evidence.into_iter().map(i32::from).sum();
-    Decimal(base + 400 * present).min(Decimal::ONE)
+    Decimal(base.0 + 400 * present).min(Decimal::ONE)
 }
 
 /// A low rating weakens the features that it met; a modification adds what it corrects.

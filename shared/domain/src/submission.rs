@@ -13,8 +13,8 @@ use crate::event::{
 };
 use crate::identifier::NotAnIdentifier;
 use crate::parse::{
-    Errors, FieldError, Object, boolean, identifier, integer, integer_in, number_in, one_of,
-    string, strings, text,
+    Errors, FieldError, Object, boolean, date_time, identifier, integer, integer_in, number_in,
+    one_of, string, strings, text,
 };
 use crate::privacy::{Pseudonyms, REMOVED};
 
@@ -144,6 +144,8 @@ fn read(
             time_spent: data.time_spent,
             scroll_percentage: data.scroll_percentage,
             correction_type,
+            confidence: None,
+            derived: false,
             privacy,
             context,
             timestamp: timestamp.unwrap_or(now),
@@ -239,14 +241,6 @@ fn uuid(value: &Value) -> Result<Uuid, &'static str> {
         .filter(|text| text.len() == uuid::fmt::Hyphenated::LENGTH)
         .and_then(|text| Uuid::try_parse(text).ok())
         .ok_or("must be a UUID")
-}
-
-fn date_time(value: &Value) -> Result<DateTime<Utc>, &'static str> {
-    value
-        .as_str()
-        .and_then(|text| DateTime::parse_from_rfc3339(text).ok())
-        .map(|time| time.to_utc())
-        .ok_or("must be an RFC 3339 date and time with an offset")
 }
 
 fn rating(value: &Value) -> Result<Rating, &'static str> {

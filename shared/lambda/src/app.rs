@@ -1,7 +1,12 @@
 //! What a handler of HTTP requests works with, made once at init.
 
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+use hearback_domain::cursor::Cursors;
 use hearback_domain::privacy::Pseudonyms;
-use hearback_storage::Store;
+use hearback_domain::turn::ConversationRef;
+use hearback_storage::{Blobs, Store};
 
 use crate::aws;
 use crate::clock::Clock;
@@ -18,10 +23,24 @@ pub fn setting(name: &'static str) -> Result<String, MissingSetting> {
 
 /// The name of the table.
 pub const TABLE: &str = "HEARBACK_TABLE";
-/// The secret key of pseudonyms.
+/// The secret key of pseudonyms, and of cursors.
 pub const PSEUDONYM_KEY: &str = "HEARBACK_PSEUDONYM_KEY";
 /// The URL of the queue that takes what the signal generator cannot work off.
 pub const DEAD_LETTERS_URL: &str = "HEARBACK_DEAD_LETTERS_URL";
+
+/// The name of the bucket.
+pub const BUCKET: &str = "HEARBACK_BUCKET";
+/// Shards of a project's day; as many as the default if it is not set.
+pub const ACTIVITY_SHARDS: &str = "HEARBACK_ACTIVITY_SHARDS";
+/// Projects whose reactions are mirrored into turn logs unless a request says otherwise, as
+/// `tenant/project` with commas between.
+pub const MIRROR_PROJECTS: &str = "HEARBACK_MIRROR_PROJECTS";
+
+/// What handlers work with, made at init of what the environment says.
+pub trait FromEnv: Clone + Send + Sync + 'static {
+    /// Reads the settings and builds the clients.
+    fn from_env() -> Result<Self, MissingSetting>;
+}
 
 /// What a handler works with.
 #[derive(Debug, Clone)]
@@ -30,26 +49,96 @@ pub struct App {
     pub store: Store,
     /// Pseudonyms under this deployment's key.
     pub pseudonyms: Pseudonyms,
+    /// Signs cursors.
+    pub cursors: Cursors,
     /// The time.
     pub clock: Clock,
+    /// `tenant/project` of those whose reactions are mirrored by default.
+    pub mirrored: Arc<[String]>,
 }
 
 impl App {
-    /// Reads the settings and builds the clients.
-    pub fn from_env() -> Result<Self, MissingSetting> {
+    /// Whether a project's reactions are mirrored where the request does not say.
+    #[must_use]
+    pub fn mirrors(&self, at: &ConversationRef) -> bool {
+        let name = format!("{}/{}", at.tenant, at.project);
+        self.mirrored.contains(&name)
+    }
+}
+
+impl FromEnv for App {
+    fn from_env() -> Result<Self, MissingSetting> {
+        let key = setting(PSEUDONYM_KEY)?;
         Ok(Self {
             store: store_from_env()?,
-            pseudonyms: Pseudonyms::new(setting(PSEUDONYM_KEY)?),
+            cursors: Cursors::new(key.as_bytes()),
+            pseudonyms: Pseudonyms::new(key),
             clock: Clock::system(),
+            mirrored: mirrored(&setting(MIRROR_PROJECTS).unwrap_or_default()),
         })
+    }
+}
+
+/// Reads a list of `tenant/project`.
+#[must_use]
+pub fn mirrored(list: &str) -> Arc<[String]> {
+    list.split(',')
+        .map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+/// What a handler works with that also reads or writes the bucket.
+#[derive(Debug, Clone)]
+pub struct WithBlobs {
+    /// Everything else.
+    pub app: App,
+    /// The bucket.
+    pub blobs: Blobs,
+}
+
+impl FromEnv for WithBlobs {
+    fn from_env() -> Result<Self, MissingSetting> {
+        Ok(Self {
+            app: App::from_env()?,
+            blobs: blobs_from_env()?,
+        })
+    }
+}
+
+/// A handler that needs no bucket takes only the rest.
+impl FromRef<WithBlobs> for App {
+    fn from_ref(whole: &WithBlobs) -> Self {
+        whole.app.clone()
+    }
+}
+
+impl FromRef<WithBlobs> for Blobs {
+    fn from_ref(whole: &WithBlobs) -> Self {
+        whole.blobs.clone()
     }
 }
 
 /// The table that the environment names.
 pub fn store_from_env() -> Result<Store, MissingSetting> {
     let config = aws::Aws::from_env(aws::Service::DynamoDb).config();
-    Ok(Store::new(
-        aws_sdk_dynamodb::Client::new(&config),
-        setting(TABLE)?,
+    let store = Store::new(aws_sdk_dynamodb::Client::new(&config), setting(TABLE)?);
+    let shards = setting(ACTIVITY_SHARDS).ok().and_then(|n| n.parse().ok());
+    Ok(match shards {
+        Some(shards) => store.with_shards(shards),
+        None => store,
+    })
+}
+
+/// The bucket that the environment names.
+pub fn blobs_from_env() -> Result<Blobs, MissingSetting> {
+    let aws = aws::Aws::from_env(aws::Service::S3);
+    // Another endpoint than AWS's own knows no host names for buckets.
+    let config = aws_sdk_s3::config::Builder::from(&aws.config())
+        .force_path_style(aws.endpoint_url.is_some())
+        .build();
+    Ok(Blobs::new(
+        aws_sdk_s3::Client::from_conf(config),
+        setting(BUCKET)?,
     ))
 }

@@ -14,15 +14,15 @@ pub mod problem;
 pub mod routes;
 pub mod telemetry;
 
-pub use app::{App, MissingSetting};
+pub use app::{App, FromEnv, MissingSetting, WithBlobs};
 pub use problem::Problem;
 
 use lambda_runtime::Error;
 use routes::Routes;
 
 /// Runs a function of HTTP routes on Lambda until it is shut down.
-pub async fn serve(routes: Routes) -> Result<(), Error> {
+pub async fn serve<S: FromEnv>(routes: Routes<S>) -> Result<(), Error> {
     telemetry::init();
-    let app = App::from_env()?;
+    let app = S::from_env()?;
     lambda_http::run(http::service(routes.router(app))).await
 }

@@ -7,6 +7,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hearback_domain::caller::Forbidden;
+use hearback_domain::cursor::InvalidCursor;
 use hearback_domain::parse::FieldError;
 use hearback_storage::Error as StorageError;
 use serde::Serialize;
@@ -88,6 +89,15 @@ impl Problem {
             ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unknown_value")
                 .detail("The request names a channel or a type that is not known.")
         }
+    }
+
+    /// 400: the cursor is damaged, or of another query.
+    #[must_use]
+    pub fn cursor(invalid: InvalidCursor) -> Self {
+        Self::invalid(vec![FieldError {
+            pointer: "/cursor".to_owned(),
+            detail: invalid.to_string(),
+        }])
     }
 
     /// 404, the same for what does not exist and for what is somebody else's.

@@ -11,20 +11,18 @@ use utoipa::Path;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::PathItemExt;
 
-use crate::App;
-
 #[doc(hidden)]
 pub use utoipa_axum;
 
-/// The routes of one or more functions. Made by [`routes!`](crate::routes!).
+/// The routes of a function, whose handlers work with an `S`. Made by [`routes!`](crate::routes!).
 #[must_use]
-#[derive(Debug, Clone, Default)]
-pub struct Routes {
-    router: Router<App>,
+#[derive(Debug, Clone)]
+pub struct Routes<S> {
+    router: Router<S>,
     descriptions: Vec<fn() -> OpenApi>,
 }
 
-impl Routes {
+impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// No routes yet, and how those to come are described.
     #[doc(hidden)]
     pub fn described(description: fn() -> OpenApi) -> Self {
@@ -39,7 +37,7 @@ impl Routes {
     pub fn with<P, H, T>(mut self, handler: &H) -> Self
     where
         P: Path,
-        H: Handler<T, App>,
+        H: Handler<T, S>,
         T: 'static,
     {
         let methods = P::methods()
@@ -57,8 +55,8 @@ impl Routes {
         self
     }
 
-    /// What answers requests.
-    pub fn router(self, app: App) -> Router {
+    /// What answers requests, with what its handlers work with.
+    pub fn router(self, app: S) -> Router {
         self.router.with_state(app)
     }
 
@@ -73,15 +71,15 @@ impl Routes {
     }
 }
 
-/// The routes of the handlers that are named. Each must have a `#[utoipa::path]`, in the same
+/// The routes of the handlers that are named, with what they work with before. Each must have a `#[utoipa::path]`, in the same
 /// module.
 #[macro_export]
 macro_rules! routes {
-    ($($handler:ident),+ $(,)?) => {
+    ($state:ty => $($handler:ident),+ $(,)?) => {
         $crate::routes::utoipa_axum::paste! {
-            $crate::routes::Routes::described(|| {
+            $crate::routes::Routes::<$state>::described(|| {
                 use $crate::routes::utoipa_axum;
-                utoipa_axum::router::OpenApiRouter::<$crate::App>::default()
+                utoipa_axum::router::OpenApiRouter::<$state>::default()
                     $(.routes(utoipa_axum::routes!($handler)))+
                     .into_openapi()
             })

@@ -4,8 +4,9 @@ use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
 };
-use hearback_domain::event::{EventCore, FeedbackEvent, FreeText};
+use hearback_domain::event::{EventCore, FeedbackEvent, FreeText, PrivacyFlags};
 use hearback_domain::identifier::TenantId;
+use hearback_domain::ledger::Retraction;
 use hearback_domain::publication::Outcome;
 use uuid::Uuid;
 
@@ -19,6 +20,9 @@ pub(crate) const CORE: &str = "core";
 pub(crate) const TEXT: &str = "text";
 /// What came of an event.
 pub(crate) const OUTCOME: &str = "outcome";
+
+/// That an event no longer holds, and why.
+pub(crate) const RETRACTION: &str = "retraction";
 
 /// The number of the attempt that wrote an item.
 const ATTEMPT: &str = "attempt";
@@ -41,6 +45,8 @@ pub struct StoredEvent {
     pub text: FreeText,
     /// What came of it; `None` while it is queued.
     pub outcome: Option<Outcome>,
+    /// That it no longer holds, and why.
+    pub retraction: Option<Retraction>,
 }
 
 impl Store {
@@ -62,6 +68,17 @@ impl Store {
         let item = Builder::new(keys::event(&core.tenant, core.feedback_id), keys::RESULT)
             .json("outcome", OUTCOME, outcome)?
             .expires(core.received_at, core.privacy.retention_days)
+            .build();
+        self.put_once(item).await
+    }
+
+    /// Stores that an event no longer holds, if nothing said so before. It may come before the
+    /// event itself. One call, one write.
+    pub async fn put_retraction(&self, retraction: &Retraction) -> Result<Written, Error> {
+        let partition = keys::event(&retraction.tenant, retraction.feedback_id);
+        let item = Builder::new(partition, keys::RETRACTION)
+            .json(RETRACTION, RETRACTION, retraction)?
+            .expires(retraction.at, PrivacyFlags::DEFAULT_RETENTION_DAYS)
             .build();
         self.put_once(item).await
     }
@@ -123,6 +140,9 @@ impl Store {
             },
             outcome: of_kind(keys::RESULT)
                 .map(|result| item::json(result, "outcome", OUTCOME))
+                .transpose()?,
+            retraction: of_kind(keys::RETRACTION)
+                .map(|item| item::json(item, RETRACTION, RETRACTION))
                 .transpose()?,
         }))
     }

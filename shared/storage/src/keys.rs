@@ -4,8 +4,12 @@
 //! Parts are joined by `#`, so a `#` within a part is escaped. A part whose UTF-8 is too long for
 //! a key (2,048 bytes for a partition key, 1,024 for a sort key) is replaced by its SHA-256.
 
+use chrono::{NaiveDate, NaiveTime};
 use hearback_domain::dedupe::DedupeKey;
-use hearback_domain::identifier::{TenantId, UserId};
+use hearback_domain::digest::digest;
+use hearback_domain::identifier::{ConversationId, MessageId, ProjectId, TenantId, TurnId, UserId};
+use hearback_domain::reaction::{Origin, ReactionCore};
+use hearback_domain::turn::{ConversationRef, TurnRef};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -13,13 +17,21 @@ use uuid::Uuid;
 pub const EVENT: &str = "EVENT";
 /// Sort key of what came of it.
 pub const RESULT: &str = "RESULT";
+/// Sort key of the withdrawal of an event.
+pub const RETRACTION: &str = "RETRACTION";
+/// What the sort keys of reactions begin with.
+pub const REACTION_PREFIX: &str = "REACTION#";
+/// Sort key of a message's directory entry.
+pub const MESSAGE: &str = "MESSAGE";
 /// Sort key of a dedupe claim.
 pub const DEDUPE: &str = "DEDUPE";
 /// What the sort keys of preference versions begin with.
 pub const VERSION_PREFIX: &str = "V#";
 
-/// Longest part, in bytes after escaping. Two parts and a kind fit into a partition key.
-const MAX_PART: usize = 800;
+/// Longest part of a partition key, in bytes after escaping: three parts and a kind fit into 2,048.
+const MAX_PART: usize = 600;
+/// Longest part of a sort key: two parts and what is around them fit into 1,024.
+const MAX_SORT_PART: usize = 400;
 /// Begins the hash of a part that was too long. No escaped part begins with it.
 const HASHED: char = '~';
 
@@ -47,12 +59,94 @@ pub fn version(number: u64) -> String {
     format!("{VERSION_PREFIX}{number:010}")
 }
 
+/// The partition of a conversation: its turns, and what was thought of them.
+#[must_use]
+pub fn conversation(at: &ConversationRef) -> String {
+    let (tenant, project) = (part(at.tenant.as_str()), part(at.project.as_str()));
+    format!("CONV#{tenant}#{project}#{}", part(at.conversation.as_str()))
+}
+
+/// The sort key of a turn.
+#[must_use]
+pub fn turn(turn: &TurnId) -> String {
+    format!("TURN#{}", sort_part(turn.as_str()))
+}
+
+/// What the sort keys of a turn's reactions begin with.
+#[must_use]
+pub fn reactions_of(turn: &TurnId) -> String {
+    format!("{REACTION_PREFIX}{}#", sort_part(turn.as_str()))
+}
+
+/// The sort key of a reaction: one for each user, and one for each thing that the machine said.
+#[must_use]
+pub fn reaction(core: &ReactionCore) -> String {
+    match core.origin {
+        Origin::User => user_reaction(&core.at.turn, &core.user_id),
+        Origin::Machine => format!("{}machine#{}", reactions_of(&core.at.turn), core.id),
+    }
+}
+
+/// The sort key of a user's reaction to a turn.
+#[must_use]
+pub fn user_reaction(turn: &TurnId, user: &UserId) -> String {
+    format!("{}user#{}", reactions_of(turn), sort_part(user.as_str()))
+}
+
+/// The partition of what happened in a project on a day, or one of its shards: no project's day
+/// is one partition's load.
+#[must_use]
+pub fn day(tenant: &TenantId, project: &ProjectId, day: NaiveDate, shard: u32) -> String {
+    let (tenant, project) = (part(tenant.as_str()), part(project.as_str()));
+    format!("DAY#{tenant}#{project}#{day}#{shard}")
+}
+
+/// The sort key of activity in a conversation by a user; sorts by the minute.
+#[must_use]
+pub fn activity(minute: NaiveTime, conversation: &ConversationId, user: &UserId) -> String {
+    let (conversation, user) = (sort_part(conversation.as_str()), sort_part(user.as_str()));
+    format!("{}#{conversation}#{user}", minute.format("%H:%M"))
+}
+
+/// The partition of a message's directory entry.
+#[must_use]
+pub fn message(tenant: &TenantId, message: &MessageId) -> String {
+    join("MESSAGE", tenant, message.as_str())
+}
+
+/// The key of a turn's log in the bucket; `version` tells its versions apart. Digests, because a
+/// name may hold anything and a key in the bucket may not.
+#[must_use]
+pub fn turn_log(at: &TurnRef, version: &str) -> String {
+    let names = [
+        at.within.project.as_str(),
+        at.within.conversation.as_str(),
+        at.turn.as_str(),
+    ];
+    let (tenant, turn) = (digest([at.within.tenant.as_str()]), digest(names));
+    let short =
+        |digest: [u8; 32], bytes| hex::encode(digest.into_iter().take(bytes).collect::<Vec<_>>());
+    format!(
+        "turn-logs/{}/{}/{version}.json",
+        short(tenant, 8),
+        short(turn, 20)
+    )
+}
+
 fn join(kind: &str, tenant: &TenantId, name: &str) -> String {
     format!("{kind}#{}#{}", part(tenant.as_str()), part(name))
 }
 
-/// Escapes `#`, `%` and `~`, and hashes what is too long.
 fn part(raw: &str) -> String {
+    escaped(raw, MAX_PART)
+}
+
+fn sort_part(raw: &str) -> String {
+    escaped(raw, MAX_SORT_PART)
+}
+
+/// Escapes `#`, `%` and `~`, and hashes what is too long.
+fn escaped(raw: &str, limit: usize) -> String {
     let mut escaped = String::with_capacity(raw.len());
     for character in raw.chars() {
         match character {
@@ -62,7 +156,7 @@ fn part(raw: &str) -> String {
             other => escaped.push(other),
         }
     }
-    if escaped.len() > MAX_PART {
+    if escaped.len() > limit {
         format!("{HASHED}{}", hex::encode(Sha256::digest(raw)))
     } else {
         escaped

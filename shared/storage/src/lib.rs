@@ -5,22 +5,31 @@
 //!
 //! | item | module | written under the condition that |
 //! |---|---|---|
+//! | turn | [`turns`] | it is new |
+//! | reaction | [`reactions`] | what stood in its place is what was read there |
+//! | activity marker | [`activity`] | |
 //! | event | [`events`] | its id is new: idempotency is the key itself |
 //! | outcome | [`events`] | the event has none yet |
+//! | retraction | [`events`] | the event has none yet |
 //! | dedupe claim | [`claims`] | nobody claimed the key before |
 //! | preference version | [`preferences`] | version n + 1 does not exist |
 //!
-//! [`table`] says what the table is, [`stream`] how its stream is read.
+//! [`blobs`] is the bucket. [`table`] says what the table is, [`stream`] how its stream is read.
 
+pub mod activity;
+pub mod blobs;
 pub mod claims;
 mod error;
 pub mod events;
 mod item;
 pub mod keys;
 pub mod preferences;
+pub mod reactions;
 pub mod stream;
 pub mod table;
+pub mod turns;
 
+pub use blobs::Blobs;
 pub use error::Error;
 
 /// The table, reached through an SDK client.
@@ -28,6 +37,8 @@ pub use error::Error;
 pub struct Store {
     client: aws_sdk_dynamodb::Client,
     table: String,
+    shards: u32,
+    marked: activity::Remembered,
 }
 
 impl Store {
@@ -37,6 +48,16 @@ impl Store {
         Self {
             client,
             table: table.into(),
+            shards: activity::DEFAULT_SHARDS,
+            marked: activity::Remembered::default(),
         }
+    }
+
+    /// The same table, with a project's days in so many shards. The number may grow, never
+    /// shrink: what is in a shard that nobody reads would be lost to the reports.
+    #[must_use]
+    pub fn with_shards(mut self, shards: u32) -> Self {
+        self.shards = shards.max(1);
+        self
     }
 }

@@ -5,51 +5,87 @@
 //! `{"eventName": "INSERT", "dynamodb": {"Keys": {…}, "NewImage": {"core": {"S": "…"}}}}`.
 
 use hearback_domain::event::EventCore;
+use hearback_domain::ledger::Retraction;
 use hearback_domain::publication::Outcome;
+use hearback_domain::reaction::ReactionCore;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{Error, events, keys};
 
-/// A pipe out of the table: which inserted items it carries, and which of their attributes.
+/// Items that a pipe takes, by how their sort key reads.
+#[derive(Debug, Clone, Copy)]
+pub enum Items {
+    /// Those with this sort key, when they are new.
+    New(&'static str),
+    /// Those whose sort key begins so, whenever they are written.
+    Written(&'static str),
+}
+
+/// A pipe out of the table: which items it carries, and which of their attributes.
 #[derive(Debug, Clone, Copy)]
 pub struct Pipe {
-    /// The sort key of the items.
-    pub sort_key: &'static str,
+    /// The items.
+    pub items: &'static [Items],
     /// The attributes that travel, or all of them.
     pub attributes: Option<&'static [&'static str]>,
 }
 
-/// Stored events, without what users wrote, for the signal generator.
+/// Stored events and reactions, without what users wrote, for the signal generator.
 pub const SUBMITTED: Pipe = Pipe {
-    sort_key: keys::EVENT,
-    attributes: Some(&[events::CORE, crate::table::EXPIRES_AT]),
+    items: &[
+        Items::New(keys::EVENT),
+        Items::Written(keys::REACTION_PREFIX),
+    ],
+    attributes: Some(&[events::CORE]),
 };
 
 /// What came of events, for subscribers.
 pub const RESULTS: Pipe = Pipe {
-    sort_key: keys::RESULT,
+    items: &[Items::New(keys::RESULT), Items::New(keys::RETRACTION)],
     attributes: None,
 };
 
-impl Pipe {
+impl Items {
     /// The pattern by which EventBridge Pipes picks the records.
+    fn pattern(self) -> Value {
+        match self {
+            Self::New(key) => serde_json::json!({
+                "eventName": ["INSERT"],
+                "dynamodb": {"Keys": {"SK": {"S": [key]}}},
+            }),
+            Self::Written(prefix) => serde_json::json!({
+                "eventName": ["INSERT", "MODIFY"],
+                "dynamodb": {"Keys": {"SK": {"S": [{"prefix": prefix}]}}},
+            }),
+        }
+    }
+
+    fn take(self, event: &str, sort_key: &str) -> bool {
+        match self {
+            Self::New(key) => event == "INSERT" && sort_key == key,
+            Self::Written(prefix) => {
+                matches!(event, "INSERT" | "MODIFY") && sort_key.starts_with(prefix)
+            }
+        }
+    }
+}
+
+impl Pipe {
+    /// The patterns by which EventBridge Pipes picks the records; one of them is enough.
     #[must_use]
-    pub fn pattern(&self) -> Value {
-        serde_json::json!({
-            "eventName": ["INSERT"],
-            "dynamodb": {"Keys": {"SK": {"S": [self.sort_key]}}},
-        })
+    pub fn patterns(&self) -> Vec<Value> {
+        self.items.iter().map(|items| items.pattern()).collect()
     }
 
     /// Whether a record is one of this pipe's.
     #[must_use]
     pub fn takes(&self, record: &Value) -> bool {
-        record.pointer("/eventName").and_then(Value::as_str) == Some("INSERT")
-            && record
-                .pointer("/dynamodb/Keys/SK/S")
-                .and_then(Value::as_str)
-                == Some(self.sort_key)
+        let event = record.get("eventName").and_then(Value::as_str);
+        match (event, sort_key(record)) {
+            (Some(event), Some(key)) => self.items.iter().any(|items| items.take(event, key)),
+            _ => false,
+        }
     }
 
     /// What the pipe sends of a record.
@@ -69,16 +105,53 @@ impl Pipe {
     }
 }
 
-/// The event of a record of [`SUBMITTED`].
-pub fn submitted(body: &str) -> Result<EventCore, Error> {
-    let record: Value = serde_json::from_str(body)
-        .map_err(|_| Error::unreadable("stream record", "it is not JSON"))?;
-    part(&record, events::CORE)
+fn sort_key(record: &Value) -> Option<&str> {
+    record
+        .pointer("/dynamodb/Keys/SK/S")
+        .and_then(Value::as_str)
 }
 
-/// The outcome of a record of [`RESULTS`].
-pub fn result(record: &Value) -> Result<Outcome, Error> {
-    part(record, events::OUTCOME)
+/// What a record of [`SUBMITTED`] is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Submitted {
+    /// An event was stored.
+    Event(Box<EventCore>),
+    /// A reaction was put in its place.
+    Reaction(Box<ReactionCore>),
+    /// A reaction of an older system was brought in. It taught what it had to teach there.
+    Legacy,
+}
+
+/// Reads a record of [`SUBMITTED`].
+pub fn submitted(body: &str) -> Result<Submitted, Error> {
+    let record: Value = serde_json::from_str(body)
+        .map_err(|_| Error::unreadable("stream record", "it is not JSON"))?;
+    if sort_key(&record).is_some_and(|key| key.starts_with(keys::REACTION_PREFIX)) {
+        if record.pointer("/dynamodb/NewImage/core").is_none() {
+            return Ok(Submitted::Legacy);
+        }
+        part(&record, events::CORE).map(|core| Submitted::Reaction(Box::new(core)))
+    } else {
+        part(&record, events::CORE).map(|core| Submitted::Event(Box::new(core)))
+    }
+}
+
+/// What a record of [`RESULTS`] is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Published {
+    /// Something came of an event.
+    Outcome(Outcome),
+    /// An event no longer holds.
+    Retraction(Retraction),
+}
+
+/// Reads a record of [`RESULTS`].
+pub fn result(record: &Value) -> Result<Published, Error> {
+    if sort_key(record) == Some(keys::RETRACTION) {
+        part(record, events::RETRACTION).map(Published::Retraction)
+    } else {
+        part(record, events::OUTCOME).map(Published::Outcome)
+    }
 }
 
 fn part<T: DeserializeOwned>(record: &Value, name: &str) -> Result<T, Error> {

@@ -1,0 +1,128 @@
+//! What became of a feedback event.
+
+use axum::Json;
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use hearback_domain::caller::{Caller as DomainCaller, Scope};
+use hearback_domain::event::EventCore;
+use hearback_domain::identifier::Label;
+use hearback_domain::publication::Outcome;
+use hearback_domain::signal::LearningSignal;
+use hearback_lambda::caller::Caller;
+use hearback_lambda::params::PathId;
+use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::routes::Routes;
+use hearback_lambda::{App, Problem, WithBlobs, routes};
+use hearback_storage::events::StoredEvent;
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+pub(crate) fn routes() -> Routes<WithBlobs> {
+    routes!(WithBlobs => feedback)
+}
+
+/// Where an event is in processing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    /// Stored, not yet worked on.
+    Queued,
+    /// Worked off.
+    Processed,
+    /// Another event had said the same.
+    Deduplicated,
+    /// It no longer holds: replaced or taken back.
+    Retracted,
+}
+
+/// What became of an event.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Feedback {
+    /// The event.
+    feedback_id: Uuid,
+    /// The key under which only the first of several equal acts counts.
+    dedupe_key: String,
+    /// Where it is in processing.
+    status: Status,
+    /// When it was received.
+    received_at: DateTime<Utc>,
+    /// When it was worked off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processed_at: Option<DateTime<Utc>>,
+    /// For `deduplicated`: the event that was first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate_of: Option<Uuid>,
+    /// For `retracted`: since when it no longer holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retracted_at: Option<DateTime<Utc>>,
+    /// For `retracted`: the event that took its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced_by: Option<Uuid>,
+    /// The learning signals that it gave.
+    signals: Vec<LearningSignal>,
+}
+
+/// What became of an event
+///
+/// Sees every event whose submission was answered. An event of somebody else is not found.
+#[utoipa::path(
+    get,
+    path = "/v1/feedback/{feedbackId}",
+    tag = "feedback",
+    params(("feedbackId" = Uuid, Path, description = "The event")),
+    responses(
+        (status = 200, description = "Its status and the signals it gave", body = Feedback),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 404, description = "No such event, or not the caller's", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn feedback(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    PathId(feedback_id): PathId<Label>,
+) -> Result<Json<Feedback>, Problem> {
+    let feedback_id = Uuid::try_parse(feedback_id.as_str()).map_err(|_| Problem::not_found())?;
+    let stored = app
+        .store
+        .event(&caller.tenant, feedback_id)
+        .await?
+        .filter(|stored| is_visible(&app, &caller, &stored.core))
+        .ok_or_else(Problem::not_found)?;
+    Ok(Json(Feedback::of(&stored)))
+}
+
+impl Feedback {
+    fn of(stored: &StoredEvent) -> Self {
+        let (status, duplicate_of, signals) = match &stored.outcome {
+            None => (Status::Queued, None, Vec::new()),
+            Some(Outcome::Processed(processed)) => (Status::Processed, None, processed.signals()),
+            Some(Outcome::Deduplicated { duplicate_of, .. }) => {
+                (Status::Deduplicated, Some(*duplicate_of), Vec::new())
+            }
+        };
+        let retraction = stored.retraction.as_ref();
+        Self {
+            feedback_id: stored.core.feedback_id,
+            dedupe_key: stored.core.dedupe_key().to_string(),
+            // What it taught is not undone: the signals stay, and subscribers are told.
+            status: retraction.map_or(status, |_| Status::Retracted),
+            received_at: stored.core.received_at,
+            processed_at: stored.outcome.as_ref().map(Outcome::at),
+            duplicate_of,
+            retracted_at: retraction.map(|retraction| retraction.at),
+            replaced_by: retraction.and_then(|retraction| retraction.replaced_by),
+            signals,
+        }
+    }
+}
+
+/// An event is its user's, under the pseudonym too, and for the back ends that submit for users.
+fn is_visible(app: &App, caller: &DomainCaller, event: &EventCore) -> bool {
+    let own = event.user_id == caller.user;
+    let pseudonym = app.pseudonyms.user(&caller.tenant, &caller.user);
+    own || caller.has(Scope::OnBehalf) || pseudonym.is_ok_and(|name| event.user_id == name)
+}

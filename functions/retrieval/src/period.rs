@@ -1,0 +1,535 @@
+//! The report of a period: conversations with feedback, the latest first.
+//!
+//! The report walks the activity markers of the project backwards, minute by minute, and reads
+//! the reactions of each conversation that it meets. A conversation is listed at the minute of
+//! its position ([`hearback_domain::period::position`]) and passed over at every other, so what
+//! lies outside the window costs nothing, and nothing is counted that could drift.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use axum::Json;
+use axum::extract::State;
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
+use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use hearback_domain::caller::{Caller, Scope};
+use hearback_domain::digest::digest;
+use hearback_domain::identifier::ConversationId;
+use hearback_domain::period::{Item, Position, Request, position};
+use hearback_domain::reaction::{self, StoredReaction};
+use hearback_domain::turn::ConversationRef;
+use hearback_lambda::body::JsonBody;
+use hearback_lambda::params::InProject;
+use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::routes::Routes;
+use hearback_lambda::{App, Problem, WithBlobs, routes};
+use hearback_storage::Error;
+use hearback_storage::activity::{Day, Marker, minute};
+use hearback_storage::reactions::Row;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{MAX_BODY, MAX_PAGE};
+
+/// Conversations that are read at once.
+const AT_ONCE: usize = 16;
+/// Markers of a shard that are read at once.
+const MARKERS: i32 = 250;
+/// Queries for markers after which a page ends early: days without feedback cost one for each
+/// shard, and a page has to end within a function's time.
+const MAX_QUERIES: u32 = 4000;
+/// Days on which activity is looked for at once, after a day without.
+const DAYS_AT_ONCE: usize = 16;
+
+pub(crate) fn routes() -> Routes<WithBlobs> {
+    routes!(WithBlobs => conversations_in_period)
+}
+
+/// The request as callers post it.
+#[derive(Serialize, ToSchema)]
+#[schema(example = json!({
+    "start": "2025-11-01T00:00:00Z", "end": "2025-11-06T23:59:59Z",
+    "include_turns": true, "limit": 100, "cursor": null
+}))]
+struct PeriodRequest {
+    /// RFC 3339 with an offset, included.
+    #[schema(format = DateTime)]
+    start: String,
+    /// RFC 3339 with an offset, included.
+    #[schema(format = DateTime)]
+    end: String,
+    /// Whether to list the feedback of each turn.
+    include_turns: Option<bool>,
+    /// Most conversations on the page.
+    #[schema(minimum = 1, maximum = 500, default = 100)]
+    limit: Option<u16>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// A page of the report.
+#[derive(Serialize, ToSchema)]
+struct Page {
+    tenant: String,
+    project: String,
+    window: Window,
+    /// The conversations, the latest first.
+    items: Vec<Item>,
+    /// Where the next page begins; `null` at the end.
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Window {
+    start: DateTime<Utc>,
+    end: DateTime<Utc>,
+}
+
+/// Conversations with feedback in a period
+///
+/// The latest first, each once, however much feedback arrives while the pages are read. With
+/// `feedback:report` over all users, without over the caller's own feedback. A page may end
+/// before `limit`; the report ends where `next_cursor` is `null`.
+#[utoipa::path(
+    post,
+    path = "/conversations/{tenant}/{project}/feedback/conversations-in-period",
+    tag = "reports",
+    params(
+        ("tenant" = String, Path, description = "The token's tenant"),
+        ("project" = String, Path, description = "A project that the token holds"),
+    ),
+    request_body = PeriodRequest,
+    responses(
+        (status = 200, description = "A page of the report", body = Page),
+        (status = 400, description = "The body is not JSON or breaks the schema, or the cursor is not of this query", body = ProblemDocument),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 413, description = "The body has more than 1 MiB", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn conversations_in_period(
+    State(app): State<App>,
+    within: InProject,
+    JsonBody(body): JsonBody<MAX_BODY>,
+) -> Result<Json<Page>, Problem> {
+    let request = Request::parse(&body).map_err(Problem::invalid)?;
+    let whose = if within.caller.has(Scope::Report) {
+        ""
+    } else {
+        within.caller.user.as_str()
+    };
+    let query = request.fingerprint(within.tenant.as_str(), within.project.as_str(), whose);
+    let place = match &request.cursor {
+        None => Place::first(&request, app.clock.now()),
+        Some(cursor) => app.cursors.open(&query, cursor).map_err(Problem::cursor)?,
+    };
+    let mut walk = Walk::new(&app, &within, &request, place);
+    let more = walk.walk().await?;
+    Ok(Json(Page {
+        tenant: within.tenant.to_string(),
+        project: within.project.to_string(),
+        window: Window {
+            start: request.window.start,
+            end: request.window.end,
+        },
+        items: walk.items,
+        next_cursor: more.then(|| app.cursors.seal(&query, &walk.place)),
+    }))
+}
+
+/// Where a page begins: what a cursor says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Place {
+    /// When the first page was read, in microseconds.
+    as_of: i64,
+    /// The next conversation's position is not after this, in microseconds …
+    at: i64,
+    /// … and if it is this, its mark is behind this one.
+    after: Option<u64>,
+    /// Conversations that were listed although a reaction that decided their position may have
+    /// been under way: they are not listed again where they stood without it.
+    listed: Vec<u64>,
+}
+
+impl Place {
+    fn first(request: &Request, now: DateTime<Utc>) -> Self {
+        // No reaction is from later than that: a period without end begins there.
+        let latest = request.window.end.min(now + reaction::AHEAD);
+        Self {
+            as_of: now.timestamp_micros(),
+            at: latest.timestamp_micros(),
+            after: None,
+            listed: Vec::new(),
+        }
+    }
+
+    /// Whether a conversation comes at this place or behind it.
+    fn reaches(&self, candidate: &Candidate) -> bool {
+        match candidate.at.cmp(&self.at) {
+            std::cmp::Ordering::Less => true,
+            std::cmp::Ordering::Equal => self.after.is_none_or(|after| candidate.mark > after),
+            std::cmp::Ordering::Greater => false,
+        }
+    }
+}
+
+/// A conversation that may be listed.
+struct Candidate {
+    /// Its position, in microseconds.
+    at: i64,
+    /// Tells it from others, and orders those of one position.
+    mark: u64,
+    in_flight: bool,
+    item: Item,
+}
+
+struct Walk<'a> {
+    app: &'a App,
+    within: &'a InProject,
+    request: &'a Request,
+    as_of: DateTime<Utc>,
+    place: Place,
+    listed: HashSet<u64>,
+    /// Positions that this page learned: a conversation is not read again where it is not listed.
+    known: HashMap<u64, Option<Position>>,
+    queries: u32,
+    bytes: usize,
+    items: Vec<Item>,
+}
+
+/// Whether the page is full.
+#[derive(PartialEq, Eq)]
+enum Room {
+    Left,
+    Full,
+}
+
+/// How far a day was walked.
+enum Walked {
+    /// The page is full.
+    Full,
+    /// To its beginning; anybody was active on it, or nobody.
+    Through { active: bool },
+}
+
+impl<'a> Walk<'a> {
+    fn new(app: &'a App, within: &'a InProject, request: &'a Request, place: Place) -> Self {
+        Self {
+            app,
+            within,
+            request,
+            as_of: instant(place.as_of),
+            listed: place.listed.iter().copied().collect(),
+            place,
+            known: HashMap::new(),
+            queries: 0,
+            bytes: 0,
+            items: Vec::new(),
+        }
+    }
+
+    /// Fills the page, and answers whether there is more.
+    async fn walk(&mut self) -> Result<bool, Error> {
+        let first = self.request.window.start.date_naive();
+        let begin = instant(self.place.at);
+        let (mut date, mut until) = (begin.date_naive(), minute(begin));
+        while date >= first {
+            match self.walk_day(date, until).await? {
+                Walked::Full => return Ok(true),
+                Walked::Through { active } => {
+                    let before = date.pred_opt();
+                    let next = match before {
+                        Some(before) if !active => self.active_day(before, first).await?,
+                        before => before,
+                    };
+                    let Some(next) = next else {
+                        return Ok(false);
+                    };
+                    (date, until) = (next, LAST_MINUTE);
+                }
+            }
+            if self.queries >= MAX_QUERIES && date >= first {
+                self.place.at = end_of(date, LAST_MINUTE);
+                self.place.after = None;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Lists the conversations of a day up to a minute.
+    async fn walk_day(&mut self, date: NaiveDate, until: NaiveTime) -> Result<Walked, Error> {
+        let start = self.request.window.start;
+        let from = if date == start.date_naive() {
+            minute(start)
+        } else {
+            NaiveTime::MIN
+        };
+        let mut active = false;
+        let mut rest = Some(until).filter(|until| *until >= from);
+        while let Some(until) = rest {
+            let (minutes, next) = self.markers(date, from, until).await?;
+            active |= !minutes.is_empty() || next.is_some();
+            for (minute, conversations) in minutes.into_iter().rev() {
+                if self.list(date, minute, conversations).await? == Room::Full {
+                    return Ok(Walked::Full);
+                }
+            }
+            rest = next.filter(|next| *next >= from);
+        }
+        Ok(Walked::Through { active })
+    }
+
+    /// The latest day from `date` backwards on which anybody was active, looked for on many days
+    /// at once; or the day with which to go on looking.
+    async fn active_day(
+        &mut self,
+        date: NaiveDate,
+        first: NaiveDate,
+    ) -> Result<Option<NaiveDate>, Error> {
+        let days: Vec<_> = std::iter::successors(Some(date), NaiveDate::pred_opt)
+            .take_while(|day| *day >= first)
+            .take(DAYS_AT_ONCE)
+            .collect();
+        let Some(last) = days.last().copied() else {
+            return Ok(None);
+        };
+        let store = &self.app.store;
+        let shards = store.shards();
+        let looks = days.into_iter().map(|date| {
+            let day = self.day(date, NaiveTime::MIN, LAST_MINUTE);
+            async move {
+                let shards = (0..shards).map(|shard| store.activity(day, shard, Some(1)));
+                let found = try_join_all(shards).await?;
+                let active = found.iter().any(|(markers, _)| !markers.is_empty());
+                Ok::<_, Error>(active.then_some(date))
+            }
+        });
+        let found = try_join_all(looks).await?;
+        self.queries += shards * u32::try_from(found.len()).unwrap_or(u32::MAX);
+        Ok(found.into_iter().flatten().next().or(Some(last)))
+    }
+
+    fn day(&self, date: NaiveDate, from: NaiveTime, until: NaiveTime) -> Day<'a> {
+        Day {
+            tenant: &self.within.tenant,
+            project: &self.within.project,
+            date,
+            from,
+            until,
+        }
+    }
+
+    /// Who was active in the latest minutes of a day up to `until`, complete for each minute; and
+    /// the minute from which to go on.
+    async fn markers(
+        &mut self,
+        date: NaiveDate,
+        from: NaiveTime,
+        until: NaiveTime,
+    ) -> Result<(Minutes, Option<NaiveTime>), Error> {
+        let pages = self.of_each_shard(date, from, until, Some(MARKERS)).await?;
+        // Where a shard has more, its last minute may be cut in two.
+        let cut = pages
+            .iter()
+            .filter(|(_, more)| *more)
+            .filter_map(|(markers, _)| markers.last().map(|(minute, _)| *minute))
+            .max();
+        let Some(cut) = cut else {
+            return Ok((self.by_minute(pages, from), None));
+        };
+        if cut < until {
+            return Ok((self.by_minute(pages, after(cut)), Some(cut)));
+        }
+        // One minute alone is more than was read: read that whole.
+        let whole = self.of_each_shard(date, until, until, None).await?;
+        Ok((self.by_minute(whole, until), before(until)))
+    }
+
+    async fn of_each_shard(
+        &mut self,
+        date: NaiveDate,
+        from: NaiveTime,
+        until: NaiveTime,
+        limit: Option<i32>,
+    ) -> Result<Vec<(Vec<Marker>, bool)>, Error> {
+        let store = &self.app.store;
+        self.queries += store.shards();
+        let day = self.day(date, from, until);
+        try_join_all((0..store.shards()).map(|shard| store.activity(day, shard, limit))).await
+    }
+
+    /// The conversations of each minute in which somebody was active whom the caller may see.
+    fn by_minute(&self, pages: Vec<(Vec<Marker>, bool)>, from: NaiveTime) -> Minutes {
+        let mut minutes = Minutes::new();
+        for (minute, activity) in pages.into_iter().flat_map(|(markers, _)| markers) {
+            if minute >= from && self.within.caller.sees(&activity.user) {
+                minutes
+                    .entry(minute)
+                    .or_default()
+                    .insert(activity.conversation);
+            }
+        }
+        minutes
+    }
+
+    /// Lists the conversations whose position is in this minute.
+    async fn list(
+        &mut self,
+        date: NaiveDate,
+        minute: NaiveTime,
+        conversations: BTreeSet<ConversationId>,
+    ) -> Result<Room, Error> {
+        let slot = Slot::new(date, minute);
+        let unread: Vec<_> = conversations
+            .into_iter()
+            .filter(|conversation| self.may_be_in(slot, conversation))
+            .map(|conversation| self.read(conversation))
+            .collect();
+        let read: Vec<_> = stream::iter(unread).buffered(AT_ONCE).try_collect().await?;
+        let mut candidates = Vec::new();
+        for (mark, position, item) in read {
+            self.known.insert(mark, position);
+            if let (Some(position), Some(item)) = (position, item)
+                && let Some(at) = self.place_of(slot, mark, position)
+            {
+                candidates.push(Candidate {
+                    at,
+                    mark,
+                    in_flight: position.in_flight,
+                    item,
+                });
+            }
+        }
+        candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.at), candidate.mark));
+        for candidate in candidates {
+            if self.place.reaches(&candidate) && self.add(candidate) == Room::Full {
+                return Ok(Room::Full);
+            }
+        }
+        Ok(Room::Left)
+    }
+
+    /// Whether a conversation could be listed in this slot, by what this page knows of it.
+    fn may_be_in(&self, slot: Slot, conversation: &ConversationId) -> bool {
+        let mark = mark(conversation);
+        match self.known.get(&mark) {
+            None => true,
+            Some(None) => false,
+            Some(Some(position)) => self.place_of(slot, mark, *position).is_some(),
+        }
+    }
+
+    /// Where in this slot a conversation of this position is listed, if it is.
+    fn place_of(&self, slot: Slot, mark: u64, position: Position) -> Option<i64> {
+        if self.listed.contains(&mark) {
+            return None;
+        }
+        let at = position.ts.timestamp_micros();
+        if (slot.start..slot.end).contains(&at) {
+            return Some(at);
+        }
+        // Its minute was read before, on a page on which it was not listed: the reaction that
+        // decides was under way then.
+        (at >= slot.end && position.in_flight).then_some(slot.end - 1)
+    }
+
+    /// A conversation's mark, position, and what the report says of it.
+    async fn read(
+        &self,
+        conversation: ConversationId,
+    ) -> Result<(u64, Option<Position>, Option<Item>), Error> {
+        let at = ConversationRef {
+            tenant: self.within.tenant.clone(),
+            project: self.within.project.clone(),
+            conversation: conversation.clone(),
+        };
+        let reactions = visible(self.app.store.reactions(&at).await?, &self.within.caller);
+        Ok((
+            mark(&conversation),
+            position(&reactions, self.request.window, self.as_of),
+            Item::of(&conversation, &reactions, self.request),
+        ))
+    }
+
+    fn add(&mut self, candidate: Candidate) -> Room {
+        let size = serde_json::to_vec(&candidate.item).map_or(0, |bytes| bytes.len());
+        let too_large = !self.items.is_empty() && self.bytes + size > MAX_PAGE;
+        if self.items.len() == self.request.limit || too_large {
+            return Room::Full;
+        }
+        self.bytes += size;
+        self.items.push(candidate.item);
+        self.listed.insert(candidate.mark);
+        self.place.at = candidate.at;
+        self.place.after = Some(candidate.mark);
+        if candidate.in_flight {
+            self.place.listed.push(candidate.mark);
+        }
+        Room::Left
+    }
+}
+
+/// Conversations by the minute in which somebody was active.
+type Minutes = BTreeMap<NaiveTime, BTreeSet<ConversationId>>;
+
+/// A minute, in microseconds.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    start: i64,
+    /// The first microsecond behind it.
+    end: i64,
+}
+
+impl Slot {
+    fn new(date: NaiveDate, minute: NaiveTime) -> Self {
+        Self {
+            start: date.and_time(minute).and_utc().timestamp_micros(),
+            end: end_of(date, minute) + 1,
+        }
+    }
+}
+
+const LAST_MINUTE: NaiveTime = match NaiveTime::from_hms_opt(23, 59, 0) {
+    Some(minute) => minute,
+    None => NaiveTime::MIN,
+};
+
+/// The last microsecond of a minute.
+fn end_of(date: NaiveDate, minute: NaiveTime) -> i64 {
+    let start = date.and_time(minute).and_utc();
+    (start + TimeDelta::minutes(1)).timestamp_micros() - 1
+}
+
+fn before(minute: NaiveTime) -> Option<NaiveTime> {
+    let (before, wrapped) = minute.overflowing_sub_signed(TimeDelta::minutes(1));
+    (wrapped == 0).then_some(before)
+}
+
+fn after(minute: NaiveTime) -> NaiveTime {
+    minute.overflowing_add_signed(TimeDelta::minutes(1)).0
+}
+
+fn instant(micros: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_micros(micros).unwrap_or(DateTime::<Utc>::MIN_UTC)
+}
+
+/// A quarter of a digest is enough to tell conversations apart.
+fn mark(conversation: &ConversationId) -> u64 {
+    let digest = digest([conversation.as_str()]);
+    let half = digest.first_chunk().copied().unwrap_or_default();
+    u64::from_be_bytes(half)
+}
+
+/// The reactions that the caller may see.
+fn visible(rows: Vec<Row>, caller: &Caller) -> Vec<StoredReaction> {
+    let seen = rows.into_iter().filter_map(|row| match row {
+        Row::Reaction(reaction) => Some(*reaction),
+        // Of an older system: they have no user, and no marker leads to them.
+        Row::Legacy(_) | Row::Unreadable => None,
+    });
+    seen.filter(|reaction| caller.sees(&reaction.core.user_id))
+        .collect()
+}

@@ -1,0 +1,419 @@
+//! Turns and what was thought of them: one turn, and the report of a conversation.
+
+use std::cmp::Reverse;
+
+use axum::Json;
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use hearback_domain::caller::{Caller, Scope};
+use hearback_domain::identifier::TurnId;
+use hearback_domain::reaction::StoredReaction;
+use hearback_domain::turn::{TurnCore, TurnLog, TurnRef};
+use hearback_domain::turn_report::{Artifact, Request};
+use hearback_lambda::body::JsonBody;
+use hearback_lambda::params::{InConversation, InTurn};
+use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::routes::Routes;
+use hearback_lambda::{Problem, WithBlobs, routes};
+use hearback_storage::Error;
+use hearback_storage::reactions::{Row, behind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::{MAX_BODY, MAX_PAGE};
+
+/// How often a turn's log is looked for that is being moved.
+const LOG_TRIES: usize = 5;
+
+pub(crate) fn routes() -> Routes<WithBlobs> {
+    routes!(WithBlobs => turn, turns_with_feedbacks)
+}
+
+/// A turn with its feedback.
+#[derive(Debug, Serialize, ToSchema)]
+struct Turn {
+    turn_id: String,
+    /// The caller's own log of the turn, with the feedback that was mirrored into it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    turn_log: Option<Map<String, Value>>,
+    /// What was answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assistant: Option<Value>,
+    /// What the user said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<Value>,
+    /// `turn_log.feedbacks[]`: what was mirrored; empty where the log was not read.
+    feedbacks: Vec<Value>,
+    /// The reactions themselves, as artifacts.
+    reactions: Vec<Artifact>,
+}
+
+impl Turn {
+    fn of(turn: &TurnId, log: Option<TurnLog>, reactions: &[StoredReaction]) -> Self {
+        let mut this = Self {
+            turn_id: turn.to_string(),
+            turn_log: None,
+            assistant: None,
+            user: None,
+            feedbacks: Vec::new(),
+            reactions: reactions.iter().map(Artifact::of).collect(),
+        };
+        if let Some(log) = log {
+            let feedbacks = log.turn_log.get("feedbacks").and_then(Value::as_array);
+            this.feedbacks = feedbacks.cloned().unwrap_or_default();
+            this.turn_log = Some(log.turn_log);
+            this.assistant = Some(log.assistant);
+            this.user = Some(log.user);
+        }
+        this
+    }
+}
+
+/// One turn.
+#[derive(Debug, Serialize, ToSchema)]
+struct OneTurn {
+    /// Whose turn it is.
+    user_id: String,
+    conversation_id: String,
+    /// When it was.
+    ts: DateTime<Utc>,
+    /// How it is found.
+    tags: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    track_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bundle_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifact_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strategy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    validation_outcome: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quality_score: Option<f64>,
+    #[serde(flatten)]
+    turn: Turn,
+}
+
+impl OneTurn {
+    fn of(core: TurnCore, turn: Turn) -> Self {
+        let tags = core.tags();
+        Self {
+            user_id: core.user_id.into(),
+            conversation_id: core.at.within.conversation.into(),
+            ts: core.ts,
+            tags,
+            trace_id: core.trace_id.map(Into::into),
+            track_id: core.track_id.map(Into::into),
+            bundle_id: core.bundle_id.map(Into::into),
+            user_type: core.user_type.map(Into::into),
+            artifact_type: core.artifact_type.map(Into::into),
+            task_type: core.task_type.map(Into::into),
+            agent_id: core.agent_id.map(Into::into),
+            strategy: core.strategy.map(Into::into),
+            validation_outcome: core.validation_outcome.map(Into::into),
+            quality_score: core.quality_score,
+            turn,
+        }
+    }
+}
+
+/// One turn
+///
+/// With its log and its feedback. Somebody else's turn is not found, but with `feedback:report`.
+#[utoipa::path(
+    get,
+    path = "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}",
+    tag = "turns",
+    params(
+        ("tenant" = String, Path, description = "The token's tenant"),
+        ("project" = String, Path, description = "A project that the token holds"),
+        ("conversation_id" = String, Path, description = "The conversation"),
+        ("turn_id" = String, Path, description = "The turn"),
+    ),
+    responses(
+        (status = 200, description = "The turn", body = OneTurn),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 404, description = "No such turn, or not the caller's", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn turn(
+    State(app): State<WithBlobs>,
+    InTurn { at, caller }: InTurn,
+) -> Result<Json<OneTurn>, Problem> {
+    let (core, log) = materialized(&app, &at, &caller)
+        .await?
+        .ok_or_else(Problem::not_found)?;
+    let reactions = seen(app.app.store.reactions_of(&at).await?, &caller);
+    let turn = Turn::of(&at.turn, Some(log), &reactions);
+    Ok(Json(OneTurn::of(core, turn)))
+}
+
+/// A turn and its log, if the caller may see them.
+async fn materialized(
+    app: &WithBlobs,
+    at: &TurnRef,
+    caller: &Caller,
+) -> Result<Option<(TurnCore, TurnLog)>, Error> {
+    for _ in 0..LOG_TRIES {
+        let Some(row) = app.app.store.turn(at).await? else {
+            return Ok(None);
+        };
+        if !caller.sees(&row.core.user_id) {
+            return Ok(None);
+        }
+        // A log that is not there was moved on since the row was read.
+        if let Some(log) = app.blobs.turn_log(&row.hosted_uri).await? {
+            return Ok(Some((row.core, log)));
+        }
+    }
+    Err(Error::Unavailable {
+        operation: "GetObject",
+        code: "the turn log moved too often".to_owned(),
+    })
+}
+
+/// The request as callers post it.
+#[derive(Serialize, ToSchema)]
+#[schema(example = json!({"turn_ids": null, "days": 365}))]
+struct TurnsRequest {
+    /// These turns; all of the conversation without.
+    turn_ids: Option<Vec<String>>,
+    /// Feedback of the last days. Turns that are named have no such limit unless one is given.
+    #[schema(minimum = 1, maximum = 3650, default = 365)]
+    days: Option<u16>,
+    /// Whether to read the turns' logs too.
+    include_turn_logs: Option<bool>,
+    /// Most turns on the page.
+    #[schema(minimum = 1, maximum = 500, default = 100)]
+    limit: Option<u16>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// A page of the report.
+#[derive(Debug, Serialize, ToSchema)]
+struct Page {
+    /// Who asks.
+    user_id: String,
+    conversation_id: String,
+    /// The turns with feedback: by their ids, or in the order in which they were named.
+    turns: Vec<Turn>,
+    /// Where the next page begins; `null` at the end.
+    next_cursor: Option<String>,
+}
+
+/// Turns with feedback
+///
+/// Those of a conversation, by their ids, or those that are named. With `feedback:report` with
+/// everybody's feedback, without with the caller's own. A page may end before `limit`; the
+/// report ends where `next_cursor` is `null`.
+#[utoipa::path(
+    post,
+    path = "/conversations/{tenant}/{project}/{conversation_id}/turns-with-feedbacks",
+    tag = "reports",
+    params(
+        ("tenant" = String, Path, description = "The token's tenant"),
+        ("project" = String, Path, description = "A project that the token holds"),
+        ("conversation_id" = String, Path, description = "The conversation"),
+    ),
+    request_body = TurnsRequest,
+    responses(
+        (status = 200, description = "A page of the report", body = Page),
+        (status = 400, description = "The body is not JSON or breaks the schema, or the cursor is not of this query", body = ProblemDocument),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 413, description = "The body has more than 1 MiB", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn turns_with_feedbacks(
+    State(app): State<WithBlobs>,
+    within: InConversation,
+    JsonBody(body): JsonBody<MAX_BODY>,
+) -> Result<Json<Page>, Problem> {
+    let request = Request::parse(&body).map_err(Problem::invalid)?;
+    let caller = &within.caller;
+    let whose = if caller.has(Scope::Report) {
+        ""
+    } else {
+        caller.user.as_str()
+    };
+    let at = &within.at;
+    let names = [
+        at.tenant.as_str(),
+        at.project.as_str(),
+        at.conversation.as_str(),
+    ];
+    let query = request.fingerprint(names, whose);
+    let cursors = &app.app.cursors;
+    let place = match &request.cursor {
+        None => Place {
+            since: request.since(app.app.clock.now()),
+            after: After::default(),
+        },
+        Some(cursor) => cursors.open(&query, cursor).map_err(Problem::cursor)?,
+    };
+    let mut report = Report {
+        app: &app,
+        within: &within,
+        request: &request,
+        place,
+        bytes: 0,
+        turns: Vec::new(),
+    };
+    let more = match &request.turn_ids {
+        Some(turns) => report.named(turns).await?,
+        None => report.all().await?,
+    };
+    Ok(Json(Page {
+        user_id: caller.user.to_string(),
+        conversation_id: at.conversation.to_string(),
+        turns: report.turns,
+        next_cursor: more.then(|| cursors.seal(&query, &report.place)),
+    }))
+}
+
+/// Where a page begins: what a cursor says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Place {
+    /// Feedback before this is left out, on all pages alike.
+    since: DateTime<Utc>,
+    after: After,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct After {
+    /// Of the turns that are named, so many were looked at.
+    named: usize,
+    /// Of all turns, those up to this key were.
+    key: Option<String>,
+}
+
+struct Report<'a> {
+    app: &'a WithBlobs,
+    within: &'a InConversation,
+    request: &'a Request,
+    place: Place,
+    bytes: usize,
+    turns: Vec<Turn>,
+}
+
+impl Report<'_> {
+    /// Lists turns that are named, and answers whether there are more.
+    async fn named(&mut self, turns: &[TurnId]) -> Result<bool, Error> {
+        for turn in turns.iter().skip(self.place.after.named) {
+            let rows = self.app.app.store.reactions_of(&self.at(turn)).await?;
+            if !self.list(turn, rows).await? {
+                return Ok(true);
+            }
+            self.place.after.named += 1;
+        }
+        Ok(false)
+    }
+
+    /// Lists the turns of the conversation, and answers whether there are more.
+    async fn all(&mut self) -> Result<bool, Error> {
+        loop {
+            let store = &self.app.app.store;
+            let after = self.place.after.key.clone();
+            let (rows, next) = store
+                .reactions_from(&self.within.at, after.as_deref())
+                .await?;
+            let mut turns: Vec<(TurnId, Vec<Row>)> = Vec::new();
+            for row in rows {
+                let Row::Reaction(reaction) = &row else {
+                    continue;
+                };
+                let turn = reaction.core.at.turn.clone();
+                match turns.last_mut() {
+                    Some((last, rows)) if *last == turn => rows.push(row),
+                    _ => turns.push((turn, vec![row])),
+                }
+            }
+            // The last one may be cut in two by the end of what was read.
+            let cut = if next.is_some() { turns.pop() } else { None };
+            let alone = turns.is_empty();
+            for (turn, rows) in turns {
+                if !self.list(&turn, rows).await? {
+                    return Ok(true);
+                }
+                self.place.after.key = Some(behind(&turn));
+            }
+            match (cut, next) {
+                (_, None) => return Ok(false),
+                // Nothing but rows that this report cannot show.
+                (None, next) => self.place.after.key = next,
+                (Some((turn, _)), _) if alone => {
+                    let rows = store.reactions_of(&self.at(&turn)).await?;
+                    if !self.list(&turn, rows).await? {
+                        return Ok(true);
+                    }
+                    self.place.after.key = Some(behind(&turn));
+                }
+                (Some(_), _) => {}
+            }
+        }
+    }
+
+    fn at(&self, turn: &TurnId) -> TurnRef {
+        TurnRef {
+            within: self.within.at.clone(),
+            turn: turn.clone(),
+        }
+    }
+
+    /// Lists a turn if it has feedback that the caller may see; false if the page is full.
+    async fn list(&mut self, turn: &TurnId, rows: Vec<Row>) -> Result<bool, Error> {
+        let mut reactions = seen(rows, &self.within.caller);
+        reactions.retain(|reaction| reaction.core.ts >= self.place.since);
+        if reactions.is_empty() {
+            return Ok(true);
+        }
+        if self.turns.len() == self.request.limit {
+            return Ok(false);
+        }
+        let log = if self.request.include_turn_logs {
+            materialized(self.app, &self.at(turn), &self.within.caller).await?
+        } else {
+            None
+        };
+        let turn = Turn::of(turn, log.map(|(_, log)| log), &reactions);
+        let size = serde_json::to_vec(&turn).map_or(0, |bytes| bytes.len());
+        if !self.turns.is_empty() && self.bytes + size > MAX_PAGE {
+            return Ok(false);
+        }
+        self.bytes += size;
+        self.turns.push(turn);
+        Ok(true)
+    }
+}
+
+/// The reactions that stand and that the caller may see, the latest first.
+fn seen(rows: Vec<Row>, caller: &Caller) -> Vec<StoredReaction> {
+    let reactions = rows.into_iter().filter_map(|row| match row {
+        Row::Reaction(reaction) => Some(*reaction),
+        // Of an older system, which knew no users.
+        Row::Legacy(_) | Row::Unreadable => None,
+    });
+    let mut seen: Vec<_> = reactions
+        .filter(|reaction| reaction.core.reaction.is_some())
+        .filter(|reaction| caller.sees(&reaction.core.user_id))
+        .collect();
+    seen.sort_by_key(|reaction| Reverse((reaction.core.ts, reaction.core.id)));
+    seen
+}

@@ -1,0 +1,328 @@
+//! Whole answers against golden files, and what a request may look like.
+
+use serde_json::json;
+
+use super::*;
+use crate::legacy;
+
+mod properties;
+
+const NOW: &str = "2025-11-06T18:00:00Z";
+/// The turn and the reaction of the source's example.
+const TURN: &str = "turn_1762441078644_qp8d27";
+const OTHER: &str = "turn_1762441201377_x0k2ab";
+
+fn at(time: &str) -> DateTime<Utc> {
+    time.parse().unwrap()
+}
+
+fn turn(id: &str) -> TurnId {
+    id.try_into().unwrap()
+}
+
+fn said(turn_id: &str, origin: Origin, reaction: Option<Reaction>, ts: &str) -> TurnReaction {
+    TurnReaction {
+        turn_id: turn(turn_id),
+        turn_ts: at("2025-11-06T14:57:58.644Z"),
+        origin,
+        reaction,
+        confidence: 1.0,
+        ts: at(ts),
+        text: String::new(),
+    }
+}
+
+fn example() -> TurnReaction {
+    TurnReaction {
+        text: "Ah the previous diagram also worked fine. It was my issue.".to_owned(),
+        ..said(
+            TURN,
+            Origin::User,
+            Some(Reaction::Ok),
+            "2025-11-06T17:47:02.162904Z",
+        )
+    }
+}
+
+fn inferred() -> TurnReaction {
+    TurnReaction {
+        confidence: 0.85,
+        ..said(
+            TURN,
+            Origin::Machine,
+            Some(Reaction::NotOk),
+            "2025-11-06T17:50:00Z",
+        )
+    }
+}
+
+/// A request about both turns by a timeline that knows nothing; hot if touched a minute ago.
+fn request(last_touch: &str) -> Request {
+    Request {
+        turn_ids: vec![turn(TURN), turn(OTHER)],
+        last_known_feedback_ts: None,
+        cache: Cache {
+            ttl_seconds: 300,
+            last_touch: Some(at(last_touch)),
+        },
+        blocks: Vec::new(),
+    }
+}
+
+fn cold() -> Request {
+    request("2025-11-06T17:00:00Z")
+}
+
+fn hot() -> Request {
+    request("2025-11-06T17:59:00Z")
+}
+
+/// The request that follows a refresh, by way of the wire.
+fn following(request: &Request, last: &Refresh) -> Request {
+    let last = serde_json::to_value(last).unwrap();
+    Request::parse(&json!({
+        "turn_ids": request.turn_ids,
+        "last_known_feedback_ts": last["last_known_feedback_ts"],
+        "cache": {
+            "ttl_seconds": request.cache.ttl_seconds,
+            "last_touch": request.cache.last_touch,
+        },
+        "blocks": last["blocks"],
+    }))
+    .unwrap()
+}
+
+/// The answer, and the golden file that it must be.
+fn assert_golden(request: &Request, reactions: &[TurnReaction], golden: &str) {
+    let answer = refresh(request, reactions, at(NOW));
+    let answer = serde_json::to_string_pretty(&answer).unwrap() + "\n";
+    assert!(answer == golden, "got {answer}instead of {golden}");
+}
+
+#[test]
+fn a_cold_timeline_incorporates() {
+    assert_golden(&cold(), &[example()], include_str!("golden/cold.json"));
+}
+
+#[test]
+fn a_hot_timeline_is_told_and_stays_as_it_is() {
+    assert_golden(&hot(), &[example()], include_str!("golden/hot.json"));
+}
+
+#[test]
+fn what_changed_updates_its_block_and_nothing_else() {
+    let unchanged = said(
+        OTHER,
+        Origin::User,
+        Some(Reaction::Neutral),
+        "2025-11-06T17:47:03Z",
+    );
+    let before = refresh(&cold(), &[example(), unchanged.clone()], at(NOW));
+    let changed = TurnReaction {
+        reaction: Some(Reaction::NotOk),
+        ts: at("2025-11-06T17:55:30.5Z"),
+        text: "No: the arrow\r\n\r\npoints the wrong way.".to_owned(),
+        ..example()
+    };
+    assert_golden(
+        &following(&cold(), &before),
+        &[changed, unchanged],
+        include_str!("golden/changed.json"),
+    );
+}
+
+#[test]
+fn what_was_cleared_is_announced_and_hidden_until_it_comes_again() {
+    let before = refresh(&cold(), &[example()], at(NOW));
+    let cleared = said(TURN, Origin::User, None, "2025-11-06T17:56:00Z");
+    let request = following(&cold(), &before);
+    assert_golden(
+        &request,
+        std::slice::from_ref(&cleared),
+        include_str!("golden/cleared.json"),
+    );
+
+    let cleared = refresh(&request, &[cleared], at(NOW));
+    let again = TurnReaction {
+        ts: at("2025-11-06T17:57:00Z"),
+        ..example()
+    };
+    let again = refresh(&following(&request, &cleared), &[again], at(NOW));
+    assert_eq!(again.blocks[0].path, cleared.blocks[0].path);
+    assert!(cleared.blocks[0].hidden && !again.blocks[0].hidden);
+}
+
+#[test]
+fn what_only_the_machine_says_is_no_user_feedback() {
+    let first = said(
+        TURN,
+        Origin::Machine,
+        Some(Reaction::Ok),
+        "2025-11-06T17:49:00Z",
+    );
+    assert_golden(
+        &cold(),
+        &[inferred(), first],
+        include_str!("golden/machine_only.json"),
+    );
+}
+
+#[test]
+fn a_newer_machine_reaction_stands_beside_the_users() {
+    let earlier = said(
+        TURN,
+        Origin::User,
+        Some(Reaction::NotOk),
+        "2025-11-06T17:40:00Z",
+    );
+    assert_golden(
+        &cold(),
+        &[inferred(), example(), earlier],
+        include_str!("golden/user_and_machine.json"),
+    );
+}
+
+#[test]
+fn a_legacy_dict_string_is_feedback_like_any_other() {
+    let row = "[turn.log.reaction] user\n{'turn_id': 'turn_1762441078644_qp8d27', \
+        'text': \"It's fine\\nnow – \\u2713\", 'confidence': 1.0, 'reaction': 'ok', \
+        'ts': '2025-11-06T17:47:02.162904+00:00', 'origin': 'user'}";
+    let row = legacy::reaction(row).unwrap();
+    let reaction = TurnReaction {
+        turn_id: turn(&row.turn_id),
+        turn_ts: at("2025-11-06T14:57:58.644Z"),
+        origin: row.origin,
+        reaction: row.reaction,
+        confidence: row.confidence,
+        ts: row.ts,
+        text: row.text,
+    };
+    assert_golden(&cold(), &[reaction], include_str!("golden/legacy.json"));
+}
+
+#[test]
+fn nothing_new_is_said_by_null() {
+    let known = Request {
+        last_known_feedback_ts: Some(at("2025-11-06T17:47:02.162905Z")),
+        ..cold()
+    };
+    let answer = refresh(&known, &[example()], at(NOW));
+    assert_eq!(
+        serde_json::to_value(answer).unwrap(),
+        json!({
+            "cache": "cold", "announce": null, "blocks": [],
+            "last_known_feedback_ts": "2025-11-06T17:47:02.162905Z"
+        })
+    );
+}
+
+#[test]
+fn a_cache_is_hot_until_its_time_to_live_has_passed() {
+    let state = |ttl_seconds, last_touch: Option<&str>| {
+        let cache = Cache {
+            ttl_seconds,
+            last_touch: last_touch.map(at),
+        };
+        cache.state(at(NOW))
+    };
+    assert_eq!(
+        state(60, Some("2025-11-06T17:59:00.000001Z")),
+        CacheState::Hot
+    );
+    assert_eq!(state(60, Some("2025-11-06T17:59:00Z")), CacheState::Cold);
+    assert_eq!(state(60, None), CacheState::Cold);
+    assert_eq!(
+        state(u64::MAX, Some("0000-01-01T00:00:00Z")),
+        CacheState::Hot
+    );
+    assert_eq!(state(1, Some("2025-11-06T19:00:00Z")), CacheState::Hot);
+    assert_eq!(state(0, Some("2025-11-06T19:00:00Z")), CacheState::Cold);
+}
+
+#[test]
+fn a_block_without_a_digest_is_brought_up_to_date() {
+    let first = refresh(&cold(), &[example()], at(NOW));
+    let mut request = following(&cold(), &first);
+    request.blocks[0].digest = None;
+    assert_eq!(refresh(&request, &[example()], at(NOW)), first);
+}
+
+#[test]
+fn reactions_to_turns_that_were_not_asked_for_are_left_aside() {
+    let asked = Request {
+        turn_ids: vec![turn(OTHER)],
+        ..cold()
+    };
+    assert_eq!(refresh(&asked, &[example()], at(NOW)).announce, None);
+}
+
+#[test]
+fn line_breaks_of_any_kind_are_one_space() {
+    assert_eq!(one_line("a\r\n\nb\u{2028}c\u{85}"), "a b c ");
+    assert_eq!(one_line("a  b\tc"), "a  b\tc");
+}
+
+#[test]
+fn a_request_needs_its_turns_and_its_cache() {
+    let least = json!({"turn_ids": [], "cache": {"ttl_seconds": 0}});
+    assert_eq!(
+        Request::parse(&least),
+        Ok(Request {
+            turn_ids: Vec::new(),
+            last_known_feedback_ts: None,
+            cache: Cache {
+                ttl_seconds: 0,
+                last_touch: None
+            },
+            blocks: Vec::new(),
+        })
+    );
+    let offset = json!({
+        "turn_ids": ["t"], "last_known_feedback_ts": "2025-11-06T19:30:00+01:30",
+        "cache": {"ttl_seconds": 300, "last_touch": null},
+        "blocks": [{"path": "ar:t.feedback.user", "meta": {"confidence": "?"}, "kind": 1}]
+    });
+    let offset = Request::parse(&offset).unwrap();
+    assert_eq!(offset.last_known_feedback_ts, Some(at(NOW)));
+    assert_eq!(offset.blocks[0].digest, None);
+}
+
+#[test]
+fn every_wrong_member_of_a_request_is_reported_by_its_pointer() {
+    let errors = |body: Value| -> Vec<String> {
+        let errors = Request::parse(&body).unwrap_err();
+        let mut errors: Vec<_> = errors.into_iter().map(|error| error.pointer).collect();
+        errors.sort();
+        errors
+    };
+    assert_eq!(
+        errors(json!({
+            "turn_ids": ["t", "", 3], "last_known_feedback_ts": "2025-11-06T17:47:02",
+            "cache": {"ttl_seconds": -1, "last_touch": "9999-12-31T23:00:00-02:00", "age": 1},
+            "blocks": [{"path": 1}, {"meta": []}, 7, {"path": "p", "meta": {"digest": 1}}],
+            "turns": []
+        })),
+        [
+            "/blocks/0/path",
+            "/blocks/1/meta",
+            "/blocks/1/path",
+            "/blocks/2",
+            "/blocks/3/meta/digest",
+            "/cache/age",
+            "/cache/last_touch",
+            "/cache/ttl_seconds",
+            "/last_known_feedback_ts",
+            "/turn_ids/1",
+            "/turn_ids/2",
+            "/turns",
+        ]
+    );
+    assert_eq!(
+        errors(json!({"blocks": null})),
+        ["/blocks", "/cache", "/turn_ids"]
+    );
+    assert_eq!(errors(json!([])), [""]);
+    let many = |count| json!({"turn_ids": vec!["t"; count], "cache": {"ttl_seconds": 1}});
+    assert!(Request::parse(&many(MAX_TURNS)).is_ok());
+    assert_eq!(errors(many(MAX_TURNS + 1)), ["/turn_ids"]);
+}

@@ -1,0 +1,179 @@
+//! Activity markers: in which conversations of a project somebody reacted, minute by minute.
+//!
+//! They have no counts that could drift: a report walks them backwards and reads the reactions
+//! of each conversation that it meets. A marker may outlive what it marks; it never comes after.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use chrono::{DateTime, NaiveDate, NaiveTime, Timelike, Utc};
+use hearback_domain::identifier::{ConversationId, ProjectId, TenantId, UserId};
+use hearback_domain::reaction::ReactionCore;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::item::{self, Builder, Item};
+use crate::table::SK;
+use crate::turns::CORE;
+use crate::{Error, Store, keys};
+
+const MARKER: &str = "activity marker";
+/// Shards of a project's day, unless the deployment says otherwise.
+pub const DEFAULT_SHARDS: u32 = 4;
+/// Markers that a process remembers to have written.
+const REMEMBERED: usize = 20_000;
+
+/// Who was active where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activity {
+    /// The conversation.
+    #[serde(rename = "conversation_id")]
+    pub conversation: ConversationId,
+    /// Whose reaction it was.
+    #[serde(rename = "user_id")]
+    pub user: UserId,
+}
+
+/// A marker, with the minute that it is of.
+pub type Marker = (NaiveTime, Activity);
+
+/// Markers that this process wrote: they need not be written again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Remembered(Arc<Mutex<HashSet<[u8; 32]>>>);
+
+impl Remembered {
+    fn has(&self, marker: &[u8; 32]) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.contains(marker)
+    }
+
+    fn add(&self, marker: [u8; 32]) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(marker);
+    }
+}
+
+/// The minute of a time of day.
+#[must_use]
+pub fn minute(time: DateTime<Utc>) -> NaiveTime {
+    let time = time.time();
+    time.with_second(0)
+        .and_then(|time| time.with_nanosecond(0))
+        .unwrap_or(time)
+}
+
+/// A project's day, as far as it is to be read.
+#[derive(Debug, Clone, Copy)]
+pub struct Day<'a> {
+    /// The tenant.
+    pub tenant: &'a TenantId,
+    /// The project.
+    pub project: &'a ProjectId,
+    /// The day.
+    pub date: NaiveDate,
+    /// From this minute on.
+    pub from: NaiveTime,
+    /// To the end of this minute.
+    pub until: NaiveTime,
+}
+
+impl Store {
+    /// Marks that somebody reacted, unless this process marked the same before. One call, one
+    /// write, or none.
+    pub async fn mark_activity(&self, reaction: &ReactionCore) -> Result<(), Error> {
+        let at = &reaction.at.within;
+        let day = reaction.ts.date_naive();
+        let pk = keys::day(&at.tenant, &at.project, day, self.shard(&at.conversation));
+        let sk = keys::activity(minute(reaction.ts), &at.conversation, &reaction.user_id);
+        let digest: [u8; 32] = Sha256::digest(format!("{pk}\n{sk}")).into();
+        if self.marked.has(&digest) {
+            return Ok(());
+        }
+        let activity = Activity {
+            conversation: at.conversation.clone(),
+            user: reaction.user_id.clone(),
+        };
+        let item = Builder::new(pk, sk).json(MARKER, CORE, &activity)?;
+        self.client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(item.build()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map_err(|error| Error::unavailable("PutItem", &error))?;
+        self.marked.add(digest);
+        Ok(())
+    }
+
+    /// How many shards a project's day has.
+    #[must_use]
+    pub fn shards(&self) -> u32 {
+        self.shards
+    }
+
+    /// Up to `limit` markers of a shard, the newest first, and whether there are more.
+    pub async fn activity(
+        &self,
+        day: Day<'_>,
+        shard: u32,
+        limit: Option<i32>,
+    ) -> Result<(Vec<Marker>, bool), Error> {
+        let mut markers = Vec::new();
+        let mut resume = None;
+        loop {
+            let found = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .key_condition_expression("PK = :pk AND SK BETWEEN :from AND :until")
+                .expression_attribute_values(
+                    ":pk",
+                    AttributeValue::S(keys::day(day.tenant, day.project, day.date, shard)),
+                )
+                .expression_attribute_values(
+                    ":from",
+                    AttributeValue::S(day.from.format("%H:%M").to_string()),
+                )
+                .expression_attribute_values(
+                    ":until",
+                    // `$` follows the `#` that ends the minute.
+                    AttributeValue::S(format!("{}$", day.until.format("%H:%M"))),
+                )
+                .scan_index_forward(false)
+                .set_limit(limit)
+                .consistent_read(true)
+                .set_exclusive_start_key(resume)
+                .return_consumed_capacity(ReturnConsumedCapacity::Total)
+                .send()
+                .await
+                .map_err(|error| Error::unavailable("Query", &error))?;
+            for item in found.items() {
+                markers.push(marker(item)?);
+            }
+            resume = found.last_evaluated_key;
+            if resume.is_none() || limit.is_some() {
+                return Ok((markers, resume.is_some()));
+            }
+        }
+    }
+
+    fn shard(&self, conversation: &ConversationId) -> u32 {
+        let digest: [u8; 32] = Sha256::digest(conversation.as_str()).into();
+        let [a, b, c, d, ..] = digest;
+        u32::from_be_bytes([a, b, c, d]) % self.shards.max(1)
+    }
+}
+
+fn marker(found: &Item) -> Result<Marker, Error> {
+    let sk = item::string(found, MARKER, SK)?;
+    let minute = sk
+        .get(..5)
+        .and_then(|text| NaiveTime::parse_from_str(text, "%H:%M").ok())
+        .ok_or_else(|| Error::unreadable(MARKER, "its key has no minute"))?;
+    Ok((minute, item::json(found, MARKER, CORE)?))
+}

@@ -1,0 +1,128 @@
+//! The bucket: turn logs. A log is never overwritten: another version has another key, and the
+//! index row says which one counts, so that the row alone settles a race.
+
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::operation::get_object::GetObjectError;
+use aws_sdk_s3::primitives::ByteStream;
+use hearback_domain::turn::{TurnLog, TurnRef};
+use sha2::{Digest, Sha256};
+
+use crate::{Error, keys};
+
+const TURN_LOG: &str = "turn log";
+
+/// The bucket, reached through an SDK client.
+#[derive(Debug, Clone)]
+pub struct Blobs {
+    client: aws_sdk_s3::Client,
+    bucket: String,
+}
+
+impl Blobs {
+    /// The bucket of this name.
+    #[must_use]
+    pub fn new(client: aws_sdk_s3::Client, bucket: impl Into<String>) -> Self {
+        Self {
+            client,
+            bucket: bucket.into(),
+        }
+    }
+
+    /// Stores a version of a turn's log under a name that its content gives it, and answers
+    /// where it is. The same content again is there already. One call.
+    pub async fn put_turn_log(&self, at: &TurnRef, log: &TurnLog) -> Result<String, Error> {
+        let body = serde_json::to_vec(log).map_err(|e| Error::undecodable(TURN_LOG, &e))?;
+        let digest: Vec<u8> = Sha256::digest(&body).into_iter().take(16).collect();
+        let key = keys::turn_log(at, &hex::encode(digest));
+        let put = self
+            .client
+            .put_object()
+            .bucket(&self.bucket)
+            .key(&key)
+            .content_type("application/json")
+            .if_none_match("*")
+            .body(ByteStream::from(body))
+            .send()
+            .await;
+        match put {
+            Ok(_) => Ok(self.uri(&key)),
+            Err(error) if is_there_already(&error) => Ok(self.uri(&key)),
+            Err(error) => Err(unavailable("PutObject", &error)),
+        }
+    }
+
+    /// A turn's log; `None` if that version is gone. One call.
+    pub async fn turn_log(&self, hosted_uri: &str) -> Result<Option<TurnLog>, Error> {
+        let found = self
+            .client
+            .get_object()
+            .bucket(&self.bucket)
+            .key(self.key(hosted_uri)?)
+            .send()
+            .await;
+        let object = match found {
+            Ok(object) => object,
+            Err(error)
+                if error
+                    .as_service_error()
+                    .is_some_and(GetObjectError::is_no_such_key) =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(unavailable("GetObject", &error)),
+        };
+        let body = object
+            .body
+            .collect()
+            .await
+            .map_err(|_| Error::Unavailable {
+                operation: "GetObject",
+                code: "body not read".to_owned(),
+            })?;
+        serde_json::from_slice(&body.into_bytes())
+            .map(Some)
+            .map_err(|error| Error::undecodable(TURN_LOG, &error))
+    }
+
+    /// Deletes a version that no row points to any more. One call.
+    pub async fn delete_turn_log(&self, hosted_uri: &str) -> Result<(), Error> {
+        self.client
+            .delete_object()
+            .bucket(&self.bucket)
+            .key(self.key(hosted_uri)?)
+            .send()
+            .await
+            .map(|_| ())
+            .map_err(|error| unavailable("DeleteObject", &error))
+    }
+
+    fn uri(&self, key: &str) -> String {
+        format!("s3://{}/{key}", self.bucket)
+    }
+
+    fn key<'a>(&self, hosted_uri: &'a str) -> Result<&'a str, Error> {
+        hosted_uri
+            .strip_prefix("s3://")
+            .and_then(|rest| rest.strip_prefix(&self.bucket))
+            .and_then(|rest| rest.strip_prefix('/'))
+            .ok_or_else(|| Error::unreadable(TURN_LOG, "it is in another bucket"))
+    }
+}
+
+fn is_there_already<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
+    matches!(
+        error.code(),
+        // The second is said while another put of the same key is under way.
+        Some("PreconditionFailed" | "ConditionalRequestConflict")
+    )
+}
+
+fn unavailable<E: ProvideErrorMetadata, R>(
+    operation: &'static str,
+    error: &SdkError<E, R>,
+) -> Error {
+    Error::Unavailable {
+        operation,
+        code: error.code().unwrap_or("service not reached").to_owned(),
+    }
+}

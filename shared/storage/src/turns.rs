@@ -1,0 +1,209 @@
+//! Turns: an index row for each, and a directory from messages to turns.
+
+use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
+use aws_sdk_dynamodb::operation::get_item::GetItemOutput;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use hearback_domain::identifier::{MessageId, TenantId};
+use hearback_domain::turn::{Turn, TurnCore, TurnRef, quantized};
+use serde::{Deserialize, Serialize};
+
+use crate::events::Written;
+use crate::item::{self, Builder, Item};
+use crate::table::{PK, SK};
+use crate::{Error, Store, keys};
+
+const TURN: &str = "turn";
+/// What the index row tells of a turn.
+pub(crate) const CORE: &str = "core";
+/// What was said, in short.
+const TEXT: &str = "text";
+const TAGS: &str = "tags";
+const EMBEDDING: &str = "embedding";
+/// Where the turn's log is.
+const HOSTED_URI: &str = "hosted_uri";
+
+/// An index row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexRow {
+    /// What it tells of the turn.
+    pub core: TurnCore,
+    /// Where the turn's log is.
+    pub hosted_uri: String,
+}
+
+/// Which turn a message is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryEntry {
+    /// The turn.
+    #[serde(flatten)]
+    pub at: TurnRef,
+    /// Tells which registration of the turn made the entry.
+    pub fingerprint: String,
+}
+
+impl Store {
+    /// A turn's index row; sees every write that was acknowledged. One call, one read for each
+    /// 4 KB.
+    pub async fn turn(&self, at: &TurnRef) -> Result<Option<IndexRow>, Error> {
+        let found = self
+            .get(keys::conversation(&at.within), keys::turn(&at.turn))
+            .await?;
+        found.item.as_ref().map(index_row).transpose()
+    }
+
+    /// Stores an index row, if the turn is new. One call, one write for each KB.
+    pub async fn put_turn(&self, turn: &Turn, hosted_uri: &str) -> Result<Written, Error> {
+        let at = &turn.core.at;
+        let mut item = Builder::new(keys::conversation(&at.within), keys::turn(&at.turn))
+            .json(TURN, CORE, &turn.core)?
+            .json(TURN, TAGS, &turn.core.tags())?
+            .string(TEXT, turn.summary.clone())
+            .string(HOSTED_URI, hosted_uri.to_owned())
+            .build();
+        if let Some(embedding) = &turn.embedding {
+            let bytes = AttributeValue::B(Blob::new(quantized(embedding)));
+            item.insert(EMBEDDING.to_owned(), bytes);
+        }
+        self.put_once(item).await
+    }
+
+    /// Points an index row to another version of the turn's log, if it still points to `from`,
+    /// and changes nothing else of it. One call; writes for the whole row.
+    pub async fn move_turn_log(&self, at: &TurnRef, from: &str, to: &str) -> Result<Moved, Error> {
+        let moved = self
+            .client
+            .update_item()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(keys::conversation(&at.within)))
+            .key(SK, AttributeValue::S(keys::turn(&at.turn)))
+            .update_expression("SET hosted_uri = :to")
+            .condition_expression("hosted_uri = :from")
+            .expression_attribute_values(":from", AttributeValue::S(from.to_owned()))
+            .expression_attribute_values(":to", AttributeValue::S(to.to_owned()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await;
+        match moved {
+            Ok(_) => Ok(Moved::Done),
+            Err(error)
+                if error
+                    .as_service_error()
+                    .is_some_and(UpdateItemError::is_conditional_check_failed_exception) =>
+            {
+                Ok(Moved::Lost)
+            }
+            Err(error) => Err(Error::unavailable("UpdateItem", &error)),
+        }
+    }
+
+    /// Enters a message into the directory, if it is new or the turn's already. Answers the turn
+    /// that has it otherwise. One call, one write.
+    pub async fn put_message(
+        &self,
+        message: &MessageId,
+        turn: &TurnCore,
+    ) -> Result<Option<TurnRef>, Error> {
+        let entry = DirectoryEntry {
+            at: turn.at.clone(),
+            fingerprint: turn.fingerprint.clone(),
+        };
+        let item = Builder::new(
+            keys::message(&turn.at.within.tenant, message),
+            keys::MESSAGE,
+        )
+        .json(MESSAGE, CORE, &entry)?
+        .build();
+        let Some(held) = self.put_if_new(item).await? else {
+            return Ok(None);
+        };
+        let held: DirectoryEntry = item::json(&held, MESSAGE, CORE)?;
+        Ok(Some(held.at).filter(|other| *other != turn.at))
+    }
+
+    /// Takes a message out of the directory, if this registration entered it. One call, one
+    /// write.
+    pub async fn remove_message(&self, message: &MessageId, turn: &TurnCore) -> Result<(), Error> {
+        let entry = DirectoryEntry {
+            at: turn.at.clone(),
+            fingerprint: turn.fingerprint.clone(),
+        };
+        let own = Builder::new(String::new(), "").json(MESSAGE, CORE, &entry)?;
+        let removed = self
+            .client
+            .delete_item()
+            .table_name(&self.table)
+            .key(
+                PK,
+                AttributeValue::S(keys::message(&turn.at.within.tenant, message)),
+            )
+            .key(SK, AttributeValue::S(keys::MESSAGE.to_owned()))
+            .condition_expression("core = :own")
+            .set_expression_attribute_values(Some(
+                own.build()
+                    .remove(CORE)
+                    .map(|core| (":own".to_owned(), core))
+                    .into_iter()
+                    .collect(),
+            ))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await;
+        match removed {
+            Ok(_) => Ok(()),
+            Err(error)
+                if error
+                    .as_service_error()
+                    .is_some_and(DeleteItemError::is_conditional_check_failed_exception) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(Error::unavailable("DeleteItem", &error)),
+        }
+    }
+
+    /// The turn of a message. One call, one read.
+    pub async fn message(
+        &self,
+        tenant: &TenantId,
+        message: &MessageId,
+    ) -> Result<Option<DirectoryEntry>, Error> {
+        let found = self
+            .get(keys::message(tenant, message), keys::MESSAGE.to_owned())
+            .await?;
+        let item = found.item.as_ref();
+        item.map(|item| item::json(item, MESSAGE, CORE)).transpose()
+    }
+
+    pub(crate) async fn get(&self, pk: String, sk: String) -> Result<GetItemOutput, Error> {
+        self.client
+            .get_item()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(pk))
+            .key(SK, AttributeValue::S(sk))
+            .consistent_read(true)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map_err(|error| Error::unavailable("GetItem", &error))
+    }
+}
+
+const MESSAGE: &str = "message";
+
+/// What became of an attempt to point a row elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moved {
+    /// It points there.
+    Done,
+    /// Somebody else was faster.
+    Lost,
+}
+
+pub(crate) fn index_row(item: &Item) -> Result<IndexRow, Error> {
+    Ok(IndexRow {
+        core: item::json(item, TURN, CORE)?,
+        hosted_uri: item::string(item, TURN, HOSTED_URI)?.to_owned(),
+    })
+}

@@ -1,0 +1,380 @@
+//! `POST …/turns/{turn_id}/feedback`, over HTTP, and what follows from it.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::future::join_all;
+use hearback_tests::app::{Answer, TestApp, eventually};
+use hearback_tests::turns::{PERIOD, conversation_path, path, said};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+/// A bundle in which ada has the turn `t` of the conversation `c`.
+async fn with_turn() -> (TestApp, String) {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let body = json!({
+        "user": {"text": "a"}, "assistant": {"text": "b"}, "track_id": "A",
+        "user_type": "privileged", "bundle_id": "with.codegen", "artifact_type": "answer",
+        "turn_log": {"text": "log", "entries": [{"type": "tool"}]}
+    });
+    let answer = app.put(&token, &path("c", "t"), &body).await;
+    assert_eq!(answer.status, StatusCode::CREATED);
+    (app, token)
+}
+
+async fn react(app: &TestApp, token: &str, body: Value) -> Answer {
+    let path = format!("{}/feedback", path("c", "t"));
+    app.post(token, &path, &body).await
+}
+
+/// The reactions that stand, as artifacts.
+async fn standing(app: &TestApp, token: &str) -> Vec<Value> {
+    let path = format!("{}/turns-with-feedbacks", conversation_path("c"));
+    let report = app.post(token, &path, &json!({"days": 3650})).await;
+    assert_eq!(report.status, StatusCode::OK, "{:?}", report.body);
+    let turns = report.body["turns"].as_array().unwrap();
+    turns
+        .iter()
+        .flat_map(|turn| turn["reactions"].as_array().unwrap().clone())
+        .collect()
+}
+
+/// Every item of the table, and every object of the bucket.
+async fn everything(app: &TestApp) -> (Vec<String>, Vec<String>) {
+    let clients = &app.bundle.clients;
+    let scanned = clients.dynamodb.scan().table_name("hearback").send().await;
+    let mut items: Vec<_> = scanned
+        .unwrap()
+        .items()
+        .iter()
+        .map(|item| {
+            let mut attributes: Vec<_> = item.iter().map(|pair| format!("{pair:?}")).collect();
+            attributes.sort();
+            attributes.join("\n")
+        })
+        .collect();
+    items.sort();
+    let listed = clients.s3.list_objects_v2().bucket("hearback-data").send();
+    let listed = listed.await.unwrap();
+    let objects = listed.contents().iter().map(|object| format!("{object:?}"));
+    (items, objects.collect())
+}
+
+#[tokio::test]
+async fn a_reaction_is_added_replaced_and_cleared() {
+    let (app, token) = with_turn().await;
+    let added = react(
+        &app,
+        &token,
+        json!({"reaction": "ok", "text": "Great explanation!", "ts": "2025-11-06T15:30:00Z"}),
+    )
+    .await;
+    assert_eq!(added.status, StatusCode::OK);
+    let rn = added.body["rn"].as_str().unwrap();
+    let start = "ef:acme:order-service:c:t:artifact:artifact-2025-11-06T15-30-00-";
+    let digits = rn.strip_prefix(start).unwrap_or_else(|| panic!("{rn}"));
+    assert!(digits.len() == 8 && digits.chars().all(|c| c.is_ascii_hexdigit()));
+    assert_eq!(
+        added.body,
+        json!({
+            "success": true, "turn_id": "t", "reaction": "ok",
+            "message": "Feedback recorded.", "cleared": false, "rn": rn
+        })
+    );
+    let artifacts = standing(&app, &token).await;
+    assert_eq!(
+        artifacts,
+        [json!({
+            "reaction": {
+                "turn_id": "t", "text": "Great explanation!", "confidence": 1.0,
+                "ts": "2025-11-06T15:30:00Z", "reaction": "ok", "origin": "user"
+            },
+            "meta": {
+                "rn": rn, "turn_id": "t", "track_id": "A", "user_type": "privileged",
+                "kind": "turn.log.reaction"
+            },
+            "user_id": "ada", "conversation_id": "c", "bundle_id": "with.codegen",
+            "tags": ["artifact:turn.log.reaction", "turn:t", "origin:user", "track:A"]
+        })]
+    );
+
+    let replaced = react(&app, &token, json!({"reaction": "not_ok"})).await;
+    assert_eq!(replaced.status, StatusCode::OK);
+    let artifacts = standing(&app, &token).await;
+    assert_eq!(artifacts.len(), 1);
+    assert_eq!(artifacts[0]["reaction"]["reaction"], "not_ok");
+
+    let cleared = react(&app, &token, json!({"reaction": null})).await;
+    assert_eq!(cleared.body["cleared"], true);
+    assert_eq!(standing(&app, &token).await, Vec::<Value>::new());
+    let nothing = react(&app, &token, json!({"reaction": null})).await;
+    assert_eq!(nothing.status, StatusCode::OK);
+    assert_eq!(nothing.body["cleared"], false);
+    assert_eq!(nothing.body["rn"], Value::Null);
+}
+
+#[tokio::test]
+async fn every_broken_member_is_named() {
+    let (app, token) = with_turn().await;
+    let answer = react(
+        &app,
+        &token,
+        json!({"reaction": "great", "text": "x".repeat(1001), "ts": "2999-01-01T00:00:00Z", "mood": 1}),
+    )
+    .await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    let pointers: Vec<_> = answer.body["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| error["pointer"].as_str().unwrap())
+        .collect();
+    assert_eq!(pointers, ["/mood", "/reaction", "/ts", "/text"]);
+    let answer = react(&app, &token, json!({"text": "no reaction"})).await;
+    assert_eq!(answer.body["errors"][0]["pointer"], "/reaction");
+}
+
+#[tokio::test]
+async fn an_unknown_turn_leaves_nothing_behind() {
+    let (app, token) = with_turn().await;
+    let before = everything(&app).await;
+    let path = format!("{}/feedback", path("c", "unknown"));
+    let answer = app.post(&token, &path, &json!({"reaction": "ok"})).await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    assert_eq!(everything(&app).await, before);
+}
+
+#[tokio::test]
+async fn of_a_hundred_racing_reactions_the_newest_stands() {
+    let (app, token) = with_turn().await;
+    let bodies: Vec<_> = (0..100)
+        .map(|n| {
+            let verdict = ["ok", "not_ok", "neutral"][n % 3];
+            // Not in the order in which they are sent.
+            let second = (n * 37) % 100;
+            let ts = format!("2025-11-06T15:{:02}:{:02}Z", second / 60, second % 60);
+            json!({"reaction": verdict, "text": format!("number {second}"), "ts": ts})
+        })
+        .collect();
+    let answers = join_all(bodies.into_iter().map(|body| react(&app, &token, body))).await;
+    for answer in &answers {
+        assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
+    }
+    let artifacts = standing(&app, &token).await;
+    assert_eq!(artifacts.len(), 1);
+    assert_eq!(artifacts[0]["reaction"]["text"], "number 99");
+}
+
+#[tokio::test]
+async fn times_with_offsets_compare_as_instants() {
+    let (app, token) = with_turn().await;
+    let later = json!({"reaction": "ok", "ts": "2025-11-06T17:30:00+02:00"});
+    let earlier = json!({"reaction": "not_ok", "ts": "2025-11-06T15:29:59Z"});
+    react(&app, &token, later).await;
+    let superseded = react(&app, &token, earlier).await;
+    assert_eq!(superseded.status, StatusCode::OK);
+    let artifacts = standing(&app, &token).await;
+    assert_eq!(artifacts[0]["reaction"]["reaction"], "ok");
+    assert_eq!(artifacts[0]["reaction"]["ts"], "2025-11-06T15:30:00Z");
+}
+
+#[tokio::test]
+async fn the_machine_adds_and_never_masks_the_user() {
+    let (app, token) = with_turn().await;
+    react(&app, &token, json!({"reaction": "ok"})).await;
+    let inferred =
+        json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.9, "text": "no"});
+    let forbidden = react(&app, &token, inferred.clone()).await;
+    assert_eq!(forbidden.status, StatusCode::FORBIDDEN);
+    let agent = app.token_of("agent", "acme", "feedback:on-behalf");
+    assert_eq!(
+        react(&app, &agent, inferred.clone()).await.status,
+        StatusCode::OK
+    );
+    let mut other = inferred.clone();
+    other["text"] = json!("still no");
+    react(&app, &agent, other).await;
+    // The same thing again is a repeat.
+    react(&app, &agent, inferred).await;
+    let unsure = json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.69});
+    let refused = react(&app, &agent, unsure).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(refused.body["error"], "low_confidence");
+
+    let artifacts = standing(&app, &token).await;
+    let origins: Vec<_> = artifacts
+        .iter()
+        .map(|artifact| artifact["reaction"]["origin"].as_str().unwrap())
+        .collect();
+    assert_eq!(origins.iter().filter(|o| **o == "machine").count(), 2);
+    assert_eq!(origins.iter().filter(|o| **o == "user").count(), 1);
+}
+
+/// The ids of ada's events in the ledger, with their status, once there are so many.
+async fn ledger(app: &TestApp, token: &str, expected: usize) -> Vec<Value> {
+    let clients = app.bundle.clients.clone();
+    eventually(|| async {
+        let scanned = clients
+            .dynamodb
+            .scan()
+            .table_name("hearback")
+            .filter_expression("SK = :event")
+            .expression_attribute_values(":event", AttributeValue::S("EVENT".to_owned()))
+            .send()
+            .await
+            .unwrap();
+        let mut events = Vec::new();
+        for item in scanned.items() {
+            let core: Value = serde_json::from_str(item["core"].as_s().unwrap()).unwrap();
+            let id = core["feedbackId"].as_str().unwrap();
+            let mut status = app.get(token, &format!("/v1/feedback/{id}")).await.body;
+            status["core"] = core;
+            events.push(status);
+        }
+        let settled = events.iter().all(|event| event["status"] != "queued");
+        (events.len() == expected && settled).then_some(events)
+    })
+    .await
+}
+
+fn of_status<'a>(events: &'a [Value], status: &str) -> Vec<&'a Value> {
+    events
+        .iter()
+        .filter(|event| event["status"] == status)
+        .collect()
+}
+
+#[tokio::test]
+async fn a_change_of_mind_is_a_new_act_and_withdraws_the_old_one() {
+    let (app, token) = with_turn().await;
+    for verdict in ["ok", "not_ok", "ok"] {
+        react(&app, &token, json!({"reaction": verdict})).await;
+    }
+    // The same again teaches nothing.
+    react(&app, &token, json!({"reaction": "ok"})).await;
+    let events = eventually(|| async {
+        let events = ledger(&app, &token, 3).await;
+        (of_status(&events, "retracted").len() == 2).then_some(events)
+    })
+    .await;
+    let [stands] = of_status(&events, "processed")[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(stands["core"]["channel"], "explicit");
+    assert_eq!(stands["core"]["feedbackType"], "artifact-acceptance");
+    assert_eq!(stands["core"]["artifactId"], "t");
+    assert_eq!(stands["dedupeKey"], stands["feedbackId"]);
+    assert_eq!(stands["core"]["context"]["artifactType"], "answer");
+    for retracted in of_status(&events, "retracted") {
+        // Nothing is undone silently: what it taught is still told.
+        assert_eq!(retracted["signals"].as_array().unwrap().len(), 1);
+        assert!(retracted["replacedBy"].is_string());
+    }
+    react(&app, &token, json!({"reaction": null})).await;
+    eventually(|| async {
+        let events = ledger(&app, &token, 3).await;
+        (of_status(&events, "retracted").len() == 3).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_reaction_of_the_machine_weighs_what_its_detection_does() {
+    let (app, token) = with_turn().await;
+    let agent = app.token_of("agent", "acme", "feedback:on-behalf");
+    let inferred = json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.85});
+    react(&app, &agent, inferred).await;
+    let events = ledger(&app, &token, 1).await;
+    assert_eq!(events[0]["core"]["channel"], "implicit");
+    assert_eq!(events[0]["core"]["userId"], "ada");
+    assert_eq!(events[0]["signals"][0]["reward"]["confidence"], 0.85);
+    assert_eq!(events[0]["signals"][0]["reward"]["value"], -0.75);
+}
+
+#[tokio::test]
+async fn mirrors_at_once_lose_neither_and_change_nothing_else_of_the_turn() {
+    let (app, token) = with_turn().await;
+    let key = |item: &str| item.contains("\"TURN#t\"");
+    let row = |items: &[String]| items.iter().find(|item| key(item)).unwrap().clone();
+    let without_uri = |row: &str| -> Vec<String> {
+        let lines = row.lines().filter(|line| !line.contains("hosted_uri"));
+        lines.map(ToOwned::to_owned).collect()
+    };
+    let before = row(&everything(&app).await.0);
+    let tokens: Vec<_> = (0..8).map(|n| app.token(&format!("user-{n}"))).collect();
+    let posts = tokens.iter().enumerate().map(|(n, token)| {
+        let body = json!({"reaction": "ok", "text": format!("from {n}"), "mirror": true});
+        react(&app, token, body)
+    });
+    for answer in join_all(posts).await {
+        assert_eq!(answer.status, StatusCode::OK);
+    }
+    let log = eventually(|| async {
+        let read = app.get(&token, &path("c", "t")).await;
+        let feedbacks = read.body["feedbacks"].as_array().unwrap().len();
+        (feedbacks == 8).then(|| read.body["turn_log"].clone())
+    })
+    .await;
+    // The tool's entry of before, and one for each.
+    assert_eq!(log["entries"].as_array().unwrap().len(), 9);
+    assert!(
+        log["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("log\n[feedback user ")
+    );
+    let (items, objects) = everything(&app).await;
+    let after = row(&items);
+    assert_ne!(before, after);
+    assert_eq!(without_uri(&before), without_uri(&after));
+    eventually(|| async {
+        let (_, objects) = everything(&app).await;
+        (objects.len() == 1).then_some(())
+    })
+    .await;
+    drop(objects);
+
+    // A clear takes the feedback out of the list and is told in the entries.
+    react(&app, &tokens[0], json!({"reaction": null, "mirror": true})).await;
+    eventually(|| async {
+        let read = app.get(&token, &path("c", "t")).await.body;
+        let feedbacks = read["feedbacks"].as_array().unwrap().len();
+        let entries = read["turn_log"]["entries"].as_array().unwrap().len();
+        (feedbacks == 7 && entries == 10).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_reaction_is_in_the_report_as_soon_as_it_is_answered() {
+    let (app, token) = with_turn().await;
+    let second = said("c", "d");
+    app.put(&token, &path("c", "u"), &second).await;
+    react(&app, &token, json!({"reaction": "ok", "text": "yes"})).await;
+    let neutral = format!("{}/feedback", path("c", "u"));
+    app.post(&token, &neutral, &json!({"reaction": "neutral"}))
+        .await;
+    let window = json!({
+        "start": "2025-01-01T00:00:00Z", "end": "2999-01-01T00:00:00Z", "include_turns": true
+    });
+    let report = app.post(&token, PERIOD, &window).await;
+    assert_eq!(report.status, StatusCode::OK, "{:?}", report.body);
+    let item = &report.body["items"][0];
+    assert_eq!(report.body["items"].as_array().unwrap().len(), 1);
+    assert_eq!(item["conversation_id"], "c");
+    assert_eq!(
+        item["feedback_counts"],
+        json!({"total": 2, "user": 2, "machine": 0, "ok": 1, "not_ok": 0, "neutral": 1})
+    );
+    assert_eq!(item["satisfaction_rate"], 0.5);
+    assert_eq!(item["started_at"], Value::Null);
+    let turns = item["turns"].as_array().unwrap();
+    assert_eq!(turns[0]["turn_id"], "u", "the latest first");
+    assert_eq!(turns[1]["feedbacks"][0]["text"], "yes");
+    assert!(
+        turns[1]["feedbacks"][0]["rn"]
+            .as_str()
+            .unwrap()
+            .starts_with("ef:acme:")
+    );
+    assert_eq!(report.body["next_cursor"], Value::Null);
+}

@@ -1,0 +1,200 @@
+//! A project with feedback on many days, and its report of a period, read page by page.
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Method, Request, StatusCode};
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::stream::{self, StreamExt};
+use hearback_domain::caller::Caller;
+use hearback_domain::reaction::{Posted, Reaction, Step};
+use hearback_domain::turn::{ConversationRef, Turn, TurnRef};
+use hearback_lambda::http::service;
+use hearback_storage::Store;
+use hearback_storage::reactions::Replaced;
+use lambda_http::request::RequestContext;
+use serde_json::{Value, json};
+
+use crate::engine::{Cost, Engine, Meter};
+use crate::turns::said;
+
+/// Writes that are under way at once.
+const AT_ONCE: usize = 16;
+
+/// A project, its feedback, and what a report must say of it.
+pub struct Project {
+    /// The engine that it is on.
+    pub engine: Engine,
+    store: Store,
+    meter: Meter,
+    functions: Router,
+    /// Ok, not ok and neutral of each conversation.
+    pub expected: BTreeMap<String, [u32; 3]>,
+}
+
+/// How much feedback, and from when on.
+#[derive(Debug, Clone, Copy)]
+pub struct Extent {
+    /// Conversations.
+    pub conversations: u32,
+    /// Reactions; each conversation gets its share.
+    pub reactions: u32,
+    /// The first day.
+    pub start: DateTime<Utc>,
+    /// Days over which the reactions are spread.
+    pub days: u32,
+}
+
+/// What a whole report said.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Its items, in order.
+    pub items: Vec<Value>,
+    /// How many pages it had.
+    pub pages: usize,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+impl Project {
+    /// A project without feedback.
+    pub async fn start() -> Self {
+        let engine = Engine::start().await;
+        let meter = Meter::default();
+        let app = engine.with_blobs(engine.store_with(meter.clone()));
+        Self {
+            store: engine.store.clone(),
+            functions: service(hearback_local::gateway::functions(app)),
+            meter,
+            engine,
+            expected: BTreeMap::new(),
+        }
+    }
+
+    /// Adds feedback, in conversations whose names begin with `prefix`.
+    pub async fn add(&mut self, prefix: &str, extent: Extent) {
+        let span = TimeDelta::days(i64::from(extent.days)).num_seconds();
+        let writes: Vec<_> = (0..extent.reactions)
+            .map(|n| {
+                let conversation = format!("{prefix}-{}", n % extent.conversations);
+                // Spread over the whole span, not in order, and not one a minute.
+                let second = (i64::from(n) * 7919 * 61) % span;
+                let verdict = n / 3 % 3;
+                (
+                    conversation,
+                    n,
+                    extent.start + TimeDelta::seconds(second),
+                    verdict,
+                )
+            })
+            .collect();
+        for (conversation, _, _, verdict) in &writes {
+            let counts = self.expected.entry(conversation.clone()).or_default();
+            counts[usize::try_from(*verdict).unwrap()] += 1;
+        }
+        let store = &self.store;
+        stream::iter(writes)
+            .for_each_concurrent(AT_ONCE, |(conversation, n, ts, verdict)| async move {
+                let (name, _) = Reaction::NAMES[usize::try_from(verdict).unwrap()];
+                let body = json!({"reaction": name, "ts": ts, "text": format!("number {n}")});
+                put(store, &conversation, &format!("turn-{n}"), &body).await;
+            })
+            .await;
+    }
+
+    /// Registers a turn, so that it can be reacted to over HTTP.
+    pub async fn register(&self, conversation: &str, turn: &str) {
+        let path = format!("/conversations/acme/support/{conversation}/turns/{turn}");
+        let (status, _) = self.call(Method::PUT, &path, &said("a", "b")).await;
+        assert!(status.is_success());
+    }
+
+    /// Reacts to a turn over HTTP.
+    pub async fn react(&self, conversation: &str, turn: &str, body: &Value) {
+        let path = format!("/conversations/acme/support/{conversation}/turns/{turn}/feedback");
+        let (status, answer) = self.call(Method::POST, &path, body).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+    }
+
+    /// One page of a report.
+    pub async fn page(&self, request: &Value) -> Value {
+        let path = "/conversations/acme/support/feedback/conversations-in-period";
+        let (status, page) = self.call(Method::POST, path, request).await;
+        assert_eq!(status, StatusCode::OK, "{page}");
+        page
+    }
+
+    /// Every page of a report; `between` runs after each.
+    pub async fn report(&self, request: &Value, mut between: impl AsyncFnMut(usize)) -> Report {
+        let mut report = Report::default();
+        let mut request = request.clone();
+        self.meter.take();
+        loop {
+            let page = self.page(&request).await;
+            let cost = self.meter.take();
+            report.cost.calls += cost.calls;
+            report.cost.reads += cost.reads;
+            report
+                .items
+                .extend(page["items"].as_array().unwrap().clone());
+            report.pages += 1;
+            if page["next_cursor"].is_null() {
+                return report;
+            }
+            request["cursor"] = page["next_cursor"].clone();
+            between(report.pages).await;
+            self.meter.take();
+        }
+    }
+
+    async fn call(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
+        let claims = json!({
+            "sub": "ada", "tenant": "acme", "projects": "[support]",
+            "scope": "feedback:report feedback:on-behalf"
+        });
+        let context = json!({
+            "authorizer": {"jwt": {"claims": claims}}, "http": {"method": "POST"}
+        });
+        let context = RequestContext::ApiGatewayV2(serde_json::from_value(context).unwrap());
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .extension(context)
+            .body(Body::from(body.to_string()))
+            .unwrap();
+        let response = self.functions.clone();
+        let response = tower::ServiceExt::oneshot(response, request).await.unwrap();
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+}
+
+/// Writes a reaction as the function does, without a turn to look up.
+async fn put(store: &Store, conversation: &str, turn: &str, body: &Value) {
+    let caller = Caller {
+        user: format!("user-of-{conversation}").try_into().unwrap(),
+        tenant: "acme".try_into().unwrap(),
+        projects: Vec::new(),
+        scopes: Vec::new(),
+    };
+    let at = TurnRef {
+        within: ConversationRef {
+            tenant: caller.tenant.clone(),
+            project: "support".try_into().unwrap(),
+            conversation: conversation.try_into().unwrap(),
+        },
+        turn: turn.try_into().unwrap(),
+    };
+    let now = Utc::now();
+    let turn = Turn::parse(at, &said("a", "b"), &caller, now).unwrap().core;
+    let posted = Posted::parse(body, &caller, now).unwrap();
+    let reaction = posted.about(&turn, &caller, false, now);
+    let Step::Write(reaction) = reaction.over(None) else {
+        panic!("nothing to write")
+    };
+    store.mark_activity(&reaction.core).await.unwrap();
+    let replaced = store.put_reaction(&reaction, None).await.unwrap();
+    assert_eq!(replaced, Replaced::Done);
+}
