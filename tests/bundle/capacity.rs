@@ -8,6 +8,7 @@ use axum::http::{Method, Request, StatusCode};
 use hearback_lambda::http::service;
 use hearback_tests::engine::{Cost, Engine, Meter};
 use hearback_tests::events::acceptance;
+use hearback_tests::turns::{PERIOD, conversation_path, path, reaction_message, said};
 use lambda_http::request::RequestContext;
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -34,7 +35,7 @@ impl Metered {
     /// Calls a function as API Gateway does, and answers what that cost.
     async fn call(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Cost) {
         let claims =
-            json!({"sub": "ada", "tenant": "acme", "projects": "[shop support]", "scope": ""});
+            json!({"sub": "ada", "tenant": "acme", "projects": "[order-service]", "scope": ""});
         let context = json!({
             "authorizer": {"jwt": {"claims": claims}}, "http": {"method": "POST"}
         });
@@ -74,6 +75,16 @@ impl Metered {
             batch.records.push(message);
         }
         assert!(generator.handle(batch).await.batch_item_failures.is_empty());
+        self.meter.take()
+    }
+
+    /// Delivers ada's reaction to the turn `t` of the conversation `c` to the signal generator.
+    async fn generate_of_reaction(&self) -> Cost {
+        let metered = self.engine.store_with(self.meter.clone());
+        let mut batch = SqsEvent::default();
+        batch.records = vec![reaction_message(&self.engine, "c", "ada").await];
+        let answer = self.engine.generator(metered).handle(batch).await;
+        assert!(answer.batch_item_failures.is_empty());
         self.meter.take()
     }
 }
@@ -172,4 +183,116 @@ async fn changing_preferences_is_one_read_and_one_write() {
         .call(Method::POST, "/v1/preferences/ada/reset", &Value::Null)
         .await;
     assert_eq!(spent, (StatusCode::OK, cost(2, 1.0, 1.0)));
+}
+
+#[tokio::test]
+async fn registering_a_turn_is_one_look_and_a_write_for_each_item() {
+    let metered = Metered::start().await;
+    let turn = path("c", "t");
+    let mut body = said("How?", "So.");
+    let register = |body: Value| {
+        let (metered, turn) = (&metered, &turn);
+        async move { metered.call(Method::PUT, turn, &body).await }
+    };
+    assert_eq!(
+        register(body.clone()).await,
+        (StatusCode::CREATED, cost(2, 1.0, 1.0))
+    );
+    // A repeat is told by the look alone, and so is another body.
+    assert_eq!(
+        register(body.clone()).await,
+        (StatusCode::OK, cost(1, 1.0, 0.0))
+    );
+    body["assistant"]["message_id"] = json!("message");
+    assert_eq!(
+        register(body.clone()).await,
+        (StatusCode::CONFLICT, cost(1, 1.0, 0.0))
+    );
+    let other = path("c", "u");
+    let spent = metered.call(Method::PUT, &other, &body).await;
+    assert_eq!(spent, (StatusCode::CREATED, cost(3, 1.0, 2.0)));
+}
+
+#[tokio::test]
+async fn a_reaction_is_one_write_unit_and_one_for_a_marker_that_is_new() {
+    let metered = Metered::start().await;
+    let turn = path("c", "t");
+    metered.call(Method::PUT, &turn, &said("a", "b")).await;
+    let feedback = format!("{turn}/feedback");
+    let react = |body: Value| {
+        let (metered, feedback) = (&metered, &feedback);
+        async move { metered.call(Method::POST, feedback, &body).await }
+    };
+    let at = |second: u32, verdict: Value| json!({"reaction": verdict, "ts": format!("2025-11-06T15:30:{second:02}Z")});
+    // The turn and what stands, in one call.
+    let first = react(at(0, json!("ok"))).await;
+    assert_eq!(first, (StatusCode::OK, cost(3, 2.0, 2.0)));
+    assert_eq!(metered.generate_of_reaction().await, cost(2, 1.0, 1.0));
+    // This process marked that minute already.
+    let replaced = react(at(1, json!("not_ok"))).await;
+    assert_eq!(replaced, (StatusCode::OK, cost(2, 2.0, 1.0)));
+    // And the withdrawal of what it replaced.
+    assert_eq!(metered.generate_of_reaction().await, cost(3, 1.0, 2.0));
+    let superseded = react(at(0, json!("ok"))).await;
+    assert_eq!(superseded, (StatusCode::OK, cost(1, 2.0, 0.0)));
+    let cleared = react(at(2, Value::Null)).await;
+    assert_eq!(cleared, (StatusCode::OK, cost(2, 2.0, 1.0)));
+    let nothing = react(at(3, Value::Null)).await;
+    assert_eq!(nothing, (StatusCode::OK, cost(1, 2.0, 0.0)));
+    let unknown = format!("{}/feedback", path("c", "unknown"));
+    let spent = metered
+        .call(Method::POST, &unknown, &json!({"reaction": "ok"}))
+        .await;
+    assert_eq!(spent, (StatusCode::NOT_FOUND, cost(1, 2.0, 0.0)));
+}
+
+#[tokio::test]
+async fn a_foreign_tenant_or_project_is_refused_before_anything_is_read() {
+    let metered = Metered::start().await;
+    let body = json!({
+        "reaction": "ok", "user": {"text": "a"}, "assistant": {"text": "b"}
+    });
+    for root in [
+        "/conversations/other/order-service",
+        "/conversations/acme/other",
+    ] {
+        for (method, rest) in [
+            (Method::PUT, "/c/turns/t"),
+            (Method::GET, "/c/turns/t"),
+            (Method::POST, "/c/turns/t/feedback"),
+            (Method::POST, "/c/turns-with-feedbacks"),
+            (Method::POST, "/c/timeline/refresh"),
+            (Method::POST, "/feedback/conversations-in-period"),
+        ] {
+            let path = format!("{root}{rest}");
+            let spent = metered.call(method, &path, &body).await;
+            assert_eq!(spent, (StatusCode::FORBIDDEN, cost(0, 0.0, 0.0)), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn reports_cost_what_the_card_says() {
+    let metered = Metered::start().await;
+    let turn = path("c", "t");
+    metered.call(Method::PUT, &turn, &said("a", "b")).await;
+    let reaction = json!({"reaction": "ok", "ts": "2025-11-06T15:30:00Z"});
+    metered
+        .call(Method::POST, &format!("{turn}/feedback"), &reaction)
+        .await;
+    let spent = metered.call(Method::GET, &turn, &Value::Null).await;
+    assert_eq!(spent, (StatusCode::OK, cost(2, 2.0, 0.0)));
+    let turns = format!("{}/turns-with-feedbacks", conversation_path("c"));
+    let spent = metered
+        .call(Method::POST, &turns, &json!({"days": 3650}))
+        .await;
+    assert_eq!(spent, (StatusCode::OK, cost(1, 1.0, 0.0)));
+    let timeline = format!("{}/timeline/refresh", conversation_path("c"));
+    let request = json!({"turn_ids": ["t"], "cache": {"ttl_seconds": 0}});
+    let spent = metered.call(Method::POST, &timeline, &request).await;
+    assert_eq!(spent, (StatusCode::OK, cost(1, 1.0, 0.0)));
+    // Four shards of a day, and the conversation.
+    let period = json!({"start": "2025-11-06T00:00:00Z", "end": "2025-11-06T23:59:59Z"});
+    let spent = metered.call(Method::POST, PERIOD, &period).await;
+    assert_eq!(spent, (StatusCode::OK, cost(5, 5.0, 0.0)));
 }

@@ -4,6 +4,7 @@ mod capacity;
 mod contract;
 mod deployment;
 mod exactly_once;
+mod exactly_once_reactions;
 mod pipeline;
 mod preferences;
 mod process;

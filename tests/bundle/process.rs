@@ -443,3 +443,47 @@ async fn a_command_for_a_folder_without_a_bundle_says_so() {
     let said = text(&ended.stderr);
     assert!(said.contains("no bundle was started on"), "{said}");
 }
+
+#[tokio::test]
+async fn a_replay_registers_every_turn_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::serve(folder.path(), 0).await;
+    let file = folder.path().join("conversations.jsonl");
+    let line = |conversation: &str| {
+        let turn = |n: u32| {
+            serde_json::json!({
+                "turn_id": format!("turn/{n}"), "user": format!("question {n}"),
+                "assistant": {"text": "answer", "message_id": format!("{conversation}-{n}")}
+            })
+        };
+        let turns = [turn(1), turn(2), turn(3)];
+        serde_json::json!({"conversation_id": conversation, "turns": turns}).to_string()
+    };
+    std::fs::write(&file, format!("{}\n\n{}\n", line("a"), line("b"))).unwrap();
+    let path = file.to_str().unwrap();
+    let replay = ["replay", path, "--project", "support"];
+    let first = on_folder(folder.path(), &replay).await;
+    assert_eq!(
+        text(&first.stdout),
+        "6 turns registered, 0 known before, 0 refused\n",
+        "{}",
+        text(&first.stderr)
+    );
+    let second = on_folder(folder.path(), &replay).await;
+    assert!(second.status.success());
+    assert_eq!(
+        text(&second.stdout),
+        "nothing changed: all 6 turns were known\n"
+    );
+
+    std::fs::write(&file, line("a").replace("question 2", "another")).unwrap();
+    let changed = on_folder(folder.path(), &replay).await;
+    assert!(!changed.status.success());
+    assert!(text(&changed.stderr).contains("a/turn/2: 409 Conflict turn_conflict"));
+    std::fs::write(&file, "{}").unwrap();
+    let broken = on_folder(folder.path(), &replay).await;
+    assert!(text(&broken.stderr).contains("line 1"));
+    assert!(process.terminate().await);
+    let stopped = on_folder(folder.path(), &replay).await;
+    assert!(!stopped.status.success());
+}

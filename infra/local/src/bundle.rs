@@ -35,6 +35,8 @@ use crate::token::{KEY_FILE, Tokens};
 pub const PSEUDONYM_KEY_FILE: &str = "pseudonym.key";
 /// The file that tells other commands where the engines are.
 pub const ENDPOINTS_FILE: &str = "endpoints.json";
+/// The file that tells other commands where the gateway is.
+pub const GATEWAY_FILE: &str = "gateway.json";
 /// Batches that are worked off side by side.
 const EVENT_SOURCES: usize = 2;
 
@@ -193,6 +195,8 @@ impl Bundle {
         };
         bundle.carry().await?;
         bundle.serve(gateway)?;
+        let address = bundle.address.to_string();
+        replace_json(&bundle.data.path().join(GATEWAY_FILE), &address)?;
         Ok(bundle)
     }
 

@@ -1,21 +1,23 @@
 //! The command line.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
+use hearback_domain::caller::Scope;
 use hearback_domain::publication::Subject;
 use hearback_lambda::telemetry::filter;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::bundle::{Bundle, Clients, ENDPOINTS_FILE, Options};
+use crate::bundle::{Bundle, Clients, ENDPOINTS_FILE, GATEWAY_FILE, Options};
 use crate::data_dir::{read_json, secret};
 use crate::names::{DEFAULT_STACK, Names};
 use crate::queue_tools;
+use crate::replay;
 use crate::token::{Claims, KEY_FILE, Tokens};
 
 /// Hears what users make of an AI's answers and turns it into learning.
@@ -38,6 +40,8 @@ enum Command {
     Tail(Tail),
     /// Move the dead letters of the signal generator back to its queue
     Redrive(Target),
+    /// Register the turns of a file of conversations with a running bundle; safe to repeat
+    Replay(Replay),
 }
 
 #[derive(Args)]
@@ -58,6 +62,28 @@ struct Serve {
     /// Stack whose resources are used
     #[arg(long, default_value = DEFAULT_STACK, value_name = "NAME")]
     stack: String,
+    /// Projects whose reactions are mirrored into turn logs unless a request says otherwise, as
+    /// tenant/project with commas between
+    #[arg(long, default_value = "", value_name = "LIST")]
+    mirror: String,
+}
+
+#[derive(Args)]
+struct Replay {
+    /// JSON Lines: {"conversation_id", "turns": [{"turn_id", "user", "assistant"}]}
+    file: PathBuf,
+    /// The project
+    #[arg(long)]
+    project: String,
+    /// The tenant
+    #[arg(long, default_value = "acme")]
+    tenant: String,
+    /// The user whose turns they are
+    #[arg(long, default_value = "replay")]
+    sub: String,
+    /// Folder of the running bundle
+    #[arg(long, default_value = ".hearback", value_name = "DIR")]
+    data: PathBuf,
 }
 
 #[derive(Args)]
@@ -127,6 +153,7 @@ pub fn run() -> ExitCode {
                     Command::Token(token) => token.run(),
                     Command::Tail(tail) => tail.run().await,
                     Command::Redrive(target) => target.redrive().await,
+                    Command::Replay(replay) => replay.run().await,
                 }
             })
         });
@@ -192,6 +219,7 @@ impl Serve {
             data: (!self.memory).then_some(self.data),
             endpoint_url: self.endpoint_url,
             names: Names::new(self.stack),
+            mirror: self.mirror,
             ..Options::default()
         })
         .await?;
@@ -263,18 +291,49 @@ impl Token {
     }
 }
 
+impl Replay {
+    async fn run(self) -> Result<()> {
+        let file = self.data.join(GATEWAY_FILE);
+        let address: String = read_json(&file)?.with_context(|| not_started(&self.data))?;
+        let tokens = Tokens::new(&secret(&self.data, KEY_FILE)?);
+        let target = replay::Target {
+            address,
+            token: tokens.sign(Claims {
+                sub: self.sub,
+                tenant: self.tenant.clone(),
+                projects: vec![self.project.clone()],
+                scope: Scope::OnBehalf.as_str().to_owned(),
+            })?,
+            tenant: self.tenant,
+            project: self.project,
+        };
+        let summary = replay::replay(&self.file, &target).await?;
+        for refused in summary.refused.iter().take(REFUSED_SHOWN) {
+            writeln!(std::io::stderr(), "refused: {refused}")?;
+        }
+        writeln!(std::io::stdout(), "{summary}")?;
+        anyhow::ensure!(summary.refused.is_empty(), "not every turn was taken");
+        Ok(())
+    }
+}
+
+/// Refused turns that are told one by one.
+const REFUSED_SHOWN: usize = 20;
+
+fn not_started(data: &Path) -> String {
+    format!(
+        "no bundle was started on {}; say which with --data",
+        data.display()
+    )
+}
+
 impl Target {
     fn clients(&self) -> Result<Clients> {
         if let Some(url) = &self.endpoint_url {
             return Ok(Clients::of_endpoint(url));
         }
         let file = self.data.join(ENDPOINTS_FILE);
-        let endpoints = read_json(&file)?.with_context(|| {
-            format!(
-                "no bundle was started on {}; say which with --data",
-                self.data.display()
-            )
-        })?;
+        let endpoints = read_json(&file)?.with_context(|| not_started(&self.data))?;
         Ok(Clients::of_engines(&endpoints))
     }
 

@@ -21,4 +21,5 @@ pub mod names;
 pub mod provision;
 pub mod queue_tools;
 pub mod relay;
+pub mod replay;
 pub mod token;

@@ -1,0 +1,179 @@
+//! Turns and reactions under retries, redelivery, and death between any two of their calls.
+
+use aws_lambda_events::sqs::SqsEvent;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Method, Request, StatusCode};
+use futures::future::join_all;
+use hearback_domain::ledger::Withdrawal;
+use hearback_lambda::http::service;
+use hearback_storage::events::StoredEvent;
+use hearback_tests::engine::{Death, Engine, Side};
+use hearback_tests::turns::{conversation_path, path, reaction_message, said};
+use lambda_http::request::RequestContext;
+use serde_json::{Value, json};
+
+fn functions(engine: &Engine, death: Option<&Death>) -> Router {
+    let store = match death {
+        Some(death) => engine.store_with(death.clone()),
+        None => engine.store.clone(),
+    };
+    service(hearback_local::gateway::functions(engine.with_blobs(store)))
+}
+
+async fn call(functions: &Router, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
+    let claims = json!({
+        "sub": "ada", "tenant": "acme", "projects": "[order-service]", "scope": ""
+    });
+    let context = json!({"authorizer": {"jwt": {"claims": claims}}, "http": {"method": "POST"}});
+    let context = RequestContext::ApiGatewayV2(serde_json::from_value(context).unwrap());
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .extension(context)
+        .body(Body::from(body.to_string()))
+        .unwrap();
+    let response = tower::ServiceExt::oneshot(functions.clone(), request).await;
+    let response = response.unwrap();
+    let status = response.status();
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+/// The reactions of a conversation that stand.
+async fn standing(functions: &Router, conversation: &str) -> Vec<Value> {
+    let path = format!("{}/turns-with-feedbacks", conversation_path(conversation));
+    let (status, report) = call(functions, Method::POST, &path, &json!({"days": 3650})).await;
+    assert_eq!(status, StatusCode::OK);
+    let turns = report["turns"].as_array().unwrap().iter();
+    turns
+        .flat_map(|turn| turn["reactions"].as_array().unwrap().clone())
+        .collect()
+}
+
+/// The act that a message is about, and the one that it replaced.
+fn acts(body: &str) -> (Value, Value) {
+    let record: Value = serde_json::from_str(body).unwrap();
+    let core = record["dynamodb"]["NewImage"]["core"]["S"]
+        .as_str()
+        .unwrap();
+    let core: Value = serde_json::from_str(core).unwrap();
+    (core["id"].clone(), core["replaces"].clone())
+}
+
+async fn event(engine: &Engine, id: &Value) -> Option<StoredEvent> {
+    let id = id.as_str().unwrap().parse().unwrap();
+    let tenant = "acme".try_into().unwrap();
+    engine.store.event(&tenant, id).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_registration_that_died_anywhere_is_completed_by_the_next() {
+    let engine = Engine::start().await;
+    let whole = functions(&engine, None);
+    let mut deaths = 0;
+    for side in [Side::Before, Side::After] {
+        for at in 1.. {
+            let turn = path("c", &format!("t-{side:?}-{at}"));
+            let mut body = said("a", "b");
+            body["assistant"]["message_id"] = json!(format!("m-{side:?}-{at}"));
+            let death = Death::at(at, side);
+            let dying = functions(&engine, Some(&death));
+            let (died, _) = call(&dying, Method::PUT, &turn, &body).await;
+            let (status, _) = call(&whole, Method::PUT, &turn, &body).await;
+            assert!(status.is_success(), "died at call {at}, {side:?}: {status}");
+            let (status, read) = call(&whole, Method::GET, &turn, &Value::Null).await;
+            assert_eq!(status, StatusCode::OK);
+            assert_eq!(read["assistant"], body["assistant"]);
+            if died.is_success() {
+                break;
+            }
+            deaths += 1;
+        }
+    }
+    assert!(deaths >= 6, "only {deaths} deaths");
+}
+
+#[tokio::test]
+async fn a_reaction_that_died_anywhere_stands_once_after_a_retry() {
+    let engine = Engine::start().await;
+    let whole = functions(&engine, None);
+    let mut deaths = 0;
+    for side in [Side::Before, Side::After] {
+        for at in 1.. {
+            let conversation = format!("c-{side:?}-{at}");
+            let turn = path(&conversation, "t");
+            call(&whole, Method::PUT, &turn, &said("a", "b")).await;
+            let feedback = format!("{turn}/feedback");
+            let body = json!({"reaction": "ok", "ts": "2025-11-06T15:30:00Z"});
+            let death = Death::at(at, side);
+            let dying = functions(&engine, Some(&death));
+            let (died, _) = call(&dying, Method::POST, &feedback, &body).await;
+            let (status, answer) = call(&whole, Method::POST, &feedback, &body).await;
+            assert_eq!(status, StatusCode::OK);
+            let artifacts = standing(&whole, &conversation).await;
+            assert_eq!(artifacts.len(), 1);
+            assert_eq!(artifacts[0]["meta"]["rn"], answer["rn"]);
+            // The retry is the same act: it took the place of nothing.
+            let message = reaction_message(&engine, &conversation, "ada").await;
+            assert_eq!(acts(&message.body.unwrap()).1, Value::Null);
+            if died.is_success() {
+                break;
+            }
+            deaths += 1;
+        }
+    }
+    assert!(deaths >= 6, "only {deaths} deaths");
+}
+
+#[tokio::test]
+async fn what_follows_from_a_reaction_follows_once_wherever_it_died() {
+    let engine = Engine::start().await;
+    let whole = functions(&engine, None);
+    let generator = engine.generator(engine.store.clone());
+    let mut deaths = 0;
+    for side in [Side::Before, Side::After] {
+        for at in 1.. {
+            let conversation = format!("c-{side:?}-{at}");
+            let turn = path(&conversation, "t");
+            call(&whole, Method::PUT, &turn, &said("a", "b")).await;
+            let mut messages = Vec::new();
+            for verdict in ["ok", "not_ok"] {
+                let body = json!({"reaction": verdict, "text": "why", "mirror": true});
+                call(&whole, Method::POST, &format!("{turn}/feedback"), &body).await;
+                messages.push(reaction_message(&engine, &conversation, "ada").await);
+            }
+            let batch = || {
+                let mut batch = SqsEvent::default();
+                batch.records.clone_from(&messages);
+                batch
+            };
+            let death = Death::at(at, side);
+            let dying = engine.generator(engine.store_with(death.clone()));
+            let died = dying.handle(batch()).await;
+            // Delivered again, to two at once, and once more.
+            join_all([generator.handle(batch()), generator.handle(batch())]).await;
+            let last = generator.handle(batch()).await;
+            assert!(last.batch_item_failures.is_empty());
+
+            let (first, _) = acts(messages[0].body.as_deref().unwrap());
+            let (second, replaced) = acts(messages[1].body.as_deref().unwrap());
+            assert_eq!(replaced, first);
+            let first = event(&engine, &first).await.expect("its event");
+            let retraction = first.retraction.expect("its withdrawal");
+            assert_eq!(retraction.reason, Withdrawal::Replaced);
+            let second = event(&engine, &second).await.expect("its event");
+            assert_eq!(second.retraction, None);
+            assert_eq!(second.text.comment.as_deref(), Some("why"));
+            let (_, read) = call(&whole, Method::GET, &turn, &Value::Null).await;
+            assert_eq!(read["feedbacks"].as_array().unwrap().len(), 1, "{read}");
+            assert_eq!(read["feedbacks"][0]["reaction"], "not_ok");
+            assert_eq!(read["turn_log"]["entries"].as_array().unwrap().len(), 1);
+            if died.batch_item_failures.is_empty() {
+                break;
+            }
+            deaths += 1;
+        }
+    }
+    assert!(deaths >= 12, "only {deaths} deaths");
+}
