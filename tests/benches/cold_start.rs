@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hearback_lambda::app::{DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
+use hearback_lambda::app::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
 use hearback_lambda::aws::Service;
 use hearback_local::names::Names;
 use hearback_tests::engine::Engine;
@@ -45,6 +45,7 @@ impl Subject {
     fn new(name: &str, bootstrap: PathBuf, event: Value) -> Self {
         let settings = [
             (TABLE, "hearback"),
+            (BUCKET, "hearback"),
             (PSEUDONYM_KEY, "key"),
             (DEAD_LETTERS_URL, "https://sqs.us-east-1.amazonaws.com/0/q"),
         ];
@@ -106,6 +107,7 @@ fn subjects() -> Vec<Subject> {
     vec![
         Subject::new("empty", empty, nobodys.clone()),
         Subject::new("submit", bootstrap("submit"), nobodys.clone()),
+        Subject::new("turns", bootstrap("turns"), get("/conversations/a/b/c/turns/d")),
         Subject::new("retrieval", bootstrap("retrieval"), get("/v1/feedback/x")),
         Subject::new(
             "preferences",
