@@ -107,7 +107,11 @@ fn subjects() -> Vec<Subject> {
     vec![
         Subject::new("empty", empty, nobodys.clone()),
         Subject::new("submit", bootstrap("submit"), nobodys.clone()),
-        Subject::new("turns", bootstrap("turns"), get("/conversations/a/b/c/turns/d")),
+        Subject::new(
+            "turns",
+            bootstrap("turns"),
+            get("/conversations/a/b/c/turns/d"),
+        ),
         Subject::new("retrieval", bootstrap("retrieval"), get("/v1/feedback/x")),
         Subject::new(
             "preferences",

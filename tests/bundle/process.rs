@@ -430,7 +430,7 @@ async fn redrive_moves_dead_letters_back() {
     assert!(printed.status.success());
     let said = text(&printed.stdout);
     assert!(said.contains(&reason), "{said}");
-    assert!(said.ends_with("1 dead letters moved back\n"), "{said}");
+    assert!(said.ends_with("1 dead letter moved back\n"), "{said}");
     let outcome = app.outcome(&token, &id(&event)).await;
     assert_eq!(outcome["status"], "processed");
 }

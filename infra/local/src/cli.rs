@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use hearback_domain::caller::Scope;
+use hearback_domain::identifier::UserId;
 use hearback_domain::publication::Subject;
 use hearback_lambda::telemetry::filter;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +57,7 @@ struct Serve {
     #[arg(long, conflicts_with = "data")]
     memory: bool,
     /// Use another AWS-compatible endpoint instead of the embedded engines, or `aws` for AWS's
-    /// own; region and credentials come from the environment
+    /// own; creates what is missing there; region and credentials come from the environment
     #[arg(long, value_name = "URL")]
     endpoint_url: Option<String>,
     /// Stack whose resources are used
@@ -89,10 +90,10 @@ struct Replay {
 #[derive(Args)]
 struct Token {
     /// The user
-    #[arg(long)]
+    #[arg(long, value_parser = identifier)]
     sub: String,
     /// The tenant
-    #[arg(long)]
+    #[arg(long, value_parser = identifier)]
     tenant: String,
     /// Projects, the most recent first, with commas between
     #[arg(long, value_delimiter = ',')]
@@ -129,6 +130,12 @@ struct Tail {
     drain: bool,
     #[command(flatten)]
     target: Target,
+}
+
+/// A token of nobody, or of no tenant, would be refused.
+fn identifier(text: &str) -> Result<String, String> {
+    let user = UserId::try_from(text).map_err(|error| error.to_string())?;
+    Ok(user.into())
 }
 
 fn subject(name: &str) -> Result<Subject, String> {
@@ -258,7 +265,8 @@ fn greet(bundle: &Bundle) -> Result<()> {
     "feedbackChannel": "explicit", "feedbackType": "artifact-acceptance",
     "data": {{"accepted": true, "rating": 4, "comment": "Very helpful checklist",
              "modifiedElements": ["checkbox-1", "text-field-2"], "timeSpent": 45}},
-    "context": {{"taskType": "code-review", "projectId": "order-service"}}}}'
+    "context": {{"taskType": "code-review", "projectId": "order-service",
+                "artifactType": "checklist"}}}}'
 
   curl -s http://{address}/v1/feedback/f47ac10b-58cc-4372-a567-0e02b2c3d479 -H "Authorization: Bearer $TOKEN"
 "#
@@ -266,7 +274,8 @@ fn greet(bundle: &Bundle) -> Result<()> {
     if let Some(endpoints) = &bundle.endpoints {
         writeln!(
             out,
-            "AWS tools find its table, queues and bucket here:\n\n  \
+            "AWS tools find its table, queues and bucket here (version 2 of the AWS CLI; version 1 takes\n\
+             no AWS_ENDPOINT_URL_SQS, and would talk to AWS: give it --endpoint-url):\n\n  \
              export AWS_ENDPOINT_URL_DYNAMODB={} AWS_ENDPOINT_URL_SQS={} AWS_ENDPOINT_URL_S3={}\n  \
              export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local\n",
             endpoints.dynamodb, endpoints.sqs, endpoints.s3
@@ -279,6 +288,14 @@ fn greet(bundle: &Bundle) -> Result<()> {
 
 impl Token {
     fn run(self) -> Result<()> {
+        if !self.data.join(KEY_FILE).exists() {
+            let shown = self.data.display();
+            // Not an error: the key that is drawn now is the one that a bundle will find there.
+            writeln!(
+                std::io::stderr(),
+                "note: no bundle was started on {shown} yet; only one that is will take this token"
+            )?;
+        }
         let tokens = Tokens::new(&secret(&self.data, KEY_FILE)?);
         let token = tokens.sign(Claims {
             sub: self.sub,
@@ -340,7 +357,8 @@ impl Target {
     async fn redrive(self) -> Result<()> {
         let names = Names::new(&self.stack);
         let moved = queue_tools::redrive(&self.clients()?.sqs, &names).await?;
-        writeln!(std::io::stdout(), "{moved} dead letters moved back")?;
+        let letters = if moved == 1 { "letter" } else { "letters" };
+        writeln!(std::io::stdout(), "{moved} dead {letters} moved back")?;
         Ok(())
     }
 }

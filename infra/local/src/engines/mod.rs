@@ -40,17 +40,17 @@ pub struct Endpoints {
 impl Sockets {
     /// The three ports that follow `port`, or any free ones for 0.
     pub async fn bind(port: u16) -> Result<Self> {
-        let after = |offset: u16| {
-            if port == 0 {
-                0
-            } else {
-                port.saturating_add(offset)
-            }
+        let [dynamodb, sqs, s3] = if port == 0 {
+            [0; 3]
+        } else {
+            let last = port.checked_add(3);
+            last.context("the bundle takes four ports in a row; choose a lower --port")?;
+            [port + 1, port + 2, port + 3]
         };
         Ok(Self {
-            dynamodb: bind(after(1)).await?,
-            sqs: bind(after(2)).await?,
-            s3: bind(after(3)).await?,
+            dynamodb: bind(dynamodb).await?,
+            sqs: bind(sqs).await?,
+            s3: bind(s3).await?,
         })
     }
 
