@@ -292,7 +292,7 @@ async fn a_reaction_of_the_machine_weighs_what_its_detection_does() {
 
 #[tokio::test]
 async fn mirrors_at_once_lose_neither_and_change_nothing_else_of_the_turn() {
-    let (app, token) = with_turn().await;
+    let (app, _) = with_turn().await;
     let key = |item: &str| item.contains("\"TURN#t\"");
     let row = |items: &[String]| items.iter().find(|item| key(item)).unwrap().clone();
     let without_uri = |row: &str| -> Vec<String> {
@@ -308,6 +308,7 @@ async fn mirrors_at_once_lose_neither_and_change_nothing_else_of_the_turn() {
     for answer in join_all(posts).await {
         assert_eq!(answer.status, StatusCode::OK);
     }
+    let token = app.token_of("boss", "acme", "feedback:report");
     let log = eventually(|| async {
         let read = app.get(&token, &path("c", "t")).await;
         let feedbacks = read.body["feedbacks"].as_array().unwrap().len();
@@ -377,4 +378,64 @@ async fn a_reaction_is_in_the_report_as_soon_as_it_is_answered() {
             .starts_with("ef:acme:")
     );
     assert_eq!(report.body["next_cursor"], Value::Null);
+}
+
+#[tokio::test]
+async fn back_and_forth_at_the_same_time_are_acts_of_their_own() {
+    let (app, token) = with_turn().await;
+    for verdict in ["ok", "not_ok", "ok"] {
+        let body = json!({"reaction": verdict, "ts": "2026-01-01T00:00:00Z"});
+        react(&app, &token, body).await;
+    }
+    let events = eventually(|| async {
+        let events = ledger(&app, &token, 3).await;
+        (of_status(&events, "retracted").len() == 2).then_some(events)
+    })
+    .await;
+    assert_eq!(of_status(&events, "processed").len(), 1);
+    // A retry of the last one is no act.
+    let again = json!({"reaction": "ok", "ts": "2026-01-01T00:00:00Z"});
+    react(&app, &token, again).await;
+    assert_eq!(ledger(&app, &token, 3).await.len(), 3);
+}
+
+#[tokio::test]
+async fn who_names_no_time_speaks_last() {
+    let (app, token) = with_turn().await;
+    let ahead = chrono::Utc::now() + chrono::TimeDelta::minutes(4);
+    react(&app, &token, json!({"reaction": "ok", "ts": ahead})).await;
+    react(&app, &token, json!({"reaction": "not_ok"})).await;
+    let artifacts = standing(&app, &token).await;
+    assert_eq!(artifacts[0]["reaction"]["reaction"], "not_ok");
+    let cleared = react(&app, &token, json!({"reaction": null})).await;
+    assert_eq!(cleared.body["cleared"], true);
+}
+
+#[tokio::test]
+async fn a_turn_log_shows_its_reader_nobody_elses_feedback() {
+    let (app, ada) = with_turn().await;
+    let eve = app.token("eve");
+    for (token, text) in [(&ada, "mine"), (&eve, "theirs")] {
+        let body = json!({"reaction": "not_ok", "text": text, "mirror": true});
+        react(&app, token, body).await;
+    }
+    let all = app.token_of("boss", "acme", "feedback:report");
+    let whole = eventually(|| async {
+        let read = app.get(&all, &path("c", "t")).await.body;
+        (read["feedbacks"].as_array()?.len() == 2).then_some(read)
+    })
+    .await;
+    assert!(whole.to_string().contains("theirs"));
+    let own = app.get(&ada, &path("c", "t")).await.body;
+    assert_eq!(own["feedbacks"].as_array().unwrap().len(), 1);
+    assert!(own.to_string().contains("mine"));
+    let seen = own.to_string();
+    assert!(!seen.contains("theirs") && !seen.contains("eve"), "{seen}");
+    // What is cleared leaves the list, whether the clear says `mirror` or not.
+    react(&app, &eve, json!({"reaction": null})).await;
+    eventually(|| async {
+        let read = app.get(&all, &path("c", "t")).await.body;
+        (read["feedbacks"].as_array()?.len() == 1).then_some(())
+    })
+    .await;
 }

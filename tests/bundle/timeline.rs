@@ -83,3 +83,21 @@ async fn a_reaction_of_an_older_system_is_read_and_a_broken_one_skipped() {
     assert_eq!(cold.body["blocks"].as_array().unwrap().len(), 1);
     assert_eq!(cold.body["blocks"][0]["hidden"], true);
 }
+
+#[tokio::test]
+async fn what_one_user_took_back_does_not_hide_what_another_says() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    app.put(&ada, &path("c", "t"), &said("a", "b")).await;
+    let feedback = format!("{}/feedback", path("c", "t"));
+    app.post(&ada, &feedback, &json!({"reaction": "not_ok"}))
+        .await;
+    let eve = app.token("eve");
+    app.post(&eve, &feedback, &json!({"reaction": "ok"})).await;
+    app.post(&eve, &feedback, &json!({"reaction": null})).await;
+    let agent = app.token_of("agent", "acme", "feedback:report");
+    let refresh = format!("{}/timeline/refresh", conversation_path("c"));
+    let request = json!({"turn_ids": ["t"], "cache": {"ttl_seconds": 0}});
+    let cold = app.post(&agent, &refresh, &request).await.body;
+    assert_eq!(cold["blocks"][0]["meta"]["reaction"], "not_ok");
+}

@@ -93,12 +93,14 @@ impl Project {
             let counts = self.expected.entry(conversation.clone()).or_default();
             counts[usize::try_from(*verdict).unwrap()] += 1;
         }
+        // As if it had come a while ago: nothing of it is under way.
+        let loaded = Utc::now() - TimeDelta::minutes(10);
         let store = &self.store;
         stream::iter(writes)
             .for_each_concurrent(AT_ONCE, |(conversation, n, ts, verdict)| async move {
                 let (name, _) = Reaction::NAMES[usize::try_from(verdict).unwrap()];
                 let body = json!({"reaction": name, "ts": ts, "text": format!("number {n}")});
-                put(store, &conversation, &format!("turn-{n}"), &body).await;
+                put(store, &conversation, &format!("turn-{n}"), &body, loaded).await;
             })
             .await;
     }
@@ -115,6 +117,12 @@ impl Project {
         let path = format!("/conversations/acme/support/{conversation}/turns/{turn}/feedback");
         let (status, answer) = self.call(Method::POST, &path, body).await;
         assert_eq!(status, StatusCode::OK, "{answer}");
+    }
+
+    /// Lets a reaction land that was under way since before `received_at`.
+    pub async fn land(&self, conversation: &str, ts: &str, received_at: DateTime<Utc>) {
+        let body = json!({"reaction": "ok", "ts": ts});
+        put(&self.store, conversation, "late", &body, received_at).await;
     }
 
     /// One page of a report.
@@ -172,7 +180,7 @@ impl Project {
 }
 
 /// Writes a reaction as the function does, without a turn to look up.
-async fn put(store: &Store, conversation: &str, turn: &str, body: &Value) {
+async fn put(store: &Store, conversation: &str, turn: &str, body: &Value, now: DateTime<Utc>) {
     let caller = Caller {
         user: format!("user-of-{conversation}").try_into().unwrap(),
         tenant: "acme".try_into().unwrap(),
@@ -187,7 +195,6 @@ async fn put(store: &Store, conversation: &str, turn: &str, body: &Value) {
         },
         turn: turn.try_into().unwrap(),
     };
-    let now = Utc::now();
     let turn = Turn::parse(at, &said("a", "b"), &caller, now).unwrap().core;
     let posted = Posted::parse(body, &caller, now).unwrap();
     let reaction = posted.about(&turn, &caller, false, now);

@@ -14,6 +14,14 @@ pub const MAX_BODY: usize = 1024 * 1024;
 /// Bytes of a page after which it ends early. Lambda hands on 6 MB at most.
 const MAX_PAGE: usize = 5 * 1000 * 1000;
 
+/// How much of an answer this takes. Lambda carries an answer as a text within JSON, in which
+/// each quote and each backslash takes a byte more.
+fn size_in_answer(part: &impl serde::Serialize) -> usize {
+    let json = serde_json::to_vec(part).unwrap_or_default();
+    let escaped = json.iter().filter(|byte| matches!(byte, b'"' | b'\\'));
+    json.len() + escaped.count()
+}
+
 /// Every route of this function.
 pub fn routes() -> Routes<WithBlobs> {
     feedback::routes()

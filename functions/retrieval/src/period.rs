@@ -5,12 +5,12 @@
 //! its position ([`hearback_domain::period::position`]) and passed over at every other, so what
 //! lies outside the window costs nothing, and nothing is counted that could drift.
 
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
-use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use hearback_domain::caller::{Caller, Scope};
 use hearback_domain::digest::digest;
@@ -29,14 +29,14 @@ use hearback_storage::reactions::Row;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{MAX_BODY, MAX_PAGE};
+use crate::{MAX_BODY, MAX_PAGE, size_in_answer};
 
 /// Conversations that are read at once.
 const AT_ONCE: usize = 16;
 /// Markers of a shard that are read at once.
 const MARKERS: i32 = 250;
-/// Queries for markers after which a page ends early: days without feedback cost one for each
-/// shard, and a page has to end within a function's time.
+/// Queries after which a page ends early, with the minute that it is at: it has to end within a
+/// function's time, however much of what it meets is not for it.
 const MAX_QUERIES: u32 = 4000;
 /// Days on which activity is looked for at once, after a day without.
 const DAYS_AT_ONCE: usize = 16;
@@ -166,11 +166,11 @@ impl Place {
     }
 
     /// Whether a conversation comes at this place or behind it.
-    fn reaches(&self, candidate: &Candidate) -> bool {
-        match candidate.at.cmp(&self.at) {
-            std::cmp::Ordering::Less => true,
-            std::cmp::Ordering::Equal => self.after.is_none_or(|after| candidate.mark > after),
-            std::cmp::Ordering::Greater => false,
+    fn reaches(&self, at: i64, mark: u64) -> bool {
+        match at.cmp(&self.at) {
+            Ordering::Less => true,
+            Ordering::Equal => self.after.is_none_or(|after| mark > after),
+            Ordering::Greater => false,
         }
     }
 }
@@ -273,11 +273,22 @@ impl<'a> Walk<'a> {
             let (minutes, next) = self.markers(date, from, until).await?;
             active |= !minutes.is_empty() || next.is_some();
             for (minute, conversations) in minutes.into_iter().rev() {
-                if self.list(date, minute, conversations).await? == Room::Full {
+                let room = self.list(date, minute, conversations).await?;
+                if room == Room::Full || self.queries >= MAX_QUERIES {
                     return Ok(Walked::Full);
                 }
             }
             rest = next.filter(|next| *next >= from);
+            if let Some(next) = rest
+                && self.queries >= MAX_QUERIES
+            {
+                // Minutes in which nobody was active whom the caller may see.
+                let at = end_of(date, next);
+                if at < self.place.at {
+                    (self.place.at, self.place.after) = (at, None);
+                }
+                return Ok(Walked::Full);
+            }
         }
         Ok(Walked::Through { active })
     }
@@ -298,17 +309,18 @@ impl<'a> Walk<'a> {
         };
         let store = &self.app.store;
         let shards = store.shards();
-        let looks = days.into_iter().map(|date| {
+        let mut looks = Vec::new();
+        for date in days {
             let day = self.day(date, NaiveTime::MIN, LAST_MINUTE);
-            async move {
-                let shards = (0..shards).map(|shard| store.activity(day, shard, Some(1)));
-                let found = try_join_all(shards).await?;
-                let active = found.iter().any(|(markers, _)| !markers.is_empty());
-                Ok::<_, Error>(active.then_some(date))
+            for shard in 0..shards {
+                looks.push(async move {
+                    let (found, _) = store.activity(day, shard, Some(1)).await?;
+                    Ok::<_, Error>((!found.is_empty()).then_some(date))
+                });
             }
-        });
-        let found = try_join_all(looks).await?;
-        self.queries += shards * u32::try_from(found.len()).unwrap_or(u32::MAX);
+        }
+        self.queries += u32::try_from(looks.len()).unwrap_or(u32::MAX);
+        let found: Vec<_> = stream::iter(looks).buffered(AT_ONCE).try_collect().await?;
         Ok(found.into_iter().flatten().next().or(Some(last)))
     }
 
@@ -358,7 +370,10 @@ impl<'a> Walk<'a> {
         let store = &self.app.store;
         self.queries += store.shards();
         let day = self.day(date, from, until);
-        try_join_all((0..store.shards()).map(|shard| store.activity(day, shard, limit))).await
+        let looks: Vec<_> = (0..store.shards())
+            .map(|shard| store.activity(day, shard, limit))
+            .collect();
+        stream::iter(looks).buffered(AT_ONCE).try_collect().await
     }
 
     /// The conversations of each minute in which somebody was active whom the caller may see.
@@ -398,17 +413,20 @@ impl<'a> Walk<'a> {
                 candidates.push(Candidate {
                     at,
                     mark,
-                    in_flight: position.in_flight,
+                    in_flight: position.is_in_flight(),
                     item,
                 });
             }
         }
-        candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.at), candidate.mark));
+        candidates.sort_by_key(|candidate| (Reverse(candidate.at), candidate.mark));
         for candidate in candidates {
-            if self.place.reaches(&candidate) && self.add(candidate) == Room::Full {
+            if self.add(candidate) == Room::Full {
                 return Ok(Room::Full);
             }
         }
+        // What is left of the walk begins before this minute.
+        self.place.at = slot.start - 1;
+        self.place.after = None;
         Ok(Room::Left)
     }
 
@@ -423,17 +441,20 @@ impl<'a> Walk<'a> {
     }
 
     /// Where in this slot a conversation of this position is listed, if it is.
+    ///
+    /// At its latest reaction; but if that was under way when its minute was read, where it stood
+    /// without it. There it was listed before, if that lies behind the walk already.
     fn place_of(&self, slot: Slot, mark: u64, position: Position) -> Option<i64> {
         if self.listed.contains(&mark) {
             return None;
         }
-        let at = position.ts.timestamp_micros();
-        if (slot.start..slot.end).contains(&at) {
-            return Some(at);
-        }
-        // Its minute was read before, on a page on which it was not listed: the reaction that
-        // decides was under way then.
-        (at >= slot.end && position.in_flight).then_some(slot.end - 1)
+        let latest = Some(position.latest);
+        let settled = position.settled.filter(|_| position.is_in_flight());
+        [latest, settled]
+            .into_iter()
+            .flatten()
+            .map(|ts| ts.timestamp_micros())
+            .find(|at| (slot.start..slot.end).contains(at) && self.place.reaches(*at, mark))
     }
 
     /// A conversation's mark, position, and what the report says of it.
@@ -455,7 +476,7 @@ impl<'a> Walk<'a> {
     }
 
     fn add(&mut self, candidate: Candidate) -> Room {
-        let size = serde_json::to_vec(&candidate.item).map_or(0, |bytes| bytes.len());
+        let size = size_in_answer(&candidate.item);
         let too_large = !self.items.is_empty() && self.bytes + size > MAX_PAGE;
         if self.items.len() == self.request.limit || too_large {
             return Room::Full;

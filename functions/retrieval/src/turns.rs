@@ -7,6 +7,8 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_domain::caller::{Caller, Scope};
 use hearback_domain::identifier::TurnId;
+use hearback_domain::mirror;
+use hearback_domain::period::Counts;
 use hearback_domain::reaction::StoredReaction;
 use hearback_domain::turn::{TurnCore, TurnLog, TurnRef};
 use hearback_domain::turn_report::{Artifact, Request};
@@ -21,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::{MAX_BODY, MAX_PAGE};
+use crate::{MAX_BODY, MAX_PAGE, size_in_answer};
 
 /// How often a turn's log is looked for that is being moved.
 const LOG_TRIES: usize = 5;
@@ -48,6 +50,8 @@ struct Turn {
     feedbacks: Vec<Value>,
     /// The reactions themselves, as artifacts.
     reactions: Vec<Artifact>,
+    /// ok ÷ (ok + `not_ok` + neutral), 0 to 1; `null` without reactions.
+    satisfaction_rate: Option<f64>,
 }
 
 impl Turn {
@@ -59,6 +63,7 @@ impl Turn {
             user: None,
             feedbacks: Vec::new(),
             reactions: reactions.iter().map(Artifact::of).collect(),
+            satisfaction_rate: Counts::of(reactions).satisfaction_rate(),
         };
         if let Some(log) = log {
             let feedbacks = log.turn_log.get("feedbacks").and_then(Value::as_array);
@@ -176,7 +181,8 @@ async fn materialized(
             return Ok(None);
         }
         // A log that is not there was moved on since the row was read.
-        if let Some(log) = app.blobs.turn_log(&row.hosted_uri).await? {
+        if let Some(mut log) = app.blobs.turn_log(&row.hosted_uri).await? {
+            mirror::hide(&mut log.turn_log, |user| caller.sees(user));
             return Ok(Some((row.core, log)));
         }
     }
@@ -393,7 +399,7 @@ impl Report<'_> {
             None
         };
         let turn = Turn::of(turn, log.map(|(_, log)| log), &reactions);
-        let size = serde_json::to_vec(&turn).map_or(0, |bytes| bytes.len());
+        let size = size_in_answer(&turn);
         if !self.turns.is_empty() && self.bytes + size > MAX_PAGE {
             return Ok(false);
         }

@@ -93,7 +93,7 @@ impl Generator {
     pub async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         let mut failed = Vec::new();
         let mut by_user: BTreeMap<_, Vec<Delivery>> = BTreeMap::new();
-        let mut groups = Vec::new();
+        let mut by_turn: BTreeMap<_, Vec<Delivery>> = BTreeMap::new();
         for message in batch.records {
             match stream::submitted(message.body.as_deref().unwrap_or_default()) {
                 Ok(Submitted::Event(event)) => by_user
@@ -103,15 +103,17 @@ impl Generator {
                         message,
                         task: Task::Event(event),
                     }),
-                Ok(Submitted::Reaction(reaction)) => groups.push(vec![Delivery {
-                    message,
-                    task: Task::Reaction(reaction),
-                }]),
-                Ok(Submitted::Legacy) => {}
+                Ok(Submitted::Reaction(reaction)) => by_turn
+                    .entry(reaction.at.clone())
+                    .or_default()
+                    .push(Delivery {
+                        message,
+                        task: Task::Reaction(reaction),
+                    }),
                 Err(error) => failed.push((message, error.to_string())),
             }
         }
-        groups.extend(by_user.into_values());
+        let groups = by_user.into_values().chain(by_turn.into_values()).collect();
         let generator = self.clone();
         let results = isolation::each_group(groups, move |group: Vec<Delivery>| {
             let generator = generator.clone();
@@ -126,7 +128,8 @@ impl Generator {
         self.report(failed).await
     }
 
-    /// Works off events of one user, or one reaction.
+    /// Works off events of one user, or reactions to one turn, one after the other: they write into
+    /// the same log.
     async fn work_off(&self, group: Vec<Delivery>) -> Result<(), Failure> {
         let mut events = Vec::new();
         for delivery in group {

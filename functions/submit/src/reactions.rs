@@ -60,13 +60,13 @@ pub(crate) struct Reacted {
     /// Always true.
     success: bool,
     turn_id: String,
-    /// What was asked for.
+    /// What stands now.
     reaction: Option<hearback_domain::reaction::Reaction>,
     /// What happened, for a person.
     message: &'static str,
     /// Whether something was cleared.
     cleared: bool,
-    /// The reaction's artifact; `null` if nothing stands.
+    /// The reaction's artifact, a tombstone's too; `null` if there never was one.
     rn: Option<String>,
 }
 
@@ -131,7 +131,7 @@ async fn settle(
         let next = match step {
             Step::Write(next) => next,
             Step::Repeat(held) => return Ok(stands(&held.core)),
-            Step::Superseded => return Ok(superseded(&reaction.core, standing)),
+            Step::Superseded => return Ok(superseded(reaction.core, standing)),
             Step::NothingToClear => {
                 return Ok(Reacted {
                     message: "There was nothing to clear.",
@@ -169,14 +169,12 @@ fn stands(core: &ReactionCore) -> Reacted {
     }
 }
 
-fn superseded(core: &ReactionCore, standing: Option<Standing>) -> Reacted {
+/// Tells what stands instead.
+fn superseded(posted: ReactionCore, standing: Option<Standing>) -> Reacted {
     Reacted {
-        success: true,
-        turn_id: core.at.turn.to_string(),
-        reaction: core.reaction,
         message: "A newer reaction of the same user stands.",
         cleared: false,
-        rn: standing.map(|held| held.reaction.core.rn()),
+        ..stands(&standing.map_or(posted, |held| held.reaction.core))
     }
 }
 

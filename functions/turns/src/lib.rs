@@ -1,6 +1,6 @@
 //! The registry of turns: what a user said and what was answered.
 //!
-//! A turn's log goes to the bucket first, its message into the directory next, and its index row
+//! A turn's message goes into the directory first, its log to the bucket next, and its index row
 //! last: the row is what makes a turn known, so a registration that dies on the way left nothing
 //! that anybody sees, and the next one goes on from there.
 
@@ -64,8 +64,8 @@ async fn register(
     if let Some(known) = app.app.store.turn(&turn.core.at).await? {
         return repeated(&turn, &known);
     }
-    let log = app.blobs.put_turn_log(&turn.core.at, &turn.log).await?;
     enter_message(&app, &turn).await?;
+    let log = app.blobs.put_turn_log(&turn.core.at, &turn.log).await?;
     match app.app.store.put_turn(&turn, &log).await? {
         Written::New => Ok((StatusCode::CREATED, Json(Registered::of(&turn.core))).into_response()),
         Written::Known => lost(&app, &turn, &log).await,

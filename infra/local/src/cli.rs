@@ -71,7 +71,7 @@ struct Serve {
 
 #[derive(Args)]
 struct Replay {
-    /// JSON Lines: {"conversation_id", "turns": [{"turn_id", "user", "assistant"}]}
+    /// Conversations as JSON Lines, each with its turns
     file: PathBuf,
     /// The project
     #[arg(long)]

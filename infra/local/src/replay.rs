@@ -107,7 +107,8 @@ fn read(file: &Path) -> Result<Vec<Turn>> {
         if line.trim().is_empty() {
             continue;
         }
-        let conversation = serde_json::from_str(&line).ok().and_then(conversation);
+        let conversation = serde_json::from_str(&line).ok();
+        let conversation = conversation.as_ref().and_then(turns_of);
         match conversation {
             Some(conversation) => turns.extend(conversation),
             None => bail!("{shown}, line {}: not a conversation with turns", at + 1),
@@ -116,7 +117,7 @@ fn read(file: &Path) -> Result<Vec<Turn>> {
     Ok(turns)
 }
 
-fn conversation(line: Map<String, Value>) -> Option<Vec<Turn>> {
+fn turns_of(line: &Map<String, Value>) -> Option<Vec<Turn>> {
     let conversation = line.get("conversation_id")?.as_str()?;
     let turns = line.get("turns")?.as_array()?.iter();
     turns
@@ -162,7 +163,8 @@ async fn register(client: &Client, target: &Target, turn: Turn) -> Result<Answer
         StatusCode::OK => Answer::Known,
         status if status.is_client_error() => {
             let problem: Value = response.json().await.unwrap_or_default();
-            let error = problem["error"].as_str().unwrap_or("refused");
+            let error = problem.get("error").and_then(Value::as_str);
+            let error = error.unwrap_or("refused");
             Answer::Refused(format!(
                 "{}/{}: {status} {error}",
                 turn.conversation, turn.turn

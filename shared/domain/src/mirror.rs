@@ -3,42 +3,92 @@
 //! Source: `Feedback System` (v2.2), "Turn Log mirroring": `feedbacks[]`, an entry in `entries[]`,
 //! and an appended `text`; nothing else of the log changes.
 
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::identifier::UserId;
 use crate::period::Feedback;
 use crate::reaction::{Origin, StoredReaction};
 
 /// Writes a reaction into a log, and answers whether that changed it. A reaction that is there
-/// already changes nothing, so this may be repeated.
+/// already changes nothing, so this may be repeated; one that comes late, when its user's next one
+/// is there, is noted and no longer listed.
 pub fn write(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
-    let mirrored = json!(Feedback::of(reaction));
-    let id = json!(reaction.core.id);
-    let entries = list(log, "entries");
-    if entries.iter().any(|entry| entry["feedback_id"] == id) {
+    let core = &reaction.core;
+    let (id, user) = (json!(core.id), json!(core.user_id));
+    let line = line(reaction);
+    let entries = list(log, ENTRIES);
+    if entries.iter().any(|entry| entry[ID] == id) {
         return false;
     }
+    let newer = entries.iter().any(|entry| {
+        let origin = entry[FEEDBACK].get("origin");
+        let same = entry[USER] == user && origin.is_some_and(|origin| origin == "user");
+        let ts = || DateTime::deserialize(&entry["ts"]).ok();
+        same && ts().is_some_and(|ts: DateTime<Utc>| ts > core.ts)
+    });
     entries.push(json!({
         "type": "feedback",
-        "feedback_id": id,
-        "ts": reaction.core.ts,
-        "user_id": reaction.core.user_id,
-        "feedback": mirrored,
+        ID: id,
+        "ts": core.ts,
+        USER: user,
+        FEEDBACK: Feedback::of(reaction),
+        LINE: line,
     }));
-    let feedbacks = list(log, "feedbacks");
-    if reaction.core.origin == Origin::User {
-        let user = json!(reaction.core.user_id);
-        feedbacks.retain(|other| other["origin"] != "user" || other["user_id"] != user);
-    }
-    if reaction.core.reaction.is_some() {
-        let mut feedback = mirrored;
-        if let Value::Object(members) = &mut feedback {
-            members.insert("user_id".to_owned(), json!(reaction.core.user_id));
+    if core.origin == Origin::Machine || !newer {
+        let feedbacks = list(log, FEEDBACKS);
+        if core.origin == Origin::User {
+            feedbacks.retain(|other| other["origin"] != "user" || other[USER] != user);
         }
-        feedbacks.push(feedback);
+        if core.reaction.is_some() {
+            let mut feedback = json!(Feedback::of(reaction));
+            if let Value::Object(members) = &mut feedback {
+                members.insert(USER.to_owned(), user);
+            }
+            feedbacks.push(feedback);
+        }
     }
-    append_text(log, reaction);
+    append(log, &line);
     true
 }
+
+/// Takes out of a log the feedback of those whom a reader may not see.
+pub fn hide(log: &mut Map<String, Value>, sees: impl Fn(&UserId) -> bool) {
+    let hidden = |item: &Value| {
+        let user = item
+            .get(USER)
+            .and_then(|user| UserId::deserialize(user).ok());
+        user.is_some_and(|user| !sees(&user))
+    };
+    if let Some(Value::Array(feedbacks)) = log.get_mut(FEEDBACKS) {
+        feedbacks.retain(|feedback| !hidden(feedback));
+    }
+    let mut lines = Vec::new();
+    if let Some(Value::Array(entries)) = log.get_mut(ENTRIES) {
+        entries.retain(|entry| {
+            let hide = entry.get(ID).is_some() && hidden(entry);
+            if hide {
+                lines.extend(entry[LINE].as_str().map(str::to_owned));
+            }
+            !hide
+        });
+    }
+    if let Some(Value::String(text)) = log.get_mut(TEXT) {
+        for line in lines {
+            *text = text.replace(&format!("\n{line}"), "").replace(&line, "");
+        }
+    }
+}
+
+const ENTRIES: &str = "entries";
+const FEEDBACKS: &str = "feedbacks";
+const TEXT: &str = "text";
+const ID: &str = "feedback_id";
+const USER: &str = "user_id";
+const FEEDBACK: &str = "feedback";
+/// What was appended to the log's text.
+const LINE: &str = "line";
 
 /// The list of this name; what stands there and is none is kept as its first item.
 fn list<'a>(log: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
@@ -53,21 +103,23 @@ fn list<'a>(log: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
     }
 }
 
-fn append_text(log: &mut Map<String, Value>, reaction: &StoredReaction) {
+/// What is appended to the text.
+fn line(reaction: &StoredReaction) -> String {
     let core = &reaction.core;
-    let mut text = match log.get("text") {
-        Some(Value::String(text)) if !text.is_empty() => format!("{text}\n"),
-        _ => String::new(),
-    };
     let verdict = core.reaction.map_or("cleared", |verdict| verdict.as_str());
-    let (origin, ts) = (core.origin.as_str(), core.ts);
-    let ts = ts.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true);
-    text.push_str("[feedback ");
-    text.push_str(&[origin, &ts, verdict].join(" "));
-    text.push(']');
-    if !reaction.text.is_empty() {
-        text.push(' ');
-        text.push_str(&reaction.text);
+    let ts = core.ts.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true);
+    let head = [core.origin.as_str(), &ts, verdict].join(" ");
+    format!("[feedback {head}] {}", reaction.text)
+        .trim_end()
+        .to_owned()
+}
+
+/// A text that is none is left as it is.
+fn append(log: &mut Map<String, Value>, line: &str) {
+    if let Value::String(text) = log.entry(TEXT).or_insert_with(|| json!("")) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(line);
     }
-    log.insert("text".to_owned(), Value::String(text));
 }

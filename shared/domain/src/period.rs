@@ -125,10 +125,19 @@ pub(crate) fn cursor(object: Object<'_>, errors: &mut Errors) -> Option<String> 
 /// Where a conversation stood in a report when its first page was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// Its latest reaction that counted.
-    pub ts: DateTime<Utc>,
-    /// Whether that may have been under way just then, and so not been seen on an earlier page.
-    pub in_flight: bool,
+    /// Its latest reaction that counted. If that is not the settled one, it may have been under way
+    /// just then, and not been seen on an earlier page.
+    pub latest: DateTime<Utc>,
+    /// The latest of those that every page has seen; `None` if there was none.
+    pub settled: Option<DateTime<Utc>>,
+}
+
+impl Position {
+    /// Whether an earlier page may have seen another position.
+    #[must_use]
+    pub fn is_in_flight(&self) -> bool {
+        self.settled != Some(self.latest)
+    }
 }
 
 /// The position of a conversation by its reactions; `None` if it had none then.
@@ -138,24 +147,28 @@ pub fn position(
     window: Window,
     as_of: DateTime<Utc>,
 ) -> Option<Position> {
-    let standing = reactions
-        .iter()
-        .filter_map(|reaction| stood(&reaction.core, as_of))
-        .filter(|(ts, _)| window.contains(*ts));
-    let (ts, received_at) = standing.max()?;
+    let at = |moment| {
+        let standing = reactions
+            .iter()
+            .filter_map(|reaction| stood(&reaction.core, moment));
+        standing.filter(|ts| window.contains(*ts)).max()
+    };
     Some(Position {
-        ts,
-        in_flight: received_at > as_of - IN_FLIGHT,
+        latest: at(as_of)?,
+        settled: at(as_of - IN_FLIGHT),
     })
 }
 
-/// When the reaction was, and came, that stood in this place then, if one that counts did.
-fn stood(core: &ReactionCore, as_of: DateTime<Utc>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
-    if core.received_at <= as_of {
-        return core.reaction.map(|_| (core.ts, core.received_at));
+/// When the reaction was that stood in this place at a moment, if one that counts did.
+fn stood(core: &ReactionCore, moment: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    if core.received_at <= moment {
+        return core.reaction.map(|_| core.ts);
     }
-    let before = core.trail.iter().find(|trace| trace.received_at <= as_of)?;
-    before.counts.then_some((before.ts, before.received_at))
+    let before = core
+        .trail
+        .iter()
+        .find(|trace| trace.received_at <= moment)?;
+    before.counts.then_some(before.ts)
 }
 
 /// A conversation with feedback.
@@ -244,6 +257,18 @@ impl Feedback {
 }
 
 impl Counts {
+    /// The counts of reactions; tombstones count nowhere.
+    #[must_use]
+    pub fn of(reactions: &[StoredReaction]) -> Self {
+        let mut counts = Self::default();
+        for reaction in reactions {
+            if let Some(verdict) = reaction.core.reaction {
+                counts.add(reaction.core.origin, verdict);
+            }
+        }
+        counts
+    }
+
     fn add(&mut self, origin: Origin, reaction: Reaction) {
         self.total += 1;
         match origin {

@@ -189,18 +189,29 @@ impl StoredReaction {
             return Step::Repeat(Box::new(standing.clone()));
         }
         if self.core.ts < standing.core.ts {
-            return Step::Superseded;
+            if self.core.ts != self.core.received_at {
+                return Step::Superseded;
+            }
+            // The caller named no time, so it is the last: no clock of ours that is behind another's
+            // may swallow what somebody just said.
+            self.core.ts = standing.core.ts;
         }
         if cleared(&self.core) && cleared(&standing.core) {
             return Step::NothingToClear;
         }
         self.core.trail = self.trail_after(&standing.core);
+        // What stands in a log must not stay there when it no longer holds.
+        self.core.mirror |= standing.core.mirror;
         if self.core.reaction == standing.core.reaction && self.text == standing.text {
             if self.core.ts == standing.core.ts {
                 return Step::Repeat(Box::new(standing.clone()));
             }
             self.core.id = standing.core.id;
-        } else if !cleared(&standing.core) {
+            return Step::Write(Box::new(self));
+        }
+        // Back to what was said before, even at the same time, is an act of its own.
+        self.core.id = Uuid::new_v5(&standing.core.id, self.core.id.as_bytes());
+        if !cleared(&standing.core) {
             self.core.replaces = Some(standing.core.id);
         }
         Step::Write(Box::new(self))

@@ -169,7 +169,10 @@ pub fn refresh(request: &Request, reactions: &[TurnReaction], now: DateTime<Utc>
     let cache = request.cache.state(now);
     let news = news(request, reactions);
     let known = request.last_known_feedback_ts;
-    let newest = news.last().map(|newest| to_instant(newest.reaction.ts));
+    // A reaction may be of a clock that is ahead: what others say until then must not be missed.
+    let newest = news
+        .last()
+        .map(|newest| to_instant(newest.reaction.ts.min(now)));
     let (blocks, last_known_feedback_ts) = match cache {
         CacheState::Hot => (Vec::new(), known),
         CacheState::Cold => (news.iter().map(News::block).collect(), known.max(newest)),
@@ -198,8 +201,12 @@ fn news<'a>(request: &Request, reactions: &'a [TurnReaction]) -> Vec<News<'a>> {
         .filter(|reaction| asked.contains(&reaction.turn_id))
         .map(News::of)
         .collect();
-    // Two of the same time are told apart by something, lest the order of the input decides.
-    said.sort_unstable_by(|a, b| (a.reaction.ts, &a.digest).cmp(&(b.reaction.ts, &b.digest)));
+    // What one user took back does not hide what another says. Two of the same time are told apart
+    // by something, lest the order of the input decides.
+    said.sort_unstable_by(|a, b| {
+        let key = |news: &News<'_>| (news.reaction.reaction.is_some(), news.reaction.ts);
+        (key(a), &a.digest).cmp(&(key(b), &b.digest))
+    });
     // Of one turn and origin the last one stays.
     let latest: BTreeMap<_, _> = said
         .into_iter()

@@ -259,7 +259,10 @@ fn embedding(value: &Value) -> Result<Vec<f32>, String> {
         .and_then(|numbers| {
             numbers
                 .iter()
-                .map(|number| serde_json::from_value(number.clone()).ok())
+                .map(|number| {
+                    let number: Option<f32> = serde_json::from_value(number.clone()).ok();
+                    number.filter(|number| number.is_finite())
+                })
                 .collect()
         })
         .ok_or_else(|| format!("must be an array of 1 to {MAX_DIMENSIONS} numbers"))

@@ -88,10 +88,15 @@ fn turn_ids(value: &Value) -> Result<Vec<TurnId>, String> {
     if items.len() > MAX_TURN_IDS {
         return Err(expected());
     }
-    items
-        .iter()
-        .map(|item| identifier(item).map_err(|_| expected()))
-        .collect()
+    let mut turns: Vec<TurnId> = Vec::new();
+    for item in items {
+        let turn = identifier(item).map_err(|_| expected())?;
+        // Named twice is listed once.
+        if !turns.contains(&turn) {
+            turns.push(turn);
+        }
+    }
+    Ok(turns)
 }
 
 /// A reaction as its artifact.

@@ -8,6 +8,7 @@ pub mod aws;
 pub mod body;
 pub mod caller;
 pub mod clock;
+mod event_path;
 pub mod http;
 pub mod params;
 pub mod problem;
@@ -19,10 +20,12 @@ pub use problem::Problem;
 
 use lambda_runtime::Error;
 use routes::Routes;
+use tower::util::MapRequest;
 
 /// Runs a function of HTTP routes on Lambda until it is shut down.
 pub async fn serve<S: FromEnv>(routes: Routes<S>) -> Result<(), Error> {
     telemetry::init();
     let app = S::from_env()?;
-    lambda_http::run(http::service(routes.router(app))).await
+    let service = http::service(routes.router(app));
+    lambda_http::run(MapRequest::new(service, event_path::literal)).await
 }

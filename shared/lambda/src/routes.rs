@@ -1,13 +1,14 @@
 //! The routes of a function: handlers that `#[utoipa::path]` describes.
 //!
 //! To answer requests, a function needs of that no more than path and method. The description of
-//! the API comes of the same list of handlers, and is made only where it is asked for: it would
-//! be half of a cold start.
+//! the API comes of the same list of handlers, with the feature `description`, which the functions
+//! do without: in Lambda it would be dead weight.
 
 use axum::Router;
 use axum::handler::Handler;
 use axum::routing::{MethodRouter, on};
 use utoipa::Path;
+#[cfg(feature = "description")]
 use utoipa::openapi::OpenApi;
 use utoipa_axum::PathItemExt;
 
@@ -19,17 +20,27 @@ pub use utoipa_axum;
 #[derive(Debug, Clone)]
 pub struct Routes<S> {
     router: Router<S>,
+    #[cfg(feature = "description")]
     descriptions: Vec<fn() -> OpenApi>,
 }
 
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
-    /// No routes yet, and how those to come are described.
+    /// No routes yet.
     #[doc(hidden)]
-    pub fn described(description: fn() -> OpenApi) -> Self {
+    pub fn none() -> Self {
         Self {
             router: Router::new(),
-            descriptions: vec![description],
+            #[cfg(feature = "description")]
+            descriptions: Vec::new(),
         }
+    }
+
+    /// How these routes are described.
+    #[cfg(feature = "description")]
+    #[doc(hidden)]
+    pub fn described(mut self, description: fn() -> OpenApi) -> Self {
+        self.descriptions.push(description);
+        self
     }
 
     /// Adds a handler at the path and the methods of its description.
@@ -51,6 +62,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// These routes and those.
     pub fn and(mut self, other: Self) -> Self {
         self.router = self.router.merge(other.router);
+        #[cfg(feature = "description")]
         self.descriptions.extend(other.descriptions);
         self
     }
@@ -61,6 +73,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     }
 
     /// The description of the API.
+    #[cfg(feature = "description")]
     #[must_use]
     pub fn description(&self) -> OpenApi {
         let mut whole = OpenApi::default();
@@ -77,13 +90,31 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 macro_rules! routes {
     ($state:ty => $($handler:ident),+ $(,)?) => {
         $crate::routes::utoipa_axum::paste! {
-            $crate::routes::Routes::<$state>::described(|| {
-                use $crate::routes::utoipa_axum;
-                utoipa_axum::router::OpenApiRouter::<$state>::default()
-                    $(.routes(utoipa_axum::routes!($handler)))+
-                    .into_openapi()
-            })
-            $(.with::<[<__path_ $handler>], _, _>(&$handler))+
+            $crate::describe_routes!($state => $($handler),+)
+                $(.with::<[<__path_ $handler>], _, _>(&$handler))+
         }
+    };
+}
+
+#[cfg(feature = "description")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! describe_routes {
+    ($state:ty => $($handler:ident),+) => {
+        $crate::routes::Routes::<$state>::none().described(|| {
+            use $crate::routes::utoipa_axum;
+            utoipa_axum::router::OpenApiRouter::<$state>::default()
+                $(.routes(utoipa_axum::routes!($handler)))+
+                .into_openapi()
+        })
+    };
+}
+
+#[cfg(not(feature = "description"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! describe_routes {
+    ($state:ty => $($handler:ident),+) => {
+        $crate::routes::Routes::<$state>::none()
     };
 }

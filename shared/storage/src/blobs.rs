@@ -10,6 +10,8 @@ use sha2::{Digest, Sha256};
 use crate::{Error, keys};
 
 const TURN_LOG: &str = "turn log";
+/// How often a put is tried while others put the same.
+const PUT_TRIES: usize = 5;
 
 /// The bucket, reached through an SDK client.
 #[derive(Debug, Clone)]
@@ -34,21 +36,31 @@ impl Blobs {
         let body = serde_json::to_vec(log).map_err(|e| Error::undecodable(TURN_LOG, &e))?;
         let digest: Vec<u8> = Sha256::digest(&body).into_iter().take(16).collect();
         let key = keys::turn_log(at, &hex::encode(digest));
-        let put = self
-            .client
-            .put_object()
-            .bucket(&self.bucket)
-            .key(&key)
-            .content_type("application/json")
-            .if_none_match("*")
-            .body(ByteStream::from(body))
-            .send()
-            .await;
-        match put {
-            Ok(_) => Ok(self.uri(&key)),
-            Err(error) if is_there_already(&error) => Ok(self.uri(&key)),
-            Err(error) => Err(unavailable("PutObject", &error)),
+        for _ in 0..PUT_TRIES {
+            let put = self
+                .client
+                .put_object()
+                .bucket(&self.bucket)
+                .key(&key)
+                .content_type("application/json")
+                .if_none_match("*")
+                .body(ByteStream::from(body.clone()))
+                .send()
+                .await;
+            let Err(error) = put else {
+                return Ok(self.uri(&key));
+            };
+            match error.code() {
+                Some("PreconditionFailed") => return Ok(self.uri(&key)),
+                // Another put of the same key is under way, and may yet fail.
+                Some("ConditionalRequestConflict") => {}
+                _ => return Err(unavailable("PutObject", &error)),
+            }
         }
+        Err(Error::Unavailable {
+            operation: "PutObject",
+            code: "ConditionalRequestConflict".to_owned(),
+        })
     }
 
     /// A turn's log; `None` if that version is gone. One call.
@@ -107,14 +119,6 @@ impl Blobs {
             .and_then(|rest| rest.strip_prefix('/'))
             .ok_or_else(|| Error::unreadable(TURN_LOG, "it is in another bucket"))
     }
-}
-
-fn is_there_already<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
-    matches!(
-        error.code(),
-        // The second is said while another put of the same key is under way.
-        Some("PreconditionFailed" | "ConditionalRequestConflict")
-    )
 }
 
 fn unavailable<E: ProvideErrorMetadata, R>(

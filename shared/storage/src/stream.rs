@@ -56,16 +56,21 @@ impl Items {
             }),
             Self::Written(prefix) => serde_json::json!({
                 "eventName": ["INSERT", "MODIFY"],
-                "dynamodb": {"Keys": {"SK": {"S": [{"prefix": prefix}]}}},
+                "dynamodb": {
+                    "Keys": {"SK": {"S": [{"prefix": prefix}]}},
+                    // What an older system wrote has none, and taught there what it had to.
+                    "NewImage": {(events::CORE): {"S": [{"exists": true}]}},
+                },
             }),
         }
     }
 
-    fn take(self, event: &str, sort_key: &str) -> bool {
+    fn take(self, event: &str, sort_key: &str, has_core: bool) -> bool {
         match self {
             Self::New(key) => event == "INSERT" && sort_key == key,
             Self::Written(prefix) => {
-                matches!(event, "INSERT" | "MODIFY") && sort_key.starts_with(prefix)
+                let written = matches!(event, "INSERT" | "MODIFY");
+                written && has_core && sort_key.starts_with(prefix)
             }
         }
     }
@@ -82,10 +87,13 @@ impl Pipe {
     #[must_use]
     pub fn takes(&self, record: &Value) -> bool {
         let event = record.get("eventName").and_then(Value::as_str);
-        match (event, sort_key(record)) {
-            (Some(event), Some(key)) => self.items.iter().any(|items| items.take(event, key)),
-            _ => false,
-        }
+        let (Some(event), Some(key)) = (event, sort_key(record)) else {
+            return false;
+        };
+        let has_core = record.pointer("/dynamodb/NewImage/core/S").is_some();
+        self.items
+            .iter()
+            .any(|items| items.take(event, key, has_core))
     }
 
     /// What the pipe sends of a record.
@@ -118,8 +126,6 @@ pub enum Submitted {
     Event(Box<EventCore>),
     /// A reaction was put in its place.
     Reaction(Box<ReactionCore>),
-    /// A reaction of an older system was brought in. It taught what it had to teach there.
-    Legacy,
 }
 
 /// Reads a record of [`SUBMITTED`].
@@ -127,9 +133,6 @@ pub fn submitted(body: &str) -> Result<Submitted, Error> {
     let record: Value = serde_json::from_str(body)
         .map_err(|_| Error::unreadable("stream record", "it is not JSON"))?;
     if sort_key(&record).is_some_and(|key| key.starts_with(keys::REACTION_PREFIX)) {
-        if record.pointer("/dynamodb/NewImage/core").is_none() {
-            return Ok(Submitted::Legacy);
-        }
         part(&record, events::CORE).map(|core| Submitted::Reaction(Box::new(core)))
     } else {
         part(&record, events::CORE).map(|core| Submitted::Event(Box::new(core)))

@@ -96,7 +96,11 @@ proptest! {
             .iter()
             .filter(|r| r.turn_id == *turn_id && r.origin == Origin::User)
             .map(News::of);
-        let newest = of_user.max_by_key(|news| (news.reaction.ts, news.digest.clone()));
+        // One that stands comes before any that was taken back.
+        let newest = of_user.max_by_key(|news| {
+            let stands = news.reaction.reaction.is_some();
+            (stands, news.reaction.ts, news.digest.clone())
+        });
         let Some(newest) = newest else { return Ok(()) };
         let new = Some(newest.reaction.ts) >= request.last_known_feedback_ts
             && !request.blocks.contains(&newest.known_as());

@@ -1,0 +1,68 @@
+//! The path of an event as API Gateway's HTTP APIs hand it over: decoded. Taken for a URL, a `#`, a `?`
+//! or a `%` in a name would cut it short or make another name of it.
+
+use lambda_http::http::Uri;
+use lambda_http::{Request, RequestExt};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// What stands for itself in a path (RFC 3986, unreserved) or separates its segments.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/');
+const QUERY: &AsciiSet = &PATH.add(b'/');
+
+/// Gives a request the URI whose decoded path is that of the event.
+pub(crate) fn literal(mut request: Request) -> Request {
+    let path = utf8_percent_encode(request.raw_http_path(), PATH).to_string();
+    let parameters = request.query_string_parameters();
+    let query: Vec<_> = parameters
+        .iter()
+        .map(|(name, value)| {
+            let encoded = |text| utf8_percent_encode(text, QUERY);
+            format!("{}={}", encoded(name), encoded(value))
+        })
+        .collect();
+    let whole = if query.is_empty() {
+        path
+    } else {
+        format!("{path}?{}", query.join("&"))
+    };
+    if let Ok(uri) = whole.parse::<Uri>() {
+        *request.uri_mut() = uri;
+    }
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use lambda_http::request::from_str;
+
+    use super::*;
+
+    fn uri(path: &str, query: &str) -> String {
+        let event = serde_json::json!({
+            "version": "2.0", "rawPath": path, "rawQueryString": query, "headers": {"host": "x.y"},
+            "requestContext": {"http": {"method": "GET", "path": path}, "stage": "$default"},
+            "isBase64Encoded": false
+        });
+        literal(from_str(&event.to_string()).unwrap())
+            .uri()
+            .to_string()
+    }
+
+    #[test]
+    fn a_name_is_what_it_was_before_it_was_decoded() {
+        assert_eq!(uri("/turns/a#b", ""), "/turns/a%23b");
+        assert_eq!(uri("/turns/x%41 y", ""), "/turns/x%2541%20y");
+        assert_eq!(uri("/turns/é🙂?", ""), "/turns/%C3%A9%F0%9F%99%82%3F");
+        assert_eq!(uri("/v1/feedback/submit", ""), "/v1/feedback/submit");
+    }
+
+    #[test]
+    fn a_query_is_kept() {
+        assert_eq!(uri("/v1/x#y", "limit=a%20b%26"), "/v1/x%23y?limit=a%20b%26");
+    }
+}
