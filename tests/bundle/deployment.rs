@@ -103,6 +103,44 @@ async fn submit_takes_an_event_once() {
     assert_eq!(core, *sent);
 }
 
+/// A request as an HTTP API hands it over, with its path decoded.
+fn request(method: &str, path: &str, body: &Value) -> Value {
+    let mut request = event(SUBMIT);
+    request["rawPath"] = json!(path);
+    request["requestContext"]["http"]["method"] = json!(method);
+    request["requestContext"]["http"]["path"] = json!(path);
+    request["body"] = json!(body.to_string());
+    request
+}
+
+#[tokio::test]
+async fn a_turn_with_a_name_of_any_characters_is_registered_reacted_to_and_read() {
+    let engine = Engine::start().await;
+    let turns = start_http(&engine, "turns").await;
+    let submit = start_http(&engine, "submit").await;
+    let retrieval = start_http(&engine, "retrieval").await;
+    let path = "/conversations/acme/order-service/conv 1/turns/a#b%41 é🙂";
+    let turn = json!({"user": {"text": "a"}, "assistant": {"text": "b"}});
+    let (status, body) = call(&turns, &request("PUT", path, &turn)).await;
+    assert_eq!((status, &body["turn_id"]), (201, &json!("a#b%41 é🙂")));
+    assert_eq!(body["conversation_id"], "conv 1");
+    let reaction = json!({"reaction": "ok"});
+    let feedback = request("POST", &format!("{path}/feedback"), &reaction);
+    assert_eq!(call(&submit, &feedback).await.0, 200);
+    let (status, body) = call(&retrieval, &request("GET", path, &Value::Null)).await;
+    assert_eq!(status, 200);
+    assert_eq!(body["assistant"]["text"], "b");
+    assert_eq!(body["reactions"][0]["reaction"]["reaction"], "ok");
+    // No other name is taken for it.
+    let other = path.replace("%41", "A");
+    assert_eq!(
+        call(&retrieval, &request("GET", &other, &Value::Null))
+            .await
+            .0,
+        404
+    );
+}
+
 #[tokio::test]
 async fn an_answer_names_the_request_by_the_id_that_the_http_api_gave_it() {
     let engine = Engine::start().await;

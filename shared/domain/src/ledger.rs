@@ -7,8 +7,8 @@
 //! |---|---|---|---|
 //! | user reaction `ok`, `not_ok` | explicit | artifact-acceptance | accepted, comment |
 //! | user reaction `neutral` | explicit | comment | comment |
-//! | machine reaction `ok`, `not_ok` | implicit | artifact-acceptance | accepted, confidence |
-//! | machine reaction `neutral` | implicit | comment | |
+//! | machine reaction `ok`, `not_ok` | implicit | artifact-acceptance | accepted, comment, confidence |
+//! | machine reaction `neutral` | implicit | comment | comment, confidence |
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

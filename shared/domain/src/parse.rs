@@ -1,7 +1,7 @@
 //! Parse, don't validate: a JSON object is read once, field by field, into domain values, and
 //! everything that is wrong with it is reported together, each by its JSON Pointer (RFC 6901).
 
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, Datelike, SubsecRound, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -192,12 +192,14 @@ pub fn number_in(low: f64, high: f64) -> impl FnOnce(&Value) -> Result<f64, Stri
     }
 }
 
-/// Reads an RFC 3339 time, in any offset.
+/// Reads an RFC 3339 time, in any offset. In UTC it must have a year of four digits too: another
+/// could not be answered as RFC 3339.
 pub fn date_time(value: &Value) -> Result<DateTime<Utc>, &'static str> {
     value
         .as_str()
         .and_then(|text| DateTime::parse_from_rfc3339(text).ok())
         .map(|time| time.to_utc())
+        .filter(|time| (0..=9999).contains(&time.year()))
         .ok_or("must be an RFC 3339 date and time with an offset")
 }
 

@@ -68,9 +68,10 @@ impl App {
 
 impl FromEnv for App {
     fn from_env() -> Result<Self, MissingSetting> {
+        let store = store_from_env()?;
         let key = setting(PSEUDONYM_KEY)?;
         Ok(Self {
-            store: store_from_env()?,
+            store,
             cursors: Cursors::new(key.as_bytes()),
             pseudonyms: Pseudonyms::new(key),
             clock: Clock::system(),
