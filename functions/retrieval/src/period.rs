@@ -401,7 +401,7 @@ impl<'a> Walk<'a> {
         let unread: Vec<_> = conversations
             .into_iter()
             .filter(|conversation| self.may_be_in(slot, conversation))
-            .map(|conversation| self.read(conversation))
+            .map(|conversation| self.read(slot, conversation))
             .collect();
         let read: Vec<_> = stream::iter(unread).buffered(AT_ONCE).try_collect().await?;
         let mut candidates = Vec::new();
@@ -457,9 +457,10 @@ impl<'a> Walk<'a> {
             .find(|at| (slot.start..slot.end).contains(at) && self.place.reaches(*at, mark))
     }
 
-    /// A conversation's mark, position, and what the report says of it.
+    /// A conversation's mark, position, and if that is in this slot what the report says of it.
     async fn read(
         &self,
+        slot: Slot,
         conversation: ConversationId,
     ) -> Result<(u64, Option<Position>, Option<Item>), Error> {
         let at = ConversationRef {
@@ -468,11 +469,12 @@ impl<'a> Walk<'a> {
             conversation: conversation.clone(),
         };
         let reactions = visible(self.app.store.reactions(&at).await?, &self.within.caller);
-        Ok((
-            mark(&conversation),
-            position(&reactions, self.request.window, self.as_of),
-            Item::of(&conversation, &reactions, self.request),
-        ))
+        let mark = mark(&conversation);
+        let position = position(&reactions, self.request.window, self.as_of);
+        let item = position
+            .filter(|position| self.place_of(slot, mark, *position).is_some())
+            .and_then(|_| Item::of(&conversation, &reactions, self.request));
+        Ok((mark, position, item))
     }
 
     fn add(&mut self, candidate: Candidate) -> Room {

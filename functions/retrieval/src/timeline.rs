@@ -16,8 +16,8 @@ use hearback_lambda::{App, Problem, WithBlobs, routes};
 use hearback_storage::Error;
 use hearback_storage::reactions::Row;
 
-use crate::MAX_BODY;
-
+/// Largest body of a request, in bytes: the blocks of an answer come back in the next one.
+const MAX_BODY: usize = 5 * 1024 * 1024;
 /// Turns up to which each is asked for alone; of more, all reactions of the conversation are read.
 const FEW_TURNS: usize = 8;
 
@@ -44,7 +44,7 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
         (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
-        (status = 413, description = "The body has more than 1 MiB", body = ProblemDocument),
+        (status = 413, description = "The body has more than 5 MiB", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))

@@ -219,10 +219,31 @@ fn news<'a>(request: &Request, reactions: &'a [TurnReaction]) -> Vec<News<'a>> {
         .filter(|news| !known.contains(&news.known_as()))
         .collect();
     news.sort_by_key(|news| news.reaction.ts);
+    let mut bytes = 0;
+    let fit = news.iter().take_while(|news| {
+        bytes += news.size();
+        bytes <= MAX_ANSWER
+    });
+    let fit = fit.count();
+    news.truncate(fit);
     news
 }
 
+/// Bytes of news that one answer takes: Lambda carries 6 MB at most. The oldest come first, and the
+/// watermark moves only as far as they go, so the rest comes with the next refresh.
+const MAX_ANSWER: usize = 4_000_000;
+/// Bytes of an item of news beside its text and the names of its turn, at most.
+const ITEM: usize = 800;
+
 impl<'a> News<'a> {
+    /// Bytes in the answer, at most: the text is in the announce and in the block, the turn is named
+    /// four times, and what JSON escapes is escaped once more by Lambda.
+    fn size(&self) -> usize {
+        let special = |c: &char| c.is_control() || matches!(c, '"' | '\\');
+        let escaped = |text: &str| text.len() + 6 * text.chars().filter(special).count();
+        2 * escaped(&self.reaction.text) + 4 * escaped(self.reaction.turn_id.as_str()) + ITEM
+    }
+
     fn of(reaction: &'a TurnReaction) -> Self {
         let parts = [
             reaction.origin.as_str(),

@@ -326,3 +326,39 @@ fn every_wrong_member_of_a_request_is_reported_by_its_pointer() {
     assert!(Request::parse(&many(MAX_TURNS)).is_ok());
     assert_eq!(errors(many(MAX_TURNS + 1)), ["/turn_ids"]);
 }
+
+#[test]
+fn news_that_are_too_many_for_one_answer_come_with_the_next_ones() {
+    let turns: Vec<_> = (0..1000).map(|n| format!("turn-{n}")).collect();
+    let mut request = request("2025-11-06T12:00:00Z");
+    request.turn_ids = turns.iter().map(|name| turn(name)).collect();
+    let reactions: Vec<_> = turns
+        .iter()
+        .map(|name| TurnReaction {
+            text: "\"笑\"\n".repeat(200),
+            ..said(
+                name,
+                Origin::User,
+                Some(Reaction::Ok),
+                "2025-11-06T17:00:00Z",
+            )
+        })
+        .collect();
+    let mut answers = 0;
+    loop {
+        let answer = refresh(&request, &reactions, at(NOW));
+        if answer.announce.is_none() {
+            break;
+        }
+        let body = serde_json::to_string(&answer).unwrap();
+        let carried = serde_json::to_string(&body).unwrap();
+        assert!(carried.len() < 5_500_000, "{}", carried.len());
+        request.last_known_feedback_ts = answer.last_known_feedback_ts;
+        request
+            .blocks
+            .extend(answer.blocks.iter().map(KnownBlock::from));
+        answers += 1;
+    }
+    assert!(answers > 1);
+    assert_eq!(request.blocks.len(), 1000, "each once");
+}
