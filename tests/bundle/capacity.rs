@@ -3,15 +3,13 @@
 
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use axum::Router;
-use axum::body::Body;
-use axum::http::{Method, Request, StatusCode};
+use axum::http::{Method, StatusCode};
 use hearback_lambda::http::service;
 use hearback_tests::engine::{Cost, Engine, Meter};
 use hearback_tests::events::acceptance;
+use hearback_tests::functions::call;
 use hearback_tests::turns::{PERIOD, conversation_path, path, reaction_message, said};
-use lambda_http::request::RequestContext;
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
 /// The functions on a table whose calls are counted.
 struct Metered {
@@ -34,21 +32,9 @@ impl Metered {
 
     /// Calls a function as API Gateway does, and answers what that cost.
     async fn call(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Cost) {
-        let claims =
-            json!({"sub": "ada", "tenant": "acme", "projects": "[order-service]", "scope": ""});
-        let context = json!({
-            "authorizer": {"jwt": {"claims": claims}}, "http": {"method": "POST"}
-        });
-        let context: RequestContext =
-            RequestContext::ApiGatewayV2(serde_json::from_value(context).unwrap());
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .extension(context)
-            .body(Body::from(body.to_string()))
-            .unwrap();
-        let response = self.functions.clone().oneshot(request).await.unwrap();
-        (response.status(), self.meter.take())
+        let caller = ("order-service", "");
+        let (status, _) = call(&self.functions, caller, (method, path), body).await;
+        (status, self.meter.take())
     }
 
     /// Delivers stored events to the signal generator as one batch.

@@ -2,18 +2,17 @@
 
 use aws_lambda_events::sqs::SqsEvent;
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::http::{Method, Request, StatusCode};
+use axum::http::{Method, StatusCode};
 use futures::future::join_all;
 use hearback_domain::ledger::Withdrawal;
 use hearback_lambda::http::service;
 use hearback_storage::events::StoredEvent;
 use hearback_tests::engine::{Death, Engine, Side};
+use hearback_tests::functions;
 use hearback_tests::turns::{conversation_path, path, reaction_message, said};
-use lambda_http::request::RequestContext;
 use serde_json::{Value, json};
 
-fn functions(engine: &Engine, death: Option<&Death>) -> Router {
+fn functions_of(engine: &Engine, death: Option<&Death>) -> Router {
     let store = match death {
         Some(death) => engine.store_with(death.clone()),
         None => engine.store.clone(),
@@ -22,22 +21,7 @@ fn functions(engine: &Engine, death: Option<&Death>) -> Router {
 }
 
 async fn call(functions: &Router, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
-    let claims = json!({
-        "sub": "ada", "tenant": "acme", "projects": "[order-service]", "scope": ""
-    });
-    let context = json!({"authorizer": {"jwt": {"claims": claims}}, "http": {"method": "POST"}});
-    let context = RequestContext::ApiGatewayV2(serde_json::from_value(context).unwrap());
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .extension(context)
-        .body(Body::from(body.to_string()))
-        .unwrap();
-    let response = tower::ServiceExt::oneshot(functions.clone(), request).await;
-    let response = response.unwrap();
-    let status = response.status();
-    let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
-    (status, serde_json::from_slice(&bytes).unwrap_or_default())
+    functions::call(functions, ("order-service", ""), (method, path), body).await
 }
 
 /// The reactions of a conversation that stand.
@@ -70,7 +54,7 @@ async fn event(engine: &Engine, id: &Value) -> Option<StoredEvent> {
 #[tokio::test]
 async fn a_registration_that_died_anywhere_is_completed_by_the_next() {
     let engine = Engine::start().await;
-    let whole = functions(&engine, None);
+    let whole = functions_of(&engine, None);
     let mut deaths = 0;
     for side in [Side::Before, Side::After] {
         for at in 1.. {
@@ -78,7 +62,7 @@ async fn a_registration_that_died_anywhere_is_completed_by_the_next() {
             let mut body = said("a", "b");
             body["assistant"]["message_id"] = json!(format!("m-{side:?}-{at}"));
             let death = Death::at(at, side);
-            let dying = functions(&engine, Some(&death));
+            let dying = functions_of(&engine, Some(&death));
             let (died, _) = call(&dying, Method::PUT, &turn, &body).await;
             let (status, _) = call(&whole, Method::PUT, &turn, &body).await;
             assert!(status.is_success(), "died at call {at}, {side:?}: {status}");
@@ -97,7 +81,7 @@ async fn a_registration_that_died_anywhere_is_completed_by_the_next() {
 #[tokio::test]
 async fn a_reaction_that_died_anywhere_stands_once_after_a_retry() {
     let engine = Engine::start().await;
-    let whole = functions(&engine, None);
+    let whole = functions_of(&engine, None);
     let mut deaths = 0;
     for side in [Side::Before, Side::After] {
         for at in 1.. {
@@ -107,7 +91,7 @@ async fn a_reaction_that_died_anywhere_stands_once_after_a_retry() {
             let feedback = format!("{turn}/feedback");
             let body = json!({"reaction": "ok", "ts": "2025-11-06T15:30:00Z"});
             let death = Death::at(at, side);
-            let dying = functions(&engine, Some(&death));
+            let dying = functions_of(&engine, Some(&death));
             let (died, _) = call(&dying, Method::POST, &feedback, &body).await;
             let (status, answer) = call(&whole, Method::POST, &feedback, &body).await;
             assert_eq!(status, StatusCode::OK);
@@ -129,7 +113,7 @@ async fn a_reaction_that_died_anywhere_stands_once_after_a_retry() {
 #[tokio::test]
 async fn what_follows_from_a_reaction_follows_once_wherever_it_died() {
     let engine = Engine::start().await;
-    let whole = functions(&engine, None);
+    let whole = functions_of(&engine, None);
     let generator = engine.generator(engine.store.clone());
     let mut deaths = 0;
     for side in [Side::Before, Side::After] {

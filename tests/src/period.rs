@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::http::{Method, Request, StatusCode};
+use axum::http::{Method, StatusCode};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::stream::{self, StreamExt};
 use hearback_domain::caller::Caller;
@@ -13,10 +12,10 @@ use hearback_domain::turn::{ConversationRef, Turn, TurnRef};
 use hearback_lambda::http::service;
 use hearback_storage::Store;
 use hearback_storage::reactions::Replaced;
-use lambda_http::request::RequestContext;
 use serde_json::{Value, json};
 
 use crate::engine::{Cost, Engine, Meter};
+use crate::functions::call;
 use crate::turns::said;
 
 /// Writes that are under way at once.
@@ -157,25 +156,8 @@ impl Project {
     }
 
     async fn call(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
-        let claims = json!({
-            "sub": "ada", "tenant": "acme", "projects": "[support]",
-            "scope": "feedback:report feedback:on-behalf"
-        });
-        let context = json!({
-            "authorizer": {"jwt": {"claims": claims}}, "http": {"method": "POST"}
-        });
-        let context = RequestContext::ApiGatewayV2(serde_json::from_value(context).unwrap());
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .extension(context)
-            .body(Body::from(body.to_string()))
-            .unwrap();
-        let response = self.functions.clone();
-        let response = tower::ServiceExt::oneshot(response, request).await.unwrap();
-        let status = response.status();
-        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+        let caller = ("support", "feedback:report feedback:on-behalf");
+        call(&self.functions, caller, (method, path), body).await
     }
 }
 

@@ -5,8 +5,11 @@ mod period;
 mod timeline;
 mod turns;
 
+use hearback_domain::caller::Caller;
+use hearback_domain::reaction::StoredReaction;
 use hearback_lambda::WithBlobs;
 use hearback_lambda::routes::Routes;
+use hearback_storage::reactions::Row;
 
 /// Largest body of a request for a report, in bytes.
 pub const MAX_BODY: usize = 1024 * 1024;
@@ -20,6 +23,17 @@ fn size_in_answer(part: &impl serde::Serialize) -> usize {
     let json = serde_json::to_vec(part).unwrap_or_default();
     let escaped = json.iter().filter(|byte| matches!(byte, b'"' | b'\\'));
     json.len() + escaped.count()
+}
+
+/// The reactions that the caller may see.
+fn visible(rows: Vec<Row>, caller: &Caller) -> Vec<StoredReaction> {
+    let seen = rows.into_iter().filter_map(|row| match row {
+        Row::Reaction(reaction) => Some(*reaction),
+        // Of an older system, which knew no users.
+        Row::Legacy(_) | Row::Unreadable => None,
+    });
+    seen.filter(|reaction| caller.sees(&reaction.core.user_id))
+        .collect()
 }
 
 /// Every route of this function.

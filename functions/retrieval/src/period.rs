@@ -6,7 +6,6 @@ mod walk;
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use hearback_domain::caller::Scope;
 use hearback_domain::period::{Item, Request};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InProject;
@@ -93,12 +92,8 @@ async fn conversations_in_period(
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Json<Page>, Problem> {
     let request = Request::parse(&body).map_err(Problem::invalid)?;
-    let whose = if within.caller.has(Scope::Report) {
-        ""
-    } else {
-        within.caller.user.as_str()
-    };
-    let query = request.fingerprint(within.tenant.as_str(), within.project.as_str(), whose);
+    let (tenant, project) = (within.tenant.as_str(), within.project.as_str());
+    let query = request.fingerprint(tenant, project, within.caller.view());
     let place = match &request.cursor {
         None => Place::first(&request, app.clock.now()),
         Some(cursor) => app.cursors.open(&query, cursor).map_err(Problem::cursor)?,

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use hearback_domain::caller::{Caller, Scope};
+use hearback_domain::caller::Caller;
 use hearback_domain::identifier::TurnId;
 use hearback_domain::mirror;
 use hearback_domain::period::Counts;
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::{MAX_BODY, MAX_PAGE, size_in_answer};
+use crate::{MAX_BODY, MAX_PAGE, size_in_answer, visible};
 
 /// How often a turn's log is looked for that is being moved.
 const LOG_TRIES: usize = 5;
@@ -254,18 +254,13 @@ async fn turns_with_feedbacks(
 ) -> Result<Json<Page>, Problem> {
     let request = Request::parse(&body).map_err(Problem::invalid)?;
     let caller = &within.caller;
-    let whose = if caller.has(Scope::Report) {
-        ""
-    } else {
-        caller.user.as_str()
-    };
     let at = &within.at;
     let names = [
         at.tenant.as_str(),
         at.project.as_str(),
         at.conversation.as_str(),
     ];
-    let query = request.fingerprint(names, whose);
+    let query = request.fingerprint(names, caller.view());
     let cursors = &app.app.cursors;
     let place = match &request.cursor {
         None => Place {
@@ -411,15 +406,8 @@ impl Report<'_> {
 
 /// The reactions that stand and that the caller may see, the latest first.
 fn seen(rows: Vec<Row>, caller: &Caller) -> Vec<StoredReaction> {
-    let reactions = rows.into_iter().filter_map(|row| match row {
-        Row::Reaction(reaction) => Some(*reaction),
-        // Of an older system, which knew no users.
-        Row::Legacy(_) | Row::Unreadable => None,
-    });
-    let mut seen: Vec<_> = reactions
-        .filter(|reaction| reaction.core.reaction.is_some())
-        .filter(|reaction| caller.sees(&reaction.core.user_id))
-        .collect();
+    let mut seen = visible(rows, caller);
+    seen.retain(|reaction| reaction.core.reaction.is_some());
     seen.sort_by_key(|reaction| Reverse((reaction.core.ts, reaction.core.id)));
     seen
 }

@@ -74,6 +74,17 @@ impl Caller {
         *user == self.user || self.has(Scope::Report)
     }
 
+    /// Whose feedback the caller sees, to tell one query from another: its own user's, or with
+    /// [`Scope::Report`] everybody's, which is no user.
+    #[must_use]
+    pub fn view(&self) -> &str {
+        if self.has(Scope::Report) {
+            ""
+        } else {
+            self.user.as_str()
+        }
+    }
+
     /// Whether the token carries a scope, as a condition of what comes next.
     pub fn require(&self, scope: Scope) -> Result<(), Forbidden> {
         if self.has(scope) {

@@ -10,21 +10,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use hearback_domain::caller::Caller;
 use hearback_domain::digest::digest;
 use hearback_domain::identifier::ConversationId;
 use hearback_domain::period::{Item, Position, Request, position};
-use hearback_domain::reaction::{self, StoredReaction};
+use hearback_domain::reaction;
 use hearback_domain::turn::ConversationRef;
 use hearback_lambda::App;
 use hearback_lambda::params::InProject;
 use hearback_storage::Error;
 use hearback_storage::activity::{Day, Marker, minute};
-use hearback_storage::reactions::Row;
 use serde::{Deserialize, Serialize};
 
 use super::minutes::{LAST_MINUTE, Slot, after, before, end_of, instant};
-use crate::{MAX_PAGE, size_in_answer};
+use crate::{MAX_PAGE, size_in_answer, visible};
 
 /// Conversations that are read at once.
 const AT_ONCE: usize = 16;
@@ -423,15 +421,4 @@ fn mark(conversation: &ConversationId) -> u64 {
     let digest = digest([conversation.as_str()]);
     let half = digest.first_chunk().copied().unwrap_or_default();
     u64::from_be_bytes(half)
-}
-
-/// The reactions that the caller may see.
-fn visible(rows: Vec<Row>, caller: &Caller) -> Vec<StoredReaction> {
-    let seen = rows.into_iter().filter_map(|row| match row {
-        Row::Reaction(reaction) => Some(*reaction),
-        // Of an older system: they have no user, and no marker leads to them.
-        Row::Legacy(_) | Row::Unreadable => None,
-    });
-    seen.filter(|reaction| caller.sees(&reaction.core.user_id))
-        .collect()
 }
