@@ -10,8 +10,8 @@ use hearback_domain::caller::Caller;
 use hearback_domain::reaction::{Posted, Reaction, Step};
 use hearback_domain::turn::{ConversationRef, Turn, TurnRef};
 use hearback_lambda::http::service;
+use hearback_storage::Replaced;
 use hearback_storage::Store;
-use hearback_storage::reactions::Replaced;
 use serde_json::{Value, json};
 
 use crate::engine::{Cost, Engine, Meter};

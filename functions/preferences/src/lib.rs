@@ -18,7 +18,7 @@ use hearback_lambda::params::{Params, PathId};
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, routes};
-use hearback_storage::events::Written;
+use hearback_storage::Written;
 use hearback_storage::preferences::{Freshness, Page};
 
 use lock::{Tagged, conflict, expected_version};
@@ -202,11 +202,12 @@ async fn history(
     State(app): State<App>,
     Caller(caller): Caller,
     PathId(user): PathId<UserId>,
-    params: Params,
+    mut params: Params,
 ) -> Result<Json<History>, Problem> {
     caller.act_as(&user)?;
-    let limit = params.number("limit", 1, MAX_PAGE)?.unwrap_or(DEFAULT_PAGE);
-    let before = params.number("before", 1, u64::MAX)?;
+    let limit = params.number("limit", 1, MAX_PAGE).unwrap_or(DEFAULT_PAGE);
+    let before = params.number("before", 1, u64::MAX);
+    params.check()?;
     let page = Page {
         after: 0,
         before,
@@ -256,14 +257,15 @@ async fn resolved(
     State(app): State<App>,
     Caller(caller): Caller,
     PathId(user): PathId<UserId>,
-    params: Params,
+    mut params: Params,
 ) -> Result<Json<ResolvedDocument>, Problem> {
     caller.act_as(&user)?;
     let question = Question {
-        artifact_type: params.optional("artifactType")?,
-        task_type: params.optional("taskType")?,
-        project_id: params.optional("projectId")?,
+        artifact_type: params.optional("artifactType"),
+        task_type: params.optional("taskType"),
+        project_id: params.optional("projectId"),
     };
+    params.check()?;
     let newest = newest_of(&app, &caller, &user).await?;
     let number = newest.as_ref().map_or(0, |version| version.number);
     let preferences = newest

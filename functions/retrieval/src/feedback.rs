@@ -120,9 +120,11 @@ impl Feedback {
     }
 }
 
-/// An event is its user's, under the pseudonym too, and for the back ends that submit for users.
+/// An event is its user's, under the pseudonym too, and for the back ends that submit for users,
+/// unless it is private.
 fn is_visible(app: &App, caller: &DomainCaller, event: &EventCore) -> bool {
     let own = event.user_id == caller.user;
+    let for_users = caller.has(Scope::OnBehalf) && !event.private;
     let pseudonym = app.pseudonyms.user(&caller.tenant, &caller.user);
-    own || caller.has(Scope::OnBehalf) || pseudonym.is_ok_and(|name| event.user_id == name)
+    own || for_users || pseudonym.is_ok_and(|name| event.user_id == name)
 }

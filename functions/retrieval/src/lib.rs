@@ -1,6 +1,7 @@
 //! What became of feedback: every read but preferences.
 
 mod feedback;
+mod message_signals;
 mod period;
 mod timeline;
 mod turns;
@@ -42,4 +43,5 @@ pub fn routes() -> Routes<WithBlobs> {
         .and(turns::routes())
         .and(period::routes())
         .and(timeline::routes())
+        .and(message_signals::routes())
 }

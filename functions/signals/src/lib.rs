@@ -7,8 +7,8 @@
 //! 2. append one preference version for all that the user's events teach;
 //! 3. store what came of each event, which the table's stream then publishes ([`publish`]).
 //!
-//! A reaction on a turn enters the ledger as an event first, which then comes here by the same way
-//! (`reactions.rs`).
+//! A reaction on a turn, or a signal on its message, enters the ledger as an event first, which
+//! then comes here by the same way (`reactions.rs`, `message_signals.rs`).
 //!
 //! Messages are kept apart (`isolation.rs`): one that cannot be worked off, or panics, harms no
 //! neighbour, and after its last receive it goes to the dead-letter queue with its reason
@@ -16,6 +16,7 @@
 
 pub mod dead_letters;
 mod isolation;
+mod message_signals;
 pub mod publish;
 mod reactions;
 mod work;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use hearback_domain::event::EventCore;
+use hearback_domain::message_signal::SignalCore;
 use hearback_domain::reaction::ReactionCore;
 use hearback_lambda::MissingSetting;
 use hearback_lambda::app::{DEAD_LETTERS_URL, blobs_from_env, setting, store_from_env};
@@ -60,6 +62,7 @@ struct Delivery {
 enum Task {
     Event(Box<EventCore>),
     Reaction(Box<ReactionCore>),
+    Signal(Box<SignalCore>),
 }
 
 /// A message that was not worked off, and why.
@@ -110,6 +113,13 @@ impl Generator {
                         message,
                         task: Task::Reaction(reaction),
                     }),
+                Ok(Submitted::Signal(signal)) => by_turn
+                    .entry(signal.at.clone())
+                    .or_default()
+                    .push(Delivery {
+                        message,
+                        task: Task::Signal(signal),
+                    }),
                 Err(error) => failed.push((message, error.to_string())),
             }
         }
@@ -128,8 +138,8 @@ impl Generator {
         self.report(failed).await
     }
 
-    /// Works off events of one user, or reactions to one turn, one after the other: they write into
-    /// the same log.
+    /// Works off events of one user, or what was said of one turn, one after the other: reactions
+    /// write into the same log.
     async fn work_off(&self, group: Vec<Delivery>) -> Result<(), Failure> {
         let mut events = Vec::new();
         for delivery in group {
@@ -138,6 +148,7 @@ impl Generator {
                 Task::Reaction(reaction) => {
                     reactions::work_off(&self.store, &self.blobs, &reaction).await?;
                 }
+                Task::Signal(signal) => message_signals::work_off(&self.store, &signal).await?,
             }
         }
         work::work_off(&self.store, self.clock, events).await

@@ -1,8 +1,9 @@
-//! What a user says: feedback events, and reactions on turns.
+//! What a user says: feedback events, reactions on turns, and signals on messages.
 //!
 //! A handler parses, makes one conditional write and answers. Everything else follows from the
 //! table's stream.
 
+mod message_signals;
 mod reactions;
 mod wire;
 
@@ -16,7 +17,7 @@ use hearback_lambda::caller::Caller;
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, routes};
-use hearback_storage::events::Written;
+use hearback_storage::Written;
 
 use wire::{FeedbackEvent, Queued};
 
@@ -25,7 +26,9 @@ pub const MAX_BODY: usize = 256 * 1024;
 
 /// Every route of this function.
 pub fn routes() -> Routes<App> {
-    routes!(App => submit).and(reactions::routes())
+    routes!(App => submit)
+        .and(reactions::routes())
+        .and(message_signals::routes())
 }
 
 /// Submit a feedback event

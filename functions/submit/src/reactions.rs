@@ -15,7 +15,7 @@ use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, routes};
 use hearback_storage::keys;
-use hearback_storage::reactions::{Replaced, Standing};
+use hearback_storage::{Replaced, Standing};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -121,13 +121,13 @@ async fn react(
 async fn settle(
     app: &App,
     reaction: StoredReaction,
-    standing: Option<Standing>,
+    standing: Option<Standing<StoredReaction>>,
 ) -> Result<Reacted, Problem> {
     let mut standing = standing;
     for _ in 0..TRIES {
         let step = reaction
             .clone()
-            .over(standing.as_ref().map(|held| &held.reaction));
+            .over(standing.as_ref().map(|standing| &standing.held));
         let next = match step {
             Step::Write(next) => next,
             Step::Repeat(held) => return Ok(stands(&held.core)),
@@ -170,11 +170,11 @@ fn stands(core: &ReactionCore) -> Reacted {
 }
 
 /// Tells what stands instead.
-fn superseded(posted: ReactionCore, standing: Option<Standing>) -> Reacted {
+fn superseded(posted: ReactionCore, standing: Option<Standing<StoredReaction>>) -> Reacted {
     Reacted {
         message: "A newer reaction of the same user stands.",
         cleared: false,
-        ..stands(&standing.map_or(posted, |held| held.reaction.core))
+        ..stands(&standing.map_or(posted, |standing| standing.held.core))
     }
 }
 

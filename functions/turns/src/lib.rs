@@ -16,7 +16,7 @@ use hearback_lambda::params::InTurn;
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{Problem, WithBlobs, routes};
-use hearback_storage::events::Written;
+use hearback_storage::Written;
 use hearback_storage::turns::IndexRow;
 
 use wire::{Registered, Registration};

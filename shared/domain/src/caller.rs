@@ -59,9 +59,15 @@ impl Caller {
         self.scopes.iter().any(|held| held == scope.as_str())
     }
 
+    /// Whether the token holds a project of its tenant.
+    #[must_use]
+    pub fn holds(&self, project: &ProjectId) -> bool {
+        self.projects.contains(project)
+    }
+
     /// Whether the token holds the tenant and the project of a path.
     pub fn enter(&self, tenant: &TenantId, project: &ProjectId) -> Result<(), Forbidden> {
-        if *tenant == self.tenant && self.projects.contains(project) {
+        if *tenant == self.tenant && self.holds(project) {
             Ok(())
         } else {
             Err(Forbidden::AnotherProject)

@@ -233,6 +233,9 @@ pub struct EventCore {
     /// Whether the id was derived from what makes the act unique, and so is its dedupe key too.
     #[serde(default, skip_serializing_if = "is_false")]
     pub derived: bool,
+    /// Whether nobody but its user may see it over HTTP, whatever their scope.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub private: bool,
     /// What the user wants to be kept.
     pub privacy: PrivacyFlags,
     /// What the user was doing.

@@ -9,14 +9,22 @@
 //! | user reaction `neutral` | explicit | comment | comment |
 //! | machine reaction `ok`, `not_ok` | implicit | artifact-acceptance | accepted, comment, confidence |
 //! | machine reaction `neutral` | implicit | comment | comment, confidence |
+//! | signal `helpful`, `not_helpful` | explicit | artifact-acceptance | accepted |
+//! | signal `inaccurate`, `unsafe` | explicit | rejection | comment |
+//! | signal `edit` | correction | modification | corrected value |
+//! | signal `regenerate` | implicit | rejection | confidence 0.3 |
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::event::{Channel, EventCore, FeedbackEvent, FeedbackType, FreeText, PrivacyFlags};
+use crate::event::{
+    Channel, EventContext, EventCore, FeedbackEvent, FeedbackType, FreeText, PrivacyFlags,
+};
 use crate::identifier::{ArtifactId, SessionId, TenantId, UserId};
+use crate::message_signal::{MessageSignal, SignalCore, StoredSignal};
 use crate::reaction::{Origin, Reaction, ReactionCore};
+use crate::turn::ConversationRef;
 
 /// The event of a reaction; a tombstone has none. `text` is what was written with it, as far as it
 /// is still known.
@@ -28,42 +36,148 @@ pub fn event_of(reaction: &ReactionCore, text: &str) -> Option<FeedbackEvent> {
         Reaction::Neutral => None,
     };
     let comment = Some(text.to_owned()).filter(|text| !text.is_empty());
-    let core = EventCore {
-        tenant: reaction.at.within.tenant.clone(),
-        feedback_id: reaction.id,
-        user_id: reaction.user_id.clone(),
-        session_id: SessionId::try_from(reaction.at.within.conversation.as_str()).ok()?,
-        artifact_id: ArtifactId::try_from(reaction.at.turn.as_str()).ok(),
+    let act = Act {
+        at: &reaction.at.within,
+        id: reaction.id,
+        user: &reaction.user_id,
+        about: reaction.at.turn.as_str(),
         channel: match reaction.origin {
             Origin::User => Channel::Explicit,
             Origin::Machine => Channel::Implicit,
         },
-        feedback_type: Some(match verdict {
+        kind: match verdict {
             Some(_) => FeedbackType::ArtifactAcceptance,
             None => FeedbackType::Comment,
-        }),
+        },
+    };
+    let core = EventCore {
         accepted: verdict,
-        rating: None,
-        modified_elements: 0,
         commented: comment.is_some(),
-        time_spent: None,
-        scroll_percentage: None,
-        correction_type: None,
         confidence: match reaction.origin {
             Origin::User => None,
             Origin::Machine => Some(reaction.confidence),
         },
-        derived: true,
-        privacy: PrivacyFlags::default(),
         context: reaction.context.clone(),
-        timestamp: reaction.ts,
         received_at: reaction.received_at,
+        ..act.event(reaction.ts)?
     };
     let text = FreeText {
         comment,
         ..FreeText::default()
     };
     Some(FeedbackEvent { core, text })
+}
+
+/// The event of a message's signal; a tombstone has none.
+#[must_use]
+pub fn event_of_signal(said: &StoredSignal) -> Option<FeedbackEvent> {
+    let signal = &said.core;
+    if signal.retracted {
+        return None;
+    }
+    let (channel, kind) = match signal.signal {
+        MessageSignal::Helpful | MessageSignal::NotHelpful => {
+            (Channel::Explicit, FeedbackType::ArtifactAcceptance)
+        }
+        MessageSignal::Inaccurate | MessageSignal::Unsafe => {
+            (Channel::Explicit, FeedbackType::Rejection)
+        }
+        MessageSignal::Edit => (Channel::Correction, FeedbackType::Modification),
+        MessageSignal::Regenerate => (Channel::Implicit, FeedbackType::Rejection),
+    };
+    let told = said.told_reason().map(ToOwned::to_owned);
+    let text = match signal.signal {
+        MessageSignal::Edit => FreeText {
+            corrected_value: told,
+            ..FreeText::default()
+        },
+        MessageSignal::Helpful
+        | MessageSignal::NotHelpful
+        | MessageSignal::Inaccurate
+        | MessageSignal::Unsafe
+        | MessageSignal::Regenerate => FreeText {
+            comment: told,
+            ..FreeText::default()
+        },
+    };
+    let act = Act {
+        at: &signal.at.within,
+        id: signal.act,
+        user: &signal.user_id,
+        about: signal.message_id.as_str(),
+        channel,
+        kind,
+    };
+    let core = EventCore {
+        accepted: match signal.signal {
+            MessageSignal::Helpful => Some(true),
+            MessageSignal::NotHelpful => Some(false),
+            MessageSignal::Inaccurate
+            | MessageSignal::Unsafe
+            | MessageSignal::Edit
+            | MessageSignal::Regenerate => None,
+        },
+        commented: text.comment.is_some(),
+        confidence: match signal.signal {
+            MessageSignal::Regenerate => Some(REGENERATE),
+            MessageSignal::Helpful
+            | MessageSignal::NotHelpful
+            | MessageSignal::Inaccurate
+            | MessageSignal::Unsafe
+            | MessageSignal::Edit => None,
+        },
+        private: true,
+        privacy: PrivacyFlags {
+            exclude_from_training: signal.exclude_from_training,
+            ..PrivacyFlags::default()
+        },
+        context: signal.context.clone(),
+        ..act.event(signal.ts)?
+    };
+    Some(FeedbackEvent { core, text })
+}
+
+/// How sure it is that who asks for another answer rejects this one (product specification, "One
+/// ledger": weak).
+const REGENERATE: f64 = 0.3;
+
+/// What every act is in the ledger.
+struct Act<'a> {
+    at: &'a ConversationRef,
+    id: Uuid,
+    user: &'a UserId,
+    about: &'a str,
+    channel: Channel,
+    kind: FeedbackType,
+}
+
+impl Act<'_> {
+    /// The event of an act of which no more is known than that.
+    fn event(&self, ts: DateTime<Utc>) -> Option<EventCore> {
+        Some(EventCore {
+            tenant: self.at.tenant.clone(),
+            feedback_id: self.id,
+            user_id: self.user.clone(),
+            session_id: SessionId::try_from(self.at.conversation.as_str()).ok()?,
+            artifact_id: ArtifactId::try_from(self.about).ok(),
+            channel: self.channel,
+            feedback_type: Some(self.kind),
+            accepted: None,
+            rating: None,
+            modified_elements: 0,
+            commented: false,
+            time_spent: None,
+            scroll_percentage: None,
+            correction_type: None,
+            confidence: None,
+            derived: true,
+            private: false,
+            privacy: PrivacyFlags::default(),
+            context: EventContext::default(),
+            timestamp: ts,
+            received_at: ts,
+        })
+    }
 }
 
 /// Why an event no longer holds.
@@ -109,5 +223,22 @@ pub fn retraction_of(reaction: &ReactionCore) -> Option<Retraction> {
         },
         replaced_by: reaction.reaction.map(|_| reaction.id),
         at: reaction.received_at,
+    })
+}
+
+/// What a message's signal withdraws.
+#[must_use]
+pub fn retraction_of_signal(signal: &SignalCore) -> Option<Retraction> {
+    Some(Retraction {
+        tenant: signal.at.within.tenant.clone(),
+        feedback_id: signal.replaces?,
+        user_id: signal.user_id.clone(),
+        reason: if signal.retracted {
+            Withdrawal::Cleared
+        } else {
+            Withdrawal::Replaced
+        },
+        replaced_by: (!signal.retracted).then_some(signal.act),
+        at: signal.ts,
     })
 }

@@ -8,6 +8,8 @@
 //! |---|---|
 //! | what an event may contain | [`event`], [`submission`] |
 //! | what an event teaches a model | [`signal`] |
+//! | what a user may say of a turn, or of one message | [`reaction`], [`message_signal`] |
+//! | what each kind of feedback is in the one ledger | [`ledger`] |
 //! | what is published to subscribers | [`publication`] |
 //! | how preferences look, change and learn | [`preferences`] |
 //! | who may act for whom | [`caller`] |
@@ -23,6 +25,7 @@ pub mod event;
 pub mod identifier;
 pub mod ledger;
 pub mod legacy;
+pub mod message_signal;
 pub mod mirror;
 pub mod parse;
 pub mod period;

@@ -146,6 +146,7 @@ fn read(
             correction_type,
             confidence: None,
             derived: false,
+            private: false,
             privacy,
             context,
             timestamp: timestamp.unwrap_or(now),

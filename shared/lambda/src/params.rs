@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use hearback_domain::caller::Caller as DomainCaller;
 use hearback_domain::identifier::{NotAnIdentifier, ProjectId, TenantId};
-use hearback_domain::parse::FieldError;
+use hearback_domain::parse::{FieldError, one_of};
 use hearback_domain::turn::{ConversationRef, TurnRef};
 
 use crate::Problem;
@@ -81,10 +81,7 @@ impl Named {
         let value = self.0.remove(name).unwrap_or_default();
         T::try_from(value)
             .map_err(|error| {
-                self.1.push(FieldError {
-                    pointer: format!("/{name}"),
-                    detail: error.to_string(),
-                });
+                self.1.push(self::error(name, error.to_string()));
             })
             .ok()
     }
@@ -157,51 +154,104 @@ impl<S: Send + Sync> FromRequestParts<S> for InTurn {
     }
 }
 
-/// The parameters of a query, read one by one.
+/// The parameters of a query, read one by one; what is wrong with them is told together.
 #[derive(Debug, Clone)]
-pub struct Params(BTreeMap<String, String>);
+pub struct Params {
+    given: BTreeMap<String, String>,
+    errors: Vec<FieldError>,
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for Params {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Query(params) = Query::from_request_parts(parts, state)
+        let Query(given) = Query::from_request_parts(parts, state)
             .await
             .map_err(|_| invalid("", "the query cannot be read"))?;
-        Ok(Self(params))
+        Ok(Self {
+            given,
+            errors: Vec::new(),
+        })
     }
 }
 
 impl Params {
     /// A parameter that may be left out.
-    pub fn optional<T>(&self, name: &str) -> Result<Option<T>, Problem>
+    pub fn optional<T>(&mut self, name: &str) -> Option<T>
     where
         T: TryFrom<String, Error = NotAnIdentifier>,
     {
-        self.0
-            .get(name)
-            .map(|value| {
-                T::try_from(value.clone()).map_err(|error| invalid(name, error.to_string()))
-            })
-            .transpose()
+        self.read(name, |text| {
+            T::try_from(text.to_owned()).map_err(|error| error.to_string())
+        })
     }
 
     /// A whole number from `low` to `high` that may be left out.
-    pub fn number(&self, name: &str, low: u64, high: u64) -> Result<Option<u64>, Problem> {
-        let Some(text) = self.0.get(name) else {
-            return Ok(None);
-        };
-        text.parse()
-            .ok()
-            .filter(|number| (low..=high).contains(number))
-            .map(Some)
-            .ok_or_else(|| invalid(name, format!("must be an integer from {low} to {high}")))
+    pub fn number(&mut self, name: &str, low: u64, high: u64) -> Option<u64> {
+        self.read(name, |text| {
+            let number = text.parse().ok();
+            number
+                .filter(|number| (low..=high).contains(number))
+                .ok_or_else(|| format!("must be an integer from {low} to {high}"))
+        })
+    }
+
+    /// One value of a closed set, by its name on the wire, that may be left out.
+    pub fn one_of<T: Copy>(
+        &mut self,
+        name: &str,
+        names: &'static [(&'static str, T)],
+    ) -> Option<T> {
+        self.read(name, |text| one_of(names)(&text.into()))
+    }
+
+    /// A text of any kind that may be left out.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.given.get(name).map(String::as_str)
+    }
+
+    /// Notes what must be there and is not.
+    pub fn require(&mut self, names: &[&str]) {
+        for name in names {
+            if !self.given.contains_key(*name) {
+                self.note(name, "is required");
+            }
+        }
+    }
+
+    /// Whether nothing was wrong with what was read.
+    pub fn check(&self) -> Result<(), Problem> {
+        if self.errors.is_empty() {
+            Ok(())
+        } else {
+            Err(self.problem())
+        }
+    }
+
+    /// What was wrong.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        Problem::invalid(self.errors.clone())
+    }
+
+    fn read<T>(&mut self, name: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+        let value = read(self.given.get(name)?);
+        value.map_err(|detail| self.note(name, detail)).ok()
+    }
+
+    fn note(&mut self, name: &str, detail: impl Into<String>) {
+        self.errors.push(error(name, detail));
+    }
+}
+
+fn error(name: &str, detail: impl Into<String>) -> FieldError {
+    FieldError {
+        pointer: format!("/{name}"),
+        detail: detail.into(),
     }
 }
 
 fn invalid(name: &str, detail: impl Into<String>) -> Problem {
-    Problem::invalid(vec![FieldError {
-        pointer: format!("/{name}"),
-        detail: detail.into(),
-    }])
+    Problem::invalid(vec![error(name, detail)])
 }

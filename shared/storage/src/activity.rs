@@ -87,7 +87,12 @@ impl Store {
     pub async fn mark_activity(&self, reaction: &ReactionCore) -> Result<(), Error> {
         let at = &reaction.at.within;
         let day = reaction.ts.date_naive();
-        let pk = keys::day(&at.tenant, &at.project, day, self.shard(&at.conversation));
+        let pk = keys::day(
+            &at.tenant,
+            &at.project,
+            day,
+            self.shard(at.conversation.as_str()),
+        );
         let sk = keys::activity(minute(reaction.ts), &at.conversation, &reaction.user_id);
         let digest: [u8; 32] = Sha256::digest(format!("{pk}\n{sk}")).into();
         if self.marked.has(&digest) {
@@ -162,8 +167,9 @@ impl Store {
         }
     }
 
-    fn shard(&self, conversation: &ConversationId) -> u32 {
-        let digest: [u8; 32] = Sha256::digest(conversation.as_str()).into();
+    /// The shard of what has this name.
+    pub(crate) fn shard(&self, name: &str) -> u32 {
+        let digest: [u8; 32] = Sha256::digest(name).into();
         let [a, b, c, d, ..] = digest;
         u32::from_be_bytes([a, b, c, d]) % self.shards.max(1)
     }

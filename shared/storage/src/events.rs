@@ -1,18 +1,15 @@
 //! Feedback events and what came of them, in one partition for each event.
 
-use aws_sdk_dynamodb::operation::put_item::PutItemError;
-use aws_sdk_dynamodb::types::{
-    AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
-};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use hearback_domain::event::{EventCore, FeedbackEvent, FreeText, PrivacyFlags};
 use hearback_domain::identifier::TenantId;
 use hearback_domain::ledger::Retraction;
 use hearback_domain::publication::Outcome;
 use uuid::Uuid;
 
-use crate::item::{self, Builder, Item};
+use crate::item::{self, Builder};
 use crate::table::{PK, SK};
-use crate::{Error, Store, keys};
+use crate::{Error, Store, Written, keys};
 
 /// The part of an event that streams and queues carry.
 pub(crate) const CORE: &str = "core";
@@ -23,18 +20,6 @@ pub(crate) const OUTCOME: &str = "outcome";
 
 /// That an event no longer holds, and why.
 pub(crate) const RETRACTION: &str = "retraction";
-
-/// The number of the attempt that wrote an item.
-const ATTEMPT: &str = "attempt";
-
-/// What became of an attempt to write something that may be written only once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
-    /// It was not there, and now is.
-    New,
-    /// It was there already, and is as it was.
-    Known,
-}
 
 /// An event and what came of it so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,43 +130,5 @@ impl Store {
                 .map(|item| item::json(item, RETRACTION, RETRACTION))
                 .transpose()?,
         }))
-    }
-
-    /// Puts an item whose key must be new. The item carries a number drawn for this attempt, so
-    /// that a try which the SDK repeats, because the answer to the first was lost, recognises its
-    /// own work and does not report it as somebody else's.
-    pub(crate) async fn put_once(&self, mut item: Item) -> Result<Written, Error> {
-        let (drawn, _) = Uuid::new_v4().as_u64_pair();
-        let attempt = AttributeValue::N((drawn >> 32).to_string());
-        item.insert(ATTEMPT.to_owned(), attempt.clone());
-        let held = self.put_if_new(item).await?;
-        let own = held.is_none_or(|held| held.get(ATTEMPT) == Some(&attempt));
-        Ok(if own { Written::New } else { Written::Known })
-    }
-
-    /// Puts an item if its key is new, and answers the item that holds the key otherwise. One
-    /// call, one write either way.
-    pub(crate) async fn put_if_new(&self, item: Item) -> Result<Option<Item>, Error> {
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(PK)")
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await;
-        let Err(error) = put else {
-            return Ok(None);
-        };
-        match error.as_service_error() {
-            Some(PutItemError::ConditionalCheckFailedException(failed)) => {
-                failed.item().cloned().map(Some).ok_or_else(|| {
-                    Error::unreadable("item", "the holder of its key was not returned")
-                })
-            }
-            _ => Err(Error::unavailable("PutItem", &error)),
-        }
     }
 }

@@ -7,7 +7,10 @@
 use chrono::{NaiveDate, NaiveTime};
 use hearback_domain::dedupe::DedupeKey;
 use hearback_domain::digest::digest;
-use hearback_domain::identifier::{ConversationId, MessageId, ProjectId, TenantId, TurnId, UserId};
+use hearback_domain::identifier::{
+    ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId,
+};
+use hearback_domain::message_signal::MessageSignal;
 use hearback_domain::reaction::{Origin, ReactionCore};
 use hearback_domain::turn::{ConversationRef, TurnRef};
 use sha2::{Digest, Sha256};
@@ -19,6 +22,10 @@ pub const EVENT: &str = "EVENT";
 pub const RESULT: &str = "RESULT";
 /// Sort key of the withdrawal of an event.
 pub const RETRACTION: &str = "RETRACTION";
+/// What the sort keys of turns begin with.
+pub const TURN_PREFIX: &str = "TURN#";
+/// What the sort keys of message signals begin with.
+pub const SIGNAL_PREFIX: &str = "SIGNAL#";
 /// What the sort keys of reactions begin with.
 pub const REACTION_PREFIX: &str = "REACTION#";
 /// Sort key of a message's directory entry.
@@ -69,7 +76,7 @@ pub fn conversation(at: &ConversationRef) -> String {
 /// The sort key of a turn.
 #[must_use]
 pub fn turn(turn: &TurnId) -> String {
-    format!("TURN#{}", sort_part(turn.as_str()))
+    format!("{TURN_PREFIX}{}", sort_part(turn.as_str()))
 }
 
 /// What the sort keys of a turn's reactions begin with.
@@ -112,6 +119,36 @@ pub fn activity(minute: NaiveTime, conversation: &ConversationId, user: &UserId)
 #[must_use]
 pub fn message(tenant: &TenantId, message: &MessageId) -> String {
     join("MESSAGE", tenant, message.as_str())
+}
+
+/// The partition of what is a user's own.
+#[must_use]
+pub fn user(tenant: &TenantId, user: &UserId) -> String {
+    join("USER", tenant, user.as_str())
+}
+
+/// What the sort keys of a user's signals on a message begin with.
+#[must_use]
+pub fn message_signals(message: &MessageId) -> String {
+    format!("{SIGNAL_PREFIX}{}#", sort_part(message.as_str()))
+}
+
+/// The sort key of a signal on a message.
+#[must_use]
+pub fn message_signal(message: &MessageId, signal: MessageSignal) -> String {
+    format!("{}{}", message_signals(message), signal.as_str())
+}
+
+/// What signals on a trace have in common, for an index.
+#[must_use]
+pub fn trace(tenant: &TenantId, trace: &Label) -> String {
+    join("TRACE", tenant, trace.as_str())
+}
+
+/// What signals of a day have in common, for an index: no tenant's day is one partition's load.
+#[must_use]
+pub fn signal_day(tenant: &TenantId, day: NaiveDate, shard: u32) -> String {
+    format!("SIGNALS#{}#{day}#{shard}", part(tenant.as_str()))
 }
 
 /// The key of a turn's log in the bucket; `version` tells its versions apart. Digests, because a

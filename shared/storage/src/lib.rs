@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | turn | [`turns`] | it is new |
 //! | reaction | [`reactions`] | what stood in its place is what was read there |
+//! | message signal | [`message_signals`] | what stood in its place is what was read there |
 //! | activity marker | [`activity`] | |
 //! | event | [`events`] | its id is new: idempotency is the key itself |
 //! | outcome | [`events`] | the event has none yet |
@@ -23,14 +24,18 @@ mod error;
 pub mod events;
 mod item;
 pub mod keys;
+pub mod message_signals;
+mod places;
 pub mod preferences;
 pub mod reactions;
+mod reads;
 pub mod stream;
 pub mod table;
 pub mod turns;
 
 pub use blobs::Blobs;
 pub use error::Error;
+pub use places::{Replaced, Standing, Written};
 
 /// The table, reached through an SDK client.
 #[derive(Debug, Clone)]

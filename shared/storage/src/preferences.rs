@@ -4,9 +4,8 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::preferences::Version;
 
-use crate::events::Written;
 use crate::item::{self, Builder};
-use crate::{Error, Store, keys};
+use crate::{Error, Store, Written, keys};
 
 const VERSION: &str = "version";
 

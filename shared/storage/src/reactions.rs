@@ -1,41 +1,19 @@
 //! Reactions on turns, beside the turns of their conversation.
 
-use aws_sdk_dynamodb::operation::put_item::PutItemError;
-use aws_sdk_dynamodb::types::{
-    AttributeValue, KeysAndAttributes, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
-};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use hearback_domain::identifier::TurnId;
 use hearback_domain::legacy::{self, LegacyReaction};
 use hearback_domain::reaction::{ReactionCore, StoredReaction};
 use hearback_domain::turn::{ConversationRef, TurnCore, TurnRef};
-use uuid::Uuid;
 
 use crate::item::{self, Builder, Item};
-use crate::table::{PK, SK};
+use crate::places::Taken;
+use crate::table::SK;
 use crate::turns::CORE;
-use crate::{Error, Store, keys};
+use crate::{Error, Replaced, Standing, Store, keys};
 
 const REACTION: &str = "reaction";
 const TEXT: &str = "text";
-/// The number of the attempt that wrote the row: its version.
-const ATTEMPT: &str = "attempt";
-
-/// A reaction that stands in the table, as it was read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
-    /// What it says.
-    pub reaction: StoredReaction,
-    version: AttributeValue,
-}
-
-/// What became of an attempt to take a place.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Replaced {
-    /// It stands.
-    Done,
-    /// Somebody else was faster, and this stands now.
-    Lost(Option<Box<Standing>>),
-}
 
 /// A row of a conversation's reactions.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,100 +33,38 @@ impl Store {
         &self,
         at: &TurnRef,
         reaction_key: Option<&str>,
-    ) -> Result<Option<(TurnCore, Option<Standing>)>, Error> {
+    ) -> Result<Option<(TurnCore, Option<Standing<StoredReaction>>)>, Error> {
         let pk = keys::conversation(&at.within);
-        let turn_key = keys::turn(&at.turn);
-        let key = |sk: &str| {
-            Item::from([
-                (PK.to_owned(), AttributeValue::S(pk.clone())),
-                (SK.to_owned(), AttributeValue::S(sk.to_owned())),
-            ])
-        };
-        let wanted = KeysAndAttributes::builder()
-            .set_keys(Some(
-                std::iter::once(turn_key.as_str())
-                    .chain(reaction_key)
-                    .map(key)
-                    .collect(),
-            ))
-            .consistent_read(true)
-            .build()
-            .map_err(|error| Error::unreadable("key", error.to_string()))?;
-        let found = self
-            .client
-            .batch_get_item()
-            .request_items(&self.table, wanted)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await
-            .map_err(|error| Error::unavailable("BatchGetItem", &error))?;
-        if found
-            .unprocessed_keys()
-            .is_some_and(|left| !left.is_empty())
-        {
-            return Err(Error::Unavailable {
-                operation: "BatchGetItem",
-                code: "keys left unprocessed".to_owned(),
-            });
-        }
-        let rows = found.responses.unwrap_or_default();
-        let rows = rows.get(&self.table).map(Vec::as_slice).unwrap_or_default();
-        let row = |sk: &str| {
-            let is = |item: &&Item| {
-                item.get(SK)
-                    .and_then(|v| v.as_s().ok())
-                    .is_some_and(|v| v == sk)
-            };
-            rows.iter().find(is)
-        };
-        let Some(turn) = row(&turn_key) else {
+        let mut wanted = vec![(pk.clone(), keys::turn(&at.turn))];
+        wanted.extend(reaction_key.map(|key| (pk, key.to_owned())));
+        let mut found = self.get_batch(&wanted).await?.into_iter();
+        let Some(turn) = found.next().flatten() else {
             return Ok(None);
         };
-        let standing = reaction_key.and_then(row).map(standing).transpose()?;
-        Ok(Some((item::json(turn, "turn", CORE)?, standing)))
+        let standing = found.next().flatten().as_ref().map(standing).transpose()?;
+        Ok(Some((item::json(&turn, "turn", CORE)?, standing)))
     }
 
     /// Puts a reaction where `seen` stood, or nothing. One call, one write for each KB.
     pub async fn put_reaction(
         &self,
         reaction: &StoredReaction,
-        seen: Option<&Standing>,
-    ) -> Result<Replaced, Error> {
+        seen: Option<&Standing<StoredReaction>>,
+    ) -> Result<Replaced<StoredReaction>, Error> {
         let core = &reaction.core;
-        let (drawn, _) = Uuid::new_v4().as_u64_pair();
-        let version = AttributeValue::N((drawn >> 32).to_string());
         let mut item = Builder::new(keys::conversation(&core.at.within), keys::reaction(core))
             .json(REACTION, CORE, core)?;
         if !reaction.text.is_empty() {
             item = item.string(TEXT, reaction.text.clone());
         }
-        let mut item = item.build();
-        item.insert(ATTEMPT.to_owned(), version.clone());
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(item))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let put = match seen {
-            None => put.condition_expression("attribute_not_exists(PK)"),
-            Some(seen) => put
-                .condition_expression("attempt = :seen")
-                .expression_attribute_values(":seen", seen.version.clone()),
-        };
-        let Err(error) = put.send().await else {
-            return Ok(Replaced::Done);
-        };
-        let Some(PutItemError::ConditionalCheckFailedException(failed)) = error.as_service_error()
-        else {
-            return Err(Error::unavailable("PutItem", &error));
-        };
-        match failed.item().map(standing).transpose()? {
-            // A try that the SDK repeated, because the answer to the first was lost.
-            Some(held) if held.version == version => Ok(Replaced::Done),
-            held => Ok(Replaced::Lost(held.map(Box::new))),
-        }
+        let put = self.put_over(item.build(), seen.map(Standing::version));
+        Ok(match put.await? {
+            Taken::Done => Replaced::Done,
+            Taken::Lost(held) => {
+                let held = held.as_ref().map(standing).transpose()?;
+                Replaced::Lost(held.map(Box::new))
+            }
+        })
     }
 
     /// What stands where this reaction was put. One call, one read.
@@ -157,7 +73,10 @@ impl Store {
             .get(keys::conversation(&core.at.within), keys::reaction(core))
             .await?;
         let item = found.item.as_ref();
-        Ok(item.map(standing).transpose()?.map(|held| held.reaction))
+        Ok(item
+            .map(standing)
+            .transpose()?
+            .map(|standing| standing.held))
     }
 
     /// The reactions of a conversation, by turn; sees every write that was acknowledged. One
@@ -279,12 +198,6 @@ fn stored(item: &Item) -> Result<StoredReaction, Error> {
     })
 }
 
-fn standing(item: &Item) -> Result<Standing, Error> {
-    Ok(Standing {
-        reaction: stored(item)?,
-        version: item
-            .get(ATTEMPT)
-            .cloned()
-            .ok_or_else(|| Error::unreadable(REACTION, "attempt is missing"))?,
-    })
+fn standing(item: &Item) -> Result<Standing<StoredReaction>, Error> {
+    Standing::of(item, REACTION, stored)
 }

@@ -6,6 +6,7 @@
 
 use hearback_domain::event::EventCore;
 use hearback_domain::ledger::Retraction;
+use hearback_domain::message_signal::SignalCore;
 use hearback_domain::publication::Outcome;
 use hearback_domain::reaction::ReactionCore;
 use serde::de::DeserializeOwned;
@@ -31,11 +32,13 @@ pub struct Pipe {
     pub attributes: Option<&'static [&'static str]>,
 }
 
-/// Stored events and reactions, without what users wrote, for the signal generator.
+/// Stored events, reactions and message signals, without what users wrote, for the signal
+/// generator.
 pub const SUBMITTED: Pipe = Pipe {
     items: &[
         Items::New(keys::EVENT),
         Items::Written(keys::REACTION_PREFIX),
+        Items::Written(keys::SIGNAL_PREFIX),
     ],
     attributes: Some(&[events::CORE]),
 };
@@ -126,14 +129,19 @@ pub enum Submitted {
     Event(Box<EventCore>),
     /// A reaction was put in its place.
     Reaction(Box<ReactionCore>),
+    /// A message's signal was put in its place, or its tombstone.
+    Signal(Box<SignalCore>),
 }
 
 /// Reads a record of [`SUBMITTED`].
 pub fn submitted(body: &str) -> Result<Submitted, Error> {
     let record: Value = serde_json::from_str(body)
         .map_err(|_| Error::unreadable("stream record", "it is not JSON"))?;
-    if sort_key(&record).is_some_and(|key| key.starts_with(keys::REACTION_PREFIX)) {
+    let of_kind = |prefix| sort_key(&record).is_some_and(|key| key.starts_with(prefix));
+    if of_kind(keys::REACTION_PREFIX) {
         part(&record, events::CORE).map(|core| Submitted::Reaction(Box::new(core)))
+    } else if of_kind(keys::SIGNAL_PREFIX) {
+        part(&record, events::CORE).map(|core| Submitted::Signal(Box::new(core)))
     } else {
         part(&record, events::CORE).map(|core| Submitted::Event(Box::new(core)))
     }

@@ -1,9 +1,12 @@
 //! What the table is. `template.yaml` declares the same for AWS; a test holds the two equal.
 
+use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::create_table::CreateTableError;
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
-    StreamSpecification, StreamViewType, TimeToLiveSpecification,
+    AttributeDefinition, BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndex,
+    GlobalSecondaryIndexUpdate, KeySchemaElement, KeyType, Projection, ProjectionType,
+    ScalarAttributeType, StreamSpecification, StreamViewType, TableDescription,
+    TimeToLiveSpecification,
 };
 
 use crate::{Error, Store};
@@ -15,33 +18,32 @@ pub const SK: &str = "SK";
 /// When an item expires, in seconds since 1970.
 pub const EXPIRES_AT: &str = "expires_at";
 
+/// What message signals on one trace have in common.
+pub const TRACE: &str = "trace";
+/// What message signals of one day have in common.
+pub const DAY: &str = "day";
+/// The index of message signals by their trace, sparse.
+pub const BY_TRACE: &str = "by_trace";
+/// The index of message signals by their day, sparse.
+pub const BY_DAY: &str = "by_day";
+
+/// Indexes, each with the attribute that it goes by. They hold keys only, sorted by the table's
+/// partition key.
+pub const INDEXES: [(&str, &str); 2] = [(BY_TRACE, TRACE), (BY_DAY, DAY)];
+
 impl Store {
     /// Creates the table where there is none, for a machine-local engine and for tests; in AWS
-    /// `template.yaml` does it. Safe to repeat.
+    /// `template.yaml` does it. A table that an older version created gets the indexes that it
+    /// lacks. Safe to repeat.
     pub async fn create_table(&self) -> Result<(), Error> {
-        let attribute = |name| {
-            AttributeDefinition::builder()
-                .attribute_name(name)
-                .attribute_type(ScalarAttributeType::S)
-                .build()
-        };
-        let key = |name, kind| {
-            KeySchemaElement::builder()
-                .attribute_name(name)
-                .key_type(kind)
-                .build()
-        };
-        let unbuilt = |error: aws_sdk_dynamodb::error::BuildError| {
-            Error::unreadable("table", error.to_string())
-        };
-        let created = self
+        let mut create = self
             .client
             .create_table()
             .table_name(&self.table)
-            .attribute_definitions(attribute(PK).map_err(unbuilt)?)
-            .attribute_definitions(attribute(SK).map_err(unbuilt)?)
-            .key_schema(key(PK, KeyType::Hash).map_err(unbuilt)?)
-            .key_schema(key(SK, KeyType::Range).map_err(unbuilt)?)
+            .attribute_definitions(attribute(PK)?)
+            .attribute_definitions(attribute(SK)?)
+            .key_schema(key(PK, KeyType::Hash)?)
+            .key_schema(key(SK, KeyType::Range)?)
             .billing_mode(BillingMode::PayPerRequest)
             .stream_specification(
                 StreamSpecification::builder()
@@ -49,20 +51,59 @@ impl Store {
                     .stream_view_type(StreamViewType::NewAndOldImages)
                     .build()
                     .map_err(unbuilt)?,
-            )
-            .send()
-            .await;
-        match created {
+            );
+        for (name, by) in INDEXES {
+            let index = GlobalSecondaryIndex::builder()
+                .index_name(name)
+                .key_schema(key(by, KeyType::Hash)?)
+                .key_schema(key(PK, KeyType::Range)?)
+                .projection(keys_only())
+                .build()
+                .map_err(unbuilt)?;
+            create = create
+                .attribute_definitions(attribute(by)?)
+                .global_secondary_indexes(index);
+        }
+        match create.send().await {
             Ok(_) => self.enable_expiry().await,
             Err(error)
                 if error
                     .as_service_error()
                     .is_some_and(CreateTableError::is_resource_in_use_exception) =>
             {
-                Ok(())
+                self.add_missing_indexes().await
             }
             Err(error) => Err(Error::unavailable("CreateTable", &error)),
         }
+    }
+
+    async fn add_missing_indexes(&self) -> Result<(), Error> {
+        let known = self.describe().await?;
+        let known = known.global_secondary_indexes.unwrap_or_default();
+        for (name, by) in INDEXES {
+            if known.iter().any(|index| index.index_name() == Some(name)) {
+                continue;
+            }
+            let index = CreateGlobalSecondaryIndexAction::builder()
+                .index_name(name)
+                .key_schema(key(by, KeyType::Hash)?)
+                .key_schema(key(PK, KeyType::Range)?)
+                .projection(keys_only())
+                .build()
+                .map_err(unbuilt)?;
+            self.client
+                .update_table()
+                .table_name(&self.table)
+                .attribute_definitions(attribute(PK)?)
+                .attribute_definitions(attribute(by)?)
+                .global_secondary_index_updates(
+                    GlobalSecondaryIndexUpdate::builder().create(index).build(),
+                )
+                .send()
+                .await
+                .map_err(|error| Error::unavailable("UpdateTable", &error))?;
+        }
+        Ok(())
     }
 
     async fn enable_expiry(&self) -> Result<(), Error> {
@@ -70,7 +111,7 @@ impl Store {
             .enabled(true)
             .attribute_name(EXPIRES_AT)
             .build()
-            .map_err(|error| Error::unreadable("table", error.to_string()))?;
+            .map_err(unbuilt)?;
         self.client
             .update_time_to_live()
             .table_name(&self.table)
@@ -83,6 +124,13 @@ impl Store {
 
     /// The stream of the table.
     pub async fn stream_arn(&self) -> Result<String, Error> {
+        self.describe()
+            .await?
+            .latest_stream_arn
+            .ok_or_else(|| Error::unreadable("table", "it has no stream"))
+    }
+
+    async fn describe(&self) -> Result<TableDescription, Error> {
         self.client
             .describe_table()
             .table_name(&self.table)
@@ -90,7 +138,32 @@ impl Store {
             .await
             .map_err(|error| Error::unavailable("DescribeTable", &error))?
             .table
-            .and_then(|table| table.latest_stream_arn)
-            .ok_or_else(|| Error::unreadable("table", "it has no stream"))
+            .ok_or_else(|| Error::unreadable("table", "it is not described"))
     }
+}
+
+fn attribute(name: &str) -> Result<AttributeDefinition, Error> {
+    AttributeDefinition::builder()
+        .attribute_name(name)
+        .attribute_type(ScalarAttributeType::S)
+        .build()
+        .map_err(unbuilt)
+}
+
+fn key(name: &str, kind: KeyType) -> Result<KeySchemaElement, Error> {
+    KeySchemaElement::builder()
+        .attribute_name(name)
+        .key_type(kind)
+        .build()
+        .map_err(unbuilt)
+}
+
+fn keys_only() -> Projection {
+    Projection::builder()
+        .projection_type(ProjectionType::KeysOnly)
+        .build()
+}
+
+fn unbuilt(error: BuildError) -> Error {
+    Error::unreadable("table", error.to_string())
 }

@@ -1,7 +1,6 @@
 //! Turns: an index row for each, and a directory from messages to turns.
 
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
-use aws_sdk_dynamodb::operation::get_item::GetItemOutput;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
@@ -9,10 +8,9 @@ use hearback_domain::identifier::{MessageId, TenantId};
 use hearback_domain::turn::{Turn, TurnCore, TurnRef, quantized};
 use serde::{Deserialize, Serialize};
 
-use crate::events::Written;
 use crate::item::{self, Builder, Item};
 use crate::table::{PK, SK};
-use crate::{Error, Store, keys};
+use crate::{Error, Store, Written, keys};
 
 const TURN: &str = "turn";
 /// What the index row tells of a turn.
@@ -174,19 +172,6 @@ impl Store {
             .await?;
         let item = found.item.as_ref();
         item.map(|item| item::json(item, MESSAGE, CORE)).transpose()
-    }
-
-    pub(crate) async fn get(&self, pk: String, sk: String) -> Result<GetItemOutput, Error> {
-        self.client
-            .get_item()
-            .table_name(&self.table)
-            .key(PK, AttributeValue::S(pk))
-            .key(SK, AttributeValue::S(sk))
-            .consistent_read(true)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await
-            .map_err(|error| Error::unavailable("GetItem", &error))
     }
 }
 
