@@ -4,11 +4,16 @@
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use axum::Router;
 use axum::http::{Method, StatusCode};
+use chrono::Utc;
+use hearback_export::Exporter;
+use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
 use hearback_tests::engine::{Cost, Engine, Meter};
 use hearback_tests::events::acceptance;
 use hearback_tests::functions::call;
-use hearback_tests::turns::{PERIOD, conversation_path, path, reaction_message, said};
+use hearback_tests::turns::{
+    PERIOD, SIGNALS, conversation_path, message, path, reaction_message, said, signal_message,
+};
 use serde_json::{Value, json};
 
 /// The functions on a table whose calls are counted.
@@ -61,6 +66,16 @@ impl Metered {
             batch.records.push(message);
         }
         assert!(generator.handle(batch).await.batch_item_failures.is_empty());
+        self.meter.take()
+    }
+
+    /// Delivers ada's signal on the message `m` to the signal generator.
+    async fn generate_of_signal(&self, signal: &str) -> Cost {
+        let metered = self.engine.store_with(self.meter.clone());
+        let mut batch = SqsEvent::default();
+        batch.records = vec![signal_message(&self.engine, "ada", "m", signal).await];
+        let answer = self.engine.generator(metered).handle(batch).await;
+        assert!(answer.batch_item_failures.is_empty());
         self.meter.take()
     }
 
@@ -230,6 +245,91 @@ async fn a_reaction_is_one_write_unit_and_one_for_a_marker_that_is_new() {
         .call(Method::POST, &unknown, &json!({"reaction": "ok"}))
         .await;
     assert_eq!(spent, (StatusCode::NOT_FOUND, cost(1, 2.0, 0.0)));
+}
+
+#[tokio::test]
+async fn a_signal_is_two_reads_and_a_write_with_its_index_entries() {
+    let metered = Metered::start().await;
+    let turn = path("c", "t");
+    let mut body = message("m", "a", "b");
+    body["trace_id"] = json!("4f3a");
+    metered.call(Method::PUT, &turn, &body).await;
+    let say = |body: Value| {
+        let metered = &metered;
+        async move { metered.call(Method::POST, SIGNALS, &body).await }
+    };
+    let signal = |reason: &str| json!({"message_id": "m", "signal": "edit", "reason": reason});
+    // The message and what stands, and the turn; the row, and its entries by trace and by day.
+    let created = say(signal("one")).await;
+    assert_eq!(created, (StatusCode::CREATED, cost(3, 3.0, 3.0)));
+    // Its reason; its event.
+    assert_eq!(metered.generate_of_signal("edit").await, cost(2, 1.0, 1.0));
+    // The indexes hold keys, which do not change.
+    let replaced = say(signal("two")).await;
+    assert_eq!(replaced, (StatusCode::OK, cost(3, 3.0, 1.0)));
+    // And the withdrawal of what it replaced.
+    assert_eq!(metered.generate_of_signal("edit").await, cost(3, 1.0, 2.0));
+    let repeated = say(signal("two")).await;
+    assert_eq!(repeated, (StatusCode::OK, cost(2, 3.0, 0.0)));
+    let listed = metered.call(Method::GET, SIGNALS, &Value::Null).await;
+    assert_eq!(listed, (StatusCode::OK, cost(1, 1.0, 0.0)));
+    let target = format!("{SIGNALS}?message_id=m&signal=edit");
+    let gone = metered.call(Method::DELETE, &target, &Value::Null).await;
+    assert_eq!(gone, (StatusCode::NO_CONTENT, cost(2, 1.0, 3.0)));
+    assert_eq!(metered.generate_of_signal("edit").await, cost(1, 0.0, 1.0));
+    let again = metered.call(Method::DELETE, &target, &Value::Null).await;
+    assert_eq!(again, (StatusCode::NO_CONTENT, cost(1, 1.0, 0.0)));
+    // A thumb tells the ledger no reason, so none is read.
+    say(json!({"message_id": "m", "signal": "helpful"})).await;
+    assert_eq!(
+        metered.generate_of_signal("helpful").await,
+        cost(1, 0.0, 1.0)
+    );
+    // A chat in none of the caller's other projects, of which it has none, costs nothing.
+    let chat = say(json!({"message_id": "m", "signal": "unsafe", "chat_id": "elsewhere"})).await;
+    assert_eq!(chat, (StatusCode::CREATED, cost(3, 3.0, 3.0)));
+}
+
+#[tokio::test]
+async fn an_unknown_and_a_foreign_message_cost_the_same() {
+    let metered = Metered::start().await;
+    let turn = "/conversations/acme/billing/c/turns/t";
+    let caller = ("billing", "");
+    let body = message("foreign", "a", "b");
+    call(&metered.functions, caller, (Method::PUT, turn), &body).await;
+    metered.meter.take();
+    let signal = |name: &str| json!({"message_id": name, "signal": "helpful"});
+    let foreign = metered
+        .call(Method::POST, SIGNALS, &signal("foreign"))
+        .await;
+    let unknown = metered
+        .call(Method::POST, SIGNALS, &signal("unknown"))
+        .await;
+    assert_eq!(foreign, (StatusCode::NOT_FOUND, cost(1, 2.0, 0.0)));
+    assert_eq!(unknown, foreign);
+}
+
+#[tokio::test]
+async fn the_evaluation_read_costs_what_the_card_says() {
+    let metered = Metered::start().await;
+    for number in 0..3 {
+        let mut body = message(&format!("m{number}"), "a", "b");
+        body["trace_id"] = json!("4f3a");
+        let turn = path("c", &format!("t{number}"));
+        metered.call(Method::PUT, &turn, &body).await;
+        let signal = json!({"message_id": format!("m{number}"), "signal": "helpful"});
+        metered.call(Method::POST, SIGNALS, &signal).await;
+    }
+    let store = metered.engine.store_with(metered.meter.clone());
+    let exporter = Exporter::new(store, metered.engine.blobs(), Clock::system());
+    let request = json!({"tenant": "acme", "trace_id": "4f3a"});
+    exporter.handle(&request, None).await.unwrap();
+    // The index, the three rows in one call, and the turn of each.
+    assert_eq!(metered.meter.take(), cost(5, 6.5, 0.0));
+    let request = json!({"tenant": "acme", "day": Utc::now().date_naive().to_string()});
+    exporter.handle(&request, None).await.unwrap();
+    // The four shards of a day; all are of one user, and so in one of them.
+    assert_eq!(metered.meter.take(), cost(8, 8.0, 0.0));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use hearback_local::gateway::openapi;
 use hearback_local::names::Names;
 use hearback_signals::MAX_RECEIVES;
 use hearback_storage::stream::{RESULTS, SUBMITTED};
-use hearback_storage::table::{EXPIRES_AT, PK, SK};
+use hearback_storage::table::{EXPIRES_AT, INDEXES, PK, SK};
 use serde_json::{Value, json};
 use serde_yaml_ng::Value as Yaml;
 
@@ -194,6 +194,28 @@ fn the_table_of_the_template_is_the_table_of_the_code() {
         "NEW_AND_OLD_IMAGES"
     );
     assert_eq!(table["BillingMode"], "PAY_PER_REQUEST");
+    let indexes = INDEXES.map(|(name, by)| {
+        json!({
+            "IndexName": name,
+            "KeySchema": [
+                {"AttributeName": by, "KeyType": "HASH"},
+                {"AttributeName": PK, "KeyType": "RANGE"}
+            ],
+            "Projection": {"ProjectionType": "KEYS_ONLY"}
+        })
+    });
+    assert_eq!(table["GlobalSecondaryIndexes"], json!(indexes));
+}
+
+#[test]
+fn no_route_leads_to_the_read_over_all_users() {
+    let routed = template_routes();
+    assert!(
+        routed
+            .iter()
+            .all(|(_, _, function)| function != "ExportFunction")
+    );
+    assert_eq!(resource("ExportFunction")["Events"], Value::Null);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use hearback_storage::stream::{self, Submitted};
 use hearback_tests::engine::Engine;
 use hearback_tests::process::bootstrap;
 use hearback_tests::runtime_api::Function;
+use hearback_tests::turns::{SIGNALS, message};
 use serde_json::{Value, json};
 
 /// What an HTTP API hands over for `POST /v1/feedback/submit`.
@@ -22,7 +23,7 @@ const FEEDBACK: &str = include_str!("events/http_feedback.json");
 /// What an HTTP API hands over for `GET /v1/preferences/{userId}/resolved`.
 const PREFERENCES: &str = include_str!("events/http_preferences.json");
 /// What an SQS event source hands over: the event of [`SUBMIT`], and a message that is poison.
-const SIGNALS: &str = include_str!("events/sqs_signals.json");
+const QUEUED: &str = include_str!("events/sqs_signals.json");
 /// What a pipe hands to its enrichment: the outcome of that event, and one of a duplicate.
 const RESULTS: &str = include_str!("events/pipe_results.json");
 
@@ -94,7 +95,7 @@ async fn submit_takes_an_event_once() {
     assert_eq!(status, 409);
     assert_eq!(body["error"], "duplicate_feedback_id");
     // What the pipe will send is what was stored.
-    let message = event(SIGNALS)["Records"][0]["body"].clone();
+    let message = event(QUEUED)["Records"][0]["body"].clone();
     let mut core = stored(&engine).await.core;
     let Submitted::Event(sent) = stream::submitted(message.as_str().unwrap()).unwrap() else {
         panic!("no event")
@@ -219,7 +220,7 @@ async fn retrieval_and_preferences_answer_what_submit_and_signals_wrote() {
     assert_eq!((status, &body["status"]), (200, &json!("queued")));
 
     let signals = start_signals(&engine).await;
-    signals.invoke(&event(SIGNALS)).await.unwrap();
+    signals.invoke(&event(QUEUED)).await.unwrap();
     let (status, body) = call(&retrieval, &event(FEEDBACK)).await;
     assert_eq!((status, &body["status"]), (200, &json!("processed")));
     assert_eq!(body["signals"][0]["reward"]["value"], 0.85);
@@ -233,7 +234,7 @@ async fn signals_reports_the_poison_and_works_off_the_rest() {
     let submit = start_http(&engine, "submit").await;
     call(&submit, &event(SUBMIT)).await;
     let signals = start_signals(&engine).await;
-    let batch = event(SIGNALS);
+    let batch = event(QUEUED);
     let poison = &batch["Records"][1]["messageId"];
     let response = signals.invoke(&batch).await.unwrap();
     assert_eq!(
@@ -251,7 +252,7 @@ async fn signals_reports_the_poison_and_works_off_the_rest() {
 async fn signals_buries_at_its_last_receive_what_it_cannot_work_off() {
     let engine = Engine::start().await;
     let signals = start_signals(&engine).await;
-    let mut batch = event(SIGNALS);
+    let mut batch = event(QUEUED);
     batch["Records"].as_array_mut().unwrap().remove(0);
     batch["Records"][0]["attributes"]["ApproximateReceiveCount"] = json!("5");
     let response = signals.invoke(&batch).await.unwrap();
@@ -271,6 +272,32 @@ async fn signals_buries_at_its_last_receive_what_it_cannot_work_off() {
         reason.string_value.as_deref(),
         Some("stored stream record cannot be read: it is not JSON")
     );
+}
+
+#[tokio::test]
+async fn export_answers_by_trace_and_writes_a_day_into_the_bucket() {
+    let engine = Engine::start().await;
+    let turns = start_http(&engine, "turns").await;
+    let submit = start_http(&engine, "submit").await;
+    let turn = message("m", "question", "answer");
+    let path = "/conversations/acme/order-service/c/turns/t";
+    assert_eq!(call(&turns, &request("PUT", path, &turn)).await.0, 201);
+    let edit = json!({"message_id": "m", "signal": "edit", "reason": "better", "trace_id": "x"});
+    assert_eq!(call(&submit, &request("POST", SIGNALS, &edit)).await.0, 201);
+
+    let export = start(&engine, "export", &[]).await;
+    let by_trace = json!({"tenant": "acme", "trace_id": "x"});
+    let answer = export.invoke(&by_trace).await.unwrap();
+    assert_eq!(answer["rows"][0]["prompt"], "question");
+    assert_eq!(answer["rows"][0]["preferred_answer"], "better");
+    let today = chrono::Utc::now().date_naive().to_string();
+    let by_day = json!({"tenant": "acme", "day": today});
+    let answer = export.invoke(&by_day).await.unwrap();
+    assert_eq!((&answer["rows"], &answer["parts"]), (&json!(1), &json!(1)));
+    assert_eq!(answer["resume"], Value::Null);
+    // What it cannot read it refuses, and says where.
+    let refused = export.invoke(&json!({"tenant": "acme"})).await.unwrap_err();
+    assert!(refused.to_string().contains("trace_id or day"), "{refused}");
 }
 
 #[tokio::test]

@@ -3,8 +3,11 @@
 mod capacity;
 mod contract;
 mod deployment;
+mod evaluation;
 mod exactly_once;
 mod exactly_once_reactions;
+mod exactly_once_signals;
+mod message_signals;
 mod pipeline;
 mod preferences;
 mod process;

@@ -1,8 +1,8 @@
 //! `POST …/turns/{turn_id}/feedback`, over HTTP, and what follows from it.
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join_all;
 use hearback_tests::app::{Answer, TestApp, eventually};
+use hearback_tests::ledger::{everything, ledger, of_status};
 use hearback_tests::turns::{PERIOD, conversation_path, path, said};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -36,27 +36,6 @@ async fn standing(app: &TestApp, token: &str) -> Vec<Value> {
         .iter()
         .flat_map(|turn| turn["reactions"].as_array().unwrap().clone())
         .collect()
-}
-
-/// Every item of the table, and every object of the bucket.
-async fn everything(app: &TestApp) -> (Vec<String>, Vec<String>) {
-    let clients = &app.bundle.clients;
-    let scanned = clients.dynamodb.scan().table_name("hearback").send().await;
-    let mut items: Vec<_> = scanned
-        .unwrap()
-        .items()
-        .iter()
-        .map(|item| {
-            let mut attributes: Vec<_> = item.iter().map(|pair| format!("{pair:?}")).collect();
-            attributes.sort();
-            attributes.join("\n")
-        })
-        .collect();
-    items.sort();
-    let listed = clients.s3.list_objects_v2().bucket("hearback-data").send();
-    let listed = listed.await.unwrap();
-    let objects = listed.contents().iter().map(|object| format!("{object:?}"));
-    (items, objects.collect())
 }
 
 #[tokio::test]
@@ -207,40 +186,6 @@ async fn the_machine_adds_and_never_masks_the_user() {
         .collect();
     assert_eq!(origins.iter().filter(|o| **o == "machine").count(), 2);
     assert_eq!(origins.iter().filter(|o| **o == "user").count(), 1);
-}
-
-/// The ids of ada's events in the ledger, with their status, once there are so many.
-async fn ledger(app: &TestApp, token: &str, expected: usize) -> Vec<Value> {
-    let clients = app.bundle.clients.clone();
-    eventually(|| async {
-        let scanned = clients
-            .dynamodb
-            .scan()
-            .table_name("hearback")
-            .filter_expression("SK = :event")
-            .expression_attribute_values(":event", AttributeValue::S("EVENT".to_owned()))
-            .send()
-            .await
-            .unwrap();
-        let mut events = Vec::new();
-        for item in scanned.items() {
-            let core: Value = serde_json::from_str(item["core"].as_s().unwrap()).unwrap();
-            let id = core["feedbackId"].as_str().unwrap();
-            let mut status = app.get(token, &format!("/v1/feedback/{id}")).await.body;
-            status["core"] = core;
-            events.push(status);
-        }
-        let settled = events.iter().all(|event| event["status"] != "queued");
-        (events.len() == expected && settled).then_some(events)
-    })
-    .await
-}
-
-fn of_status<'a>(events: &'a [Value], status: &str) -> Vec<&'a Value> {
-    events
-        .iter()
-        .filter(|event| event["status"] == status)
-        .collect()
 }
 
 #[tokio::test]

@@ -53,10 +53,19 @@ impl TestApp {
 
     /// A token with scopes.
     pub fn token_of(&self, user: &str, tenant: &str, scope: &str) -> String {
+        self.sign((user, tenant), &["order-service"], scope)
+    }
+
+    /// A token of a user of `acme` with other projects.
+    pub fn token_in(&self, user: &str, projects: &[&str]) -> String {
+        self.sign((user, "acme"), projects, "")
+    }
+
+    fn sign(&self, (user, tenant): (&str, &str), projects: &[&str], scope: &str) -> String {
         let claims = Claims {
             sub: user.to_owned(),
             tenant: tenant.to_owned(),
-            projects: vec!["order-service".to_owned()],
+            projects: projects.iter().map(ToString::to_string).collect(),
             scope: scope.to_owned(),
         };
         self.bundle.tokens.sign(claims).expect("a token")
@@ -96,6 +105,12 @@ impl TestApp {
     pub async fn put(&self, token: &str, path: &str, body: &Value) -> Answer {
         let request = self.request(Method::PUT, path).bearer_auth(token);
         self.send(request.json(body)).await
+    }
+
+    /// DELETEs a path.
+    pub async fn delete(&self, token: &str, path: &str) -> Answer {
+        self.send(self.request(Method::DELETE, path).bearer_auth(token))
+            .await
     }
 
     /// Submits an event.

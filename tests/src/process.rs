@@ -8,7 +8,8 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// The packages of the functions.
-const FUNCTIONS: [&str; 5] = [
+const FUNCTIONS: [&str; 6] = [
+    "hearback-export",
     "hearback-preferences",
     "hearback-retrieval",
     "hearback-signals",

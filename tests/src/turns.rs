@@ -27,20 +27,43 @@ pub fn said(user: &str, assistant: &str) -> Value {
     json!({"user": {"text": user}, "assistant": {"text": assistant}})
 }
 
+/// The same, with a name for the answer.
+#[must_use]
+pub fn message(message_id: &str, user: &str, assistant: &str) -> Value {
+    let mut turn = said(user, assistant);
+    turn["assistant"]["message_id"] = json!(message_id);
+    turn
+}
+
+/// Where the signals on messages are.
+pub const SIGNALS: &str = "/api/v1/feedback";
+
 /// The message that the pipe sends of a user's reaction as it stands in the table.
 pub async fn reaction_message(engine: &Engine, conversation: &str, user: &str) -> SqsMessage {
-    let key = |text: String| AttributeValue::S(text);
-    let (pk, sk) = (
-        format!("CONV#acme#order-service#{conversation}"),
-        format!("REACTION#t#user#{user}"),
-    );
+    let pk = format!("CONV#acme#order-service#{conversation}");
+    row_message(engine, pk, format!("REACTION#t#user#{user}")).await
+}
+
+/// The message that the pipe sends of a user's signal as it stands in the table.
+pub async fn signal_message(
+    engine: &Engine,
+    user: &str,
+    message: &str,
+    signal: &str,
+) -> SqsMessage {
+    let pk = format!("USER#acme#{user}");
+    row_message(engine, pk, format!("SIGNAL#{message}#{signal}")).await
+}
+
+async fn row_message(engine: &Engine, pk: String, sk: String) -> SqsMessage {
+    let key = |text: &String| AttributeValue::S(text.clone());
     let found = engine
         .clients
         .dynamodb
         .get_item()
         .table_name(engine.names.table())
-        .key("PK", key(pk.clone()))
-        .key("SK", key(sk.clone()))
+        .key("PK", key(&pk))
+        .key("SK", key(&sk))
         .consistent_read(true)
         .send()
         .await

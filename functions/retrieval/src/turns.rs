@@ -25,9 +25,6 @@ use utoipa::ToSchema;
 
 use crate::{MAX_BODY, MAX_PAGE, size_in_answer, visible};
 
-/// How often a turn's log is looked for that is being moved.
-const LOG_TRIES: usize = 5;
-
 pub(crate) fn routes() -> Routes<WithBlobs> {
     routes!(WithBlobs => turn, turns_with_feedbacks)
 }
@@ -173,23 +170,12 @@ async fn materialized(
     at: &TurnRef,
     caller: &Caller,
 ) -> Result<Option<(TurnCore, TurnLog)>, Error> {
-    for _ in 0..LOG_TRIES {
-        let Some(row) = app.app.store.turn(at).await? else {
-            return Ok(None);
-        };
-        if !caller.sees(&row.core.user_id) {
-            return Ok(None);
-        }
-        // A log that is not there was moved on since the row was read.
-        if let Some(mut log) = app.blobs.turn_log(&row.hosted_uri).await? {
-            mirror::hide(&mut log.turn_log, |user| caller.sees(user));
-            return Ok(Some((row.core, log)));
-        }
+    let sees = |turn: &TurnCore| caller.sees(&turn.user_id);
+    let mut found = app.blobs.turn_with_log(&app.app.store, at, sees).await?;
+    if let Some((_, log)) = &mut found {
+        mirror::hide(&mut log.turn_log, |user| caller.sees(user));
     }
-    Err(Error::Unavailable {
-        operation: "GetObject",
-        code: "the turn log moved too often".to_owned(),
-    })
+    Ok(found)
 }
 
 /// The request as callers post it.

@@ -15,6 +15,7 @@ pub mod cli;
 pub mod data_dir;
 pub mod engines;
 pub mod event_source;
+pub mod export;
 pub mod gateway;
 pub mod load;
 pub mod names;

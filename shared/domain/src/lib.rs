@@ -15,12 +15,14 @@
 //! | who may act for whom | [`caller`] |
 //! | what is kept of an anonymous user | [`privacy`] |
 //! | what an agent is told of the feedback on its turns | [`timeline`] |
+//! | what an evaluation reads of all users | [`evaluation`] |
 //! | how old reaction rows are read | [`legacy`] |
 
 pub mod caller;
 pub mod cursor;
 pub mod dedupe;
 pub mod digest;
+pub mod evaluation;
 pub mod event;
 pub mod identifier;
 pub mod ledger;

@@ -334,3 +334,6 @@ impl StoredSignal {
         uuid(before, names)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,23 +1,26 @@
-//! The bucket: turn logs. A log is never overwritten: another version has another key, and the
-//! index row says which one counts, so that the row alone settles a race.
+//! The bucket: turn logs, and exports ([`exports`](crate::exports)). A log is never overwritten:
+//! another version has another key, and the index row says which one counts, so that the row alone
+//! settles a race.
 
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectError;
 use aws_sdk_s3::primitives::ByteStream;
-use hearback_domain::turn::{TurnLog, TurnRef};
+use hearback_domain::turn::{TurnCore, TurnLog, TurnRef};
 use sha2::{Digest, Sha256};
 
-use crate::{Error, keys};
+use crate::{Error, Store, keys};
 
 const TURN_LOG: &str = "turn log";
+/// How often a turn's log is looked for that is being moved.
+const LOG_TRIES: usize = 5;
 /// How often a put is tried while others put the same.
 const PUT_TRIES: usize = 5;
 
 /// The bucket, reached through an SDK client.
 #[derive(Debug, Clone)]
 pub struct Blobs {
-    client: aws_sdk_s3::Client,
-    bucket: String,
+    pub(crate) client: aws_sdk_s3::Client,
+    pub(crate) bucket: String,
 }
 
 impl Blobs {
@@ -96,6 +99,29 @@ impl Blobs {
             .map_err(|error| Error::undecodable(TURN_LOG, &error))
     }
 
+    /// A turn and its log, if the turn is there and one that is wanted. Two calls, and more while the
+    /// log is being moved.
+    pub async fn turn_with_log(
+        &self,
+        store: &Store,
+        at: &TurnRef,
+        wanted: impl Fn(&TurnCore) -> bool,
+    ) -> Result<Option<(TurnCore, TurnLog)>, Error> {
+        for _ in 0..LOG_TRIES {
+            let Some(row) = store.turn(at).await?.filter(|row| wanted(&row.core)) else {
+                return Ok(None);
+            };
+            // A log that is not there was moved on since the row was read.
+            if let Some(log) = self.turn_log(&row.hosted_uri).await? {
+                return Ok(Some((row.core, log)));
+            }
+        }
+        Err(Error::Unavailable {
+            operation: "GetObject",
+            code: "the turn log moved too often".to_owned(),
+        })
+    }
+
     /// Deletes a version that no row points to any more. One call.
     pub async fn delete_turn_log(&self, hosted_uri: &str) -> Result<(), Error> {
         self.client
@@ -108,7 +134,7 @@ impl Blobs {
             .map_err(|error| unavailable("DeleteObject", &error))
     }
 
-    fn uri(&self, key: &str) -> String {
+    pub(crate) fn uri(&self, key: &str) -> String {
         format!("s3://{}/{key}", self.bucket)
     }
 
@@ -121,7 +147,7 @@ impl Blobs {
     }
 }
 
-fn unavailable<E: ProvideErrorMetadata, R>(
+pub(crate) fn unavailable<E: ProvideErrorMetadata, R>(
     operation: &'static str,
     error: &SdkError<E, R>,
 ) -> Error {

@@ -170,6 +170,30 @@ pub fn turn_log(at: &TurnRef, version: &str) -> String {
     )
 }
 
+/// What the keys of a day's exports in the bucket begin with.
+#[must_use]
+pub fn export_day(tenant: &TenantId, day: NaiveDate) -> String {
+    format!("exports/signals/{}/{day}", file_part(tenant.as_str()))
+}
+
+/// A part of a key in the bucket that people read: what is no letter, digit, `-` or `_` is escaped, and
+/// what would be too long for the name of a file is replaced by its SHA-256.
+fn file_part(raw: &str) -> String {
+    const MAX: usize = 200;
+    let escaped: String = (raw.bytes())
+        .map(|byte| match byte {
+            b'-' | b'_' => char::from(byte).to_string(),
+            _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect();
+    if escaped.len() > MAX {
+        format!("{HASHED}{}", hex::encode(Sha256::digest(raw)))
+    } else {
+        escaped
+    }
+}
+
 fn join(kind: &str, tenant: &TenantId, name: &str) -> String {
     format!("{kind}#{}#{}", part(tenant.as_str()), part(name))
 }
@@ -233,6 +257,30 @@ mod tests {
         fn a_key_fits_into_the_table(tenant in name(), user in name()) {
             if let (Ok(tenant), Ok(user)) = (tenant.as_str().try_into(), user.as_str().try_into()) {
                 prop_assert!(preferences(&tenant, &user).len() <= 2048);
+            }
+        }
+
+        #[test]
+        fn signals_on_different_messages_have_different_keys(a in name(), b in name()) {
+            let key = |message: &str| {
+                let message = MessageId::try_from(message).ok()?;
+                Some(message_signal(&message, MessageSignal::Edit))
+            };
+            if let (Some(key_a), Some(key_b)) = (key(&a), key(&b)) {
+                prop_assert_eq!(a == b, key_a == key_b);
+                prop_assert!(key_a.len() <= 1024);
+            }
+        }
+
+        #[test]
+        fn the_files_of_different_tenants_are_in_different_folders(a in name(), b in name()) {
+            let day = NaiveDate::default();
+            let key = |tenant: &str| Some(export_day(&TenantId::try_from(tenant).ok()?, day));
+            if let (Some(key_a), Some(key_b)) = (key(&a), key(&b)) {
+                prop_assert_eq!(a == b, key_a == key_b);
+                let folder = key_a.split('/').nth(2).unwrap();
+                prop_assert!(key_a.matches('/').count() == 3 && folder.len() <= 200);
+                prop_assert!(!folder.contains('.'));
             }
         }
 

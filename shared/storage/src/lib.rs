@@ -15,13 +15,14 @@
 //! | dedupe claim | [`claims`] | nobody claimed the key before |
 //! | preference version | [`preferences`] | version n + 1 does not exist |
 //!
-//! [`blobs`] is the bucket. [`table`] says what the table is, [`stream`] how its stream is read.
+//! [`blobs`] and [`exports`] are the bucket. [`table`] says what the table is, [`stream`] how its stream is read.
 
 pub mod activity;
 pub mod blobs;
 pub mod claims;
 mod error;
 pub mod events;
+pub mod exports;
 mod item;
 pub mod keys;
 pub mod message_signals;

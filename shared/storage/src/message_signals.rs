@@ -9,6 +9,7 @@ use chrono::NaiveDate;
 use hearback_domain::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, UserId};
 use hearback_domain::message_signal::{MessageSignal, SignalCore, StoredSignal};
 use hearback_domain::turn::ConversationRef;
+use serde::{Deserialize, Serialize};
 
 use crate::item::{self, Builder, Item};
 use crate::places::Taken;
@@ -31,7 +32,7 @@ pub struct Wanted {
 }
 
 /// Where a row of signals is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place(Key);
 
 impl Store {
@@ -227,7 +228,7 @@ impl Store {
     }
 
     /// Where the signals of a tenant's day are, in one of the day's shards, behind a place of that
-    /// shard: a page, and whether there are more. As fresh and as cheap as
+    /// shard: a page, and behind which place there may be more. As fresh and as cheap as
     /// [`signals_on_trace`](Self::signals_on_trace).
     pub async fn signals_of_day(
         &self,
@@ -235,7 +236,7 @@ impl Store {
         day: NaiveDate,
         shard: u32,
         after: Option<Place>,
-    ) -> Result<(Vec<Place>, bool), Error> {
+    ) -> Result<(Vec<Place>, Option<Place>), Error> {
         let value = keys::signal_day(tenant, day, shard);
         let after = after.map(|Place((pk, sk))| {
             Item::from([
@@ -245,7 +246,7 @@ impl Store {
             ])
         });
         let (places, next) = self.index_page((BY_DAY, DAY), value, after).await?;
-        Ok((places, next.is_some()))
+        Ok((places, next.as_ref().and_then(reads::key_of).map(Place)))
     }
 
     async fn index_page(

@@ -164,6 +164,10 @@ fn keys_only() -> Projection {
         .build()
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err takes"
+)]
 fn unbuilt(error: BuildError) -> Error {
     Error::unreadable("table", error.to_string())
 }

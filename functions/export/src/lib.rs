@@ -1,0 +1,174 @@
+//! The evaluation read: what was said of messages, over all users of a tenant, joined with the
+//! question and the answer of the turn.
+//!
+//! It is invoked directly, under IAM; no HTTP route leads here. By trace it answers the rows. By day it
+//! writes them as JSON Lines into the bucket, part after part, and hands the rest on when its time is
+//! up (`day.rs`). The indexes only say where rows are; what they say is read from the table, so that
+//! what was taken back is in no answer.
+
+mod day;
+mod trace;
+
+use std::collections::HashMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use hearback_domain::evaluation::{Request, Row, Rows};
+use hearback_domain::message_signal::StoredSignal;
+use hearback_domain::parse::FieldError;
+use hearback_domain::turn::{TurnLog, TurnRef};
+use hearback_lambda::MissingSetting;
+use hearback_lambda::app::{blobs_from_env, store_from_env};
+use hearback_lambda::clock::Clock;
+use hearback_storage::message_signals::Place;
+use hearback_storage::{Blobs, Error, Store};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use day::Exported;
+pub use trace::TracePage;
+
+/// Turn logs that are read at once. One may have 5 MB.
+const LOGS_AT_ONCE: usize = 8;
+
+/// Reads for evaluation.
+#[derive(Debug, Clone)]
+pub struct Exporter {
+    store: Store,
+    blobs: Blobs,
+    clock: Clock,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// The rows of a trace.
+    Trace(TracePage),
+    /// Where the rows of a day are.
+    Day(Exported),
+}
+
+/// Why nothing is answered.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The request breaks its schema.
+    #[error("the request does not fit its schema: {}", listed(.0))]
+    Invalid(Vec<FieldError>),
+    /// The table or the bucket failed.
+    #[error(transparent)]
+    Storage(#[from] Error),
+    /// A row has no form as JSON.
+    #[error("a row cannot be written as JSON")]
+    Unwritten(#[from] serde_json::Error),
+}
+
+fn listed(errors: &[FieldError]) -> String {
+    let errors = errors.iter();
+    let listed: Vec<_> = errors
+        .map(|error| format!("{} {}", error.pointer, error.detail))
+        .collect();
+    listed.join("; ")
+}
+
+/// Rows that are not in an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// No model may learn from them.
+    pub excluded: u64,
+    /// Their turn is gone.
+    pub without_turn: u64,
+}
+
+impl Exporter {
+    /// Reads from this table and bucket.
+    #[must_use]
+    pub fn new(store: Store, blobs: Blobs, clock: Clock) -> Self {
+        Self {
+            store,
+            blobs,
+            clock,
+        }
+    }
+
+    /// Reads the settings and builds the clients.
+    pub fn from_env() -> Result<Self, MissingSetting> {
+        Ok(Self::new(
+            store_from_env()?,
+            blobs_from_env()?,
+            Clock::system(),
+        ))
+    }
+
+    /// Answers a request. What is not done by `until` is handed on: the answer then says with which
+    /// `resume` to ask for the rest.
+    pub async fn handle(
+        &self,
+        request: &Value,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<Answer, Failure> {
+        let request = Request::parse(request).map_err(Failure::Invalid)?;
+        let resume = request.resume.as_deref();
+        Ok(match &request.rows {
+            Rows::Trace(trace) => {
+                let after = resume.map(opened).transpose()?;
+                Answer::Trace(self.trace(&request.tenant, trace, after).await?)
+            }
+            Rows::Day(day) => {
+                let progress = resume.map(opened).transpose()?;
+                Answer::Day(self.day((&request.tenant, *day), progress, until).await?)
+            }
+        })
+    }
+
+    /// The rows at these places, each with the turn that it is about.
+    async fn rows(&self, places: &[Place]) -> Result<(Vec<Row>, LeftOut), Error> {
+        let said = self.store.signals_at(places).await?;
+        let logs = self.logs(&said).await?;
+        let mut left_out = LeftOut::default();
+        let mut rows = Vec::new();
+        for said in said {
+            match logs.get(&said.core.at).map(|log| Row::of(said, log)) {
+                Some(Some(row)) => rows.push(row),
+                Some(None) => left_out.excluded += 1,
+                None => left_out.without_turn += 1,
+            }
+        }
+        Ok((rows, left_out))
+    }
+
+    /// The logs of the turns of these signals, as far as they are there.
+    async fn logs(&self, said: &[StoredSignal]) -> Result<HashMap<TurnRef, TurnLog>, Error> {
+        let mut turns: Vec<TurnRef> = said.iter().map(|said| said.core.at.clone()).collect();
+        turns.sort();
+        turns.dedup();
+        stream::iter(turns)
+            .map(|at| async move {
+                let found = self.blobs.turn_with_log(&self.store, &at, |_| true).await?;
+                Ok(found.map(|(_, log)| (at, log)))
+            })
+            .buffer_unordered(LOGS_AT_ONCE)
+            .try_filter_map(|found| async move { Ok(found) })
+            .try_collect()
+            .await
+    }
+}
+
+/// Where to go on, as a text that only this function reads.
+fn sealed(place: &impl Serialize) -> String {
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(place).unwrap_or_default())
+}
+
+fn opened<T: DeserializeOwned>(resume: &str) -> Result<T, Failure> {
+    let bytes = URL_SAFE_NO_PAD.decode(resume).ok();
+    let place = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    place.ok_or_else(|| {
+        Failure::Invalid(vec![FieldError {
+            pointer: "/resume".to_owned(),
+            detail: "must be what an answer to this request said".to_owned(),
+        }])
+    })
+}

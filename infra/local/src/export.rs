@@ -1,0 +1,96 @@
+//! The evaluation read from the command line, through the code of the function `export`.
+
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use hearback_export::{Answer, Exported, Exporter};
+use serde_json::{Map, Value};
+
+/// What was written out.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Rows.
+    pub rows: u64,
+    /// Rows that no model may learn from, and that were left out.
+    pub excluded: u64,
+    /// Rows without a turn, left out too.
+    pub without_turn: u64,
+    /// Of a day: where the bucket keeps it.
+    pub manifest: Option<String>,
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            rows,
+            excluded,
+            without_turn,
+            manifest,
+        } = self;
+        write!(
+            f,
+            "{rows} rows; left out: {excluded} excluded from training, {without_turn} without their turn"
+        )?;
+        match manifest {
+            Some(manifest) => write!(f, "; {manifest}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Writes the rows that a request asks for as JSON Lines, however often the function hands the
+/// rest on.
+pub async fn export(
+    exporter: &Exporter,
+    s3: &aws_sdk_s3::Client,
+    mut request: Map<String, Value>,
+    out: &mut impl Write,
+) -> Result<Summary> {
+    let mut summary = Summary::default();
+    loop {
+        let resume = match exporter.handle(&request.clone().into(), None).await? {
+            Answer::Trace(page) => {
+                for row in &page.rows {
+                    serde_json::to_writer(&mut *out, row)?;
+                    out.write_all(b"\n")?;
+                    summary.rows += 1;
+                }
+                summary.excluded += page.left_out.excluded;
+                summary.without_turn += page.left_out.without_turn;
+                page.resume
+            }
+            Answer::Day(run) => {
+                if run.resume.is_none() {
+                    copy(s3, &run, out).await?;
+                }
+                summary.rows = run.rows;
+                summary.excluded = run.left_out.excluded;
+                summary.without_turn = run.left_out.without_turn;
+                summary.manifest = run.manifest;
+                run.resume
+            }
+        };
+        out.flush()?;
+        let Some(resume) = resume else {
+            return Ok(summary);
+        };
+        request.insert("resume".to_owned(), resume.into());
+    }
+}
+
+async fn copy(s3: &aws_sdk_s3::Client, run: &Exported, out: &mut impl Write) -> Result<()> {
+    for part in run.parts() {
+        let (bucket, key) = part
+            .strip_prefix("s3://")
+            .and_then(|rest| rest.split_once('/'))
+            .with_context(|| format!("{part} is no place in a bucket"))?;
+        let found = s3.get_object().bucket(bucket).key(key).send().await;
+        let mut body = found
+            .with_context(|| format!("{part} cannot be read"))?
+            .body;
+        while let Some(bytes) = body.next().await {
+            out.write_all(&bytes?)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! The evaluation read: what was said of messages, with the question and the answer that it is
+//! about. It is over all users of a tenant, so no HTTP route leads to it.
+//!
+//! Source: `Feedback`, "Why feedback (and not reactions)" and "Privacy contract"; product
+//! specification, section 1.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::identifier::{Label, TenantId};
+use crate::message_signal::{MessageSignal, StoredSignal};
+use crate::parse::{Errors, FieldError, Object, identifier, string};
+use crate::turn::TurnLog;
+
+/// What an evaluation asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Which of its rows.
+    pub rows: Rows,
+    /// Where the request before this one ended.
+    pub resume: Option<String>,
+}
+
+/// Rows that are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rows {
+    /// Those on one trace.
+    Trace(Label),
+    /// Those of acts on this day, in UTC.
+    Day(NaiveDate),
+}
+
+const MEMBERS: &[&str] = &["tenant", "trace_id", "day", "resume"];
+
+impl Request {
+    /// Reads a request, all errors at once.
+    pub fn parse(body: &Value) -> Result<Self, Vec<FieldError>> {
+        let mut errors = Errors::default();
+        let request = Object::root(body, &mut errors);
+        request.known_only(MEMBERS, &mut errors);
+        let tenant = request.required("tenant", &mut errors, identifier);
+        let trace = request.nullable("trace_id", &mut errors, identifier);
+        let day = request.nullable("day", &mut errors, |value| {
+            let text = string(value)?;
+            NaiveDate::parse_from_str(text, "%Y-%m-%d")
+                .map_err(|_| "must be a date as 2025-11-06".to_owned())
+        });
+        let resume = request.nullable("resume", &mut errors, |value| {
+            string(value).map(ToOwned::to_owned)
+        });
+        if errors.is_empty() && trace.is_some() == day.is_some() {
+            errors.add("", "must have either trace_id or day");
+        }
+        let rows = trace.map(Rows::Trace).or(day.map(Rows::Day));
+        match (tenant, rows) {
+            (Some(tenant), Some(rows)) if errors.is_empty() => Ok(Self {
+                tenant,
+                rows,
+                resume,
+            }),
+            _ => Err(errors.into_vec()),
+        }
+    }
+}
+
+/// What somebody said of an answer. It does not say who.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// What the user had asked.
+    pub prompt: String,
+    /// What was answered.
+    pub original_answer: String,
+    /// What should have been answered: the text of an `edit`.
+    pub preferred_answer: Option<String>,
+    /// What was said of the answer.
+    pub signal: MessageSignal,
+    /// Why, of anything but an `edit`.
+    pub reason: Option<String>,
+    /// When.
+    pub ts: DateTime<Utc>,
+    /// The trace of the answer.
+    pub trace_id: Option<Label>,
+    /// The event in the ledger: the same row again has the same.
+    pub feedback_id: Uuid,
+    /// The message.
+    pub message_id: String,
+    /// The project in which it counts.
+    pub workspace_id: String,
+    /// The conversation of the message.
+    pub conversation_id: String,
+    /// The turn of the message.
+    pub turn_id: String,
+}
+
+impl Row {
+    /// The row of a signal on the answer of this turn. `None` if no model may learn from it.
+    #[must_use]
+    pub fn of(said: StoredSignal, log: &TurnLog) -> Option<Self> {
+        let StoredSignal { core, reason } = said;
+        if core.exclude_from_training || core.retracted {
+            return None;
+        }
+        let (preferred_answer, reason) = match core.signal {
+            MessageSignal::Edit => (reason, None),
+            MessageSignal::Helpful
+            | MessageSignal::NotHelpful
+            | MessageSignal::Inaccurate
+            | MessageSignal::Unsafe
+            | MessageSignal::Regenerate => (None, reason),
+        };
+        Some(Self {
+            prompt: text_of(&log.user),
+            original_answer: text_of(&log.assistant),
+            preferred_answer,
+            signal: core.signal,
+            reason,
+            ts: core.ts,
+            trace_id: core.trace_id,
+            feedback_id: core.act,
+            message_id: core.message_id.into(),
+            workspace_id: core.workspace.into(),
+            conversation_id: core.at.within.conversation.into(),
+            turn_id: core.at.turn.into(),
+        })
+    }
+}
+
+fn text_of(side: &Value) -> String {
+    let text = side.get("text").and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_for_a_trace_or_for_a_day() {
+        let parse = |body: Value| Request::parse(&body);
+        let request = parse(json!({"tenant": "acme", "day": "2025-11-06"})).unwrap();
+        assert_eq!(
+            request.rows,
+            Rows::Day(NaiveDate::from_ymd_opt(2025, 11, 6).unwrap())
+        );
+        for broken in [
+            json!({"tenant": "acme"}),
+            json!({"tenant": "acme", "day": "2025-11-06", "trace_id": "t"}),
+            json!({"tenant": "acme", "day": "6 November"}),
+            json!({"tenant": "acme", "day": "2025-11-06", "user": "ada"}),
+            json!({"day": "2025-11-06"}),
+            json!([]),
+        ] {
+            assert!(parse(broken.clone()).is_err(), "{broken}");
+        }
+    }
+}

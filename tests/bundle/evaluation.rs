@@ -1,0 +1,302 @@
+//! The evaluation read: by trace and by day, over all users, with question and answer.
+
+use std::process::Stdio;
+
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
+};
+use chrono::{TimeDelta, Utc};
+use hearback_export::{Answer, Exporter, Failure};
+use hearback_lambda::clock::Clock;
+use hearback_storage::Store;
+use hearback_tests::app::TestApp;
+use hearback_tests::engine::Engine;
+use hearback_tests::turns::{SIGNALS, message, path};
+use reqwest::StatusCode;
+use serde_json::{Map, Value, json};
+
+/// A bundle with a turn for each number: message `m<n>`, trace `trace<n % 2>`, and what was asked and
+/// answered.
+async fn with_messages(count: usize) -> TestApp {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    for number in 0..count {
+        let (question, answer) = (format!("question {number}"), format!("answer {number}"));
+        let mut turn = message(&format!("m{number}"), &question, &answer);
+        turn["trace_id"] = json!(format!("trace{}", number % 2));
+        let path = path("c", &format!("t{number}"));
+        let registered = app.put(&ada, &path, &turn).await;
+        assert_eq!(registered.status, StatusCode::CREATED);
+    }
+    app
+}
+
+async fn say(app: &TestApp, user: &str, message: usize, mut body: Value) {
+    body["message_id"] = json!(format!("m{message}"));
+    let answer = app.post(&app.token(user), SIGNALS, &body).await;
+    assert!(answer.status.is_success(), "{}", answer.status);
+}
+
+fn exporter(app: &TestApp) -> Exporter {
+    Exporter::new(
+        app.bundle.store.clone(),
+        app.bundle.blobs.clone(),
+        Clock::system(),
+    )
+}
+
+fn today() -> String {
+    Utc::now().date_naive().to_string()
+}
+
+/// The rows of a day, the earliest first.
+async fn rows_of_day(app: &TestApp, request: Value) -> Vec<Value> {
+    let request: Map<String, Value> = serde_json::from_value(request).unwrap();
+    let mut out = Vec::new();
+    let s3 = &app.bundle.clients.s3;
+    let summary = hearback_local::export::export(&exporter(app), s3, request, &mut out).await;
+    let rows: Vec<Value> = String::from_utf8(out)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(summary.unwrap().rows, rows.len() as u64);
+    rows
+}
+
+#[tokio::test]
+async fn a_trace_answers_what_all_users_said_with_question_and_answers() {
+    let app = with_messages(3).await;
+    say(
+        &app,
+        "ada",
+        0,
+        json!({"signal": "edit", "reason": "what I wanted"}),
+    )
+    .await;
+    say(
+        &app,
+        "eve",
+        2,
+        json!({"signal": "not_helpful", "reason": "wrong tool"}),
+    )
+    .await;
+    say(&app, "eve", 1, json!({"signal": "helpful"})).await;
+    say(
+        &app,
+        "eve",
+        0,
+        json!({"signal": "helpful", "exclude_from_training": true}),
+    )
+    .await;
+    say(&app, "eve", 0, json!({"signal": "unsafe"})).await;
+    let gone = format!("{SIGNALS}?message_id=m0&signal=unsafe");
+    app.delete(&app.token("eve"), &gone).await;
+
+    let request = json!({"tenant": "acme", "trace_id": "trace0"});
+    let answer = exporter(&app).handle(&request, None).await.unwrap();
+    let answer = serde_json::to_value(answer).unwrap();
+    let [edit, thumb] = answer["rows"].as_array().unwrap().as_slice() else {
+        panic!("{answer}")
+    };
+    assert_eq!(
+        *edit,
+        json!({
+            "prompt": "question 0", "original_answer": "answer 0",
+            "preferred_answer": "what I wanted", "signal": "edit", "reason": null,
+            "ts": edit["ts"], "trace_id": "trace0", "feedback_id": edit["feedback_id"],
+            "message_id": "m0", "workspace_id": "order-service", "conversation_id": "c",
+            "turn_id": "t0",
+        })
+    );
+    assert_eq!(thumb["prompt"], "question 2");
+    assert_eq!(thumb["signal"], "not_helpful");
+    assert_eq!(thumb["reason"], "wrong tool");
+    assert_eq!(thumb["preferred_answer"], Value::Null);
+    assert_eq!(
+        answer["left_out"],
+        json!({"excluded": 1, "without_turn": 0})
+    );
+    assert_eq!(answer["resume"], Value::Null);
+    // A trace of another tenant of the same name is another.
+    let other = json!({"tenant": "other", "trace_id": "trace0"});
+    let Answer::Trace(page) = exporter(&app).handle(&other, None).await.unwrap() else {
+        panic!("a trace was asked for")
+    };
+    assert_eq!(page.rows, []);
+}
+
+#[tokio::test]
+async fn a_row_whose_trace_changed_is_found_by_the_new_one_alone() {
+    let app = with_messages(1).await;
+    say(&app, "ada", 0, json!({"signal": "helpful"})).await;
+    say(
+        &app,
+        "ada",
+        0,
+        json!({"signal": "helpful", "trace_id": "later"}),
+    )
+    .await;
+    for (trace, expected) in [("trace0", 0), ("later", 1)] {
+        let rows = rows_of_day(&app, json!({"tenant": "acme", "trace_id": trace})).await;
+        assert_eq!(rows.len(), expected, "{trace}");
+    }
+}
+
+#[tokio::test]
+async fn a_day_is_written_whole_however_often_its_time_is_up() {
+    let app = with_messages(4).await;
+    // Users enough for every shard of the day, and more than one step in some of them.
+    for user in 0..150 {
+        for (message, signal) in [(0, "helpful"), (1, "edit"), (3, "not_helpful")] {
+            let body = json!({"signal": signal, "reason": format!("by {user}")});
+            say(&app, &format!("user{user}"), message, body).await;
+        }
+    }
+    let request = json!({"tenant": "acme", "day": today()});
+    let whole = rows_of_day(&app, request.clone()).await;
+    assert_eq!(whole.len(), 450);
+    let ids = |rows: &[Value]| -> std::collections::BTreeSet<String> {
+        rows.iter()
+            .map(|row| row["feedback_id"].to_string())
+            .collect()
+    };
+    assert_eq!(ids(&whole).len(), 450);
+
+    // Its time is up after each step: each answer says how to go on.
+    let past = Utc::now() - TimeDelta::days(1);
+    let mut asked = request;
+    let mut runs = 0;
+    let last = loop {
+        runs += 1;
+        let answer = exporter(&app).handle(&asked, Some(past)).await.unwrap();
+        let Answer::Day(exported) = answer else {
+            panic!("a day was asked for")
+        };
+        match &exported.resume {
+            Some(resume) => asked["resume"] = json!(resume),
+            None => break exported,
+        }
+    };
+    assert!(runs > 4, "{runs}");
+    assert_eq!(last.rows, 450);
+    let mut rows = Vec::new();
+    for part in last.parts() {
+        rows.extend(lines_of(&app, &part).await);
+    }
+    assert_eq!(ids(&rows), ids(&whole));
+    // The manifest names the newest complete run.
+    let manifest = lines_of(&app, last.manifest.as_ref().unwrap()).await;
+    assert_eq!(manifest[0]["folder"], last.folder);
+    assert_eq!(manifest[0]["parts"], last.parts);
+    // Another day has none of them.
+    let empty = rows_of_day(&app, json!({"tenant": "acme", "day": "2025-11-06"})).await;
+    assert_eq!(empty, Vec::<Value>::new());
+}
+
+async fn lines_of(app: &TestApp, uri: &str) -> Vec<Value> {
+    let (bucket, key) = uri.strip_prefix("s3://").unwrap().split_once('/').unwrap();
+    let s3 = &app.bundle.clients.s3;
+    let found = s3
+        .get_object()
+        .bucket(bucket)
+        .key(key)
+        .send()
+        .await
+        .unwrap();
+    let bytes = found.body.collect().await.unwrap().into_bytes();
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_request_that_breaks_the_schema_is_told_where() {
+    let app = TestApp::start().await;
+    let broken = json!({"day": "yesterday", "user": "ada"});
+    let Err(Failure::Invalid(errors)) = exporter(&app).handle(&broken, None).await else {
+        panic!("taken")
+    };
+    let mut pointers: Vec<_> = errors.into_iter().map(|error| error.pointer).collect();
+    pointers.sort_unstable();
+    assert_eq!(pointers, ["/day", "/tenant", "/user"]);
+    let damaged = json!({"tenant": "acme", "day": "2025-11-06", "resume": "?"});
+    let Err(Failure::Invalid(errors)) = exporter(&app).handle(&damaged, None).await else {
+        panic!("taken")
+    };
+    assert_eq!(errors[0].pointer, "/resume");
+}
+
+#[tokio::test]
+async fn a_table_of_before_the_indexes_gets_them_at_the_next_start() {
+    let engine = Engine::start().await;
+    let store = Store::new(engine.clients.dynamodb.clone(), "older");
+    let attribute = |name| {
+        AttributeDefinition::builder()
+            .attribute_name(name)
+            .attribute_type(ScalarAttributeType::S)
+            .build()
+            .unwrap()
+    };
+    let key = |name, kind| {
+        KeySchemaElement::builder()
+            .attribute_name(name)
+            .key_type(kind)
+            .build()
+            .unwrap()
+    };
+    let older = engine.clients.dynamodb.create_table().table_name("older");
+    older
+        .attribute_definitions(attribute("PK"))
+        .attribute_definitions(attribute("SK"))
+        .key_schema(key("PK", KeyType::Hash))
+        .key_schema(key("SK", KeyType::Range))
+        .billing_mode(BillingMode::PayPerRequest)
+        .send()
+        .await
+        .unwrap();
+    store.create_table().await.unwrap();
+    store.create_table().await.unwrap();
+    let exporter = Exporter::new(store, engine.blobs(), Clock::system());
+    for asked in [json!({"trace_id": "t"}), json!({"day": today()})] {
+        let mut request = asked;
+        request["tenant"] = json!("acme");
+        exporter.handle(&request, None).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_command_prints_rows_as_json_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = TestApp::on(Some(folder.path().to_owned())).await;
+    let token = app.token("ada");
+    app.put(
+        &token,
+        &path("c", "t"),
+        &message("m0", "question", "answer"),
+    )
+    .await;
+    say(
+        &app,
+        "ada",
+        0,
+        json!({"signal": "edit", "reason": "better", "trace_id": "4f3a"}),
+    )
+    .await;
+    for (option, value) in [("--trace", "4f3a"), ("--day", &today())] {
+        let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_hearback-under-test"))
+            .args(["export", option, value, "--data"])
+            .arg(folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .await
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let row: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(row["preferred_answer"], "better");
+        assert!(said.starts_with("1 rows; left out: 0"), "{said}");
+    }
+}
