@@ -259,7 +259,7 @@ async fn a_signal_is_two_reads_and_a_write_with_its_index_entries() {
         async move { metered.call(Method::POST, SIGNALS, &body).await }
     };
     let signal = |reason: &str| json!({"message_id": "m", "signal": "edit", "reason": reason});
-    // The message and what stands, and the turn; the row, and its entries by trace and by day.
+    // What stands, and the message in the one project of the token; the turn; the row, and its entries by trace and by day.
     let created = say(signal("one")).await;
     assert_eq!(created, (StatusCode::CREATED, cost(3, 3.0, 3.0)));
     // Its reason; its event.

@@ -102,7 +102,7 @@ async fn a_trace_answers_what_all_users_said_with_question_and_answers() {
     assert_eq!(
         *edit,
         json!({
-            "prompt": "question 0", "original_answer": "answer 0",
+            "id": edit["id"], "prompt": "question 0", "original_answer": "answer 0",
             "preferred_answer": "what I wanted", "signal": "edit", "reason": null,
             "ts": edit["ts"], "trace_id": "trace0", "feedback_id": edit["feedback_id"],
             "message_id": "m0", "workspace_id": "order-service", "conversation_id": "c",
@@ -124,6 +124,45 @@ async fn a_trace_answers_what_all_users_said_with_question_and_answers() {
         panic!("a trace was asked for")
     };
     assert_eq!(page.rows, []);
+}
+
+#[tokio::test]
+async fn the_rows_of_a_trace_are_complete_over_its_pages() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    // Four such rows are more than an answer holds, and a small one in between is not lost.
+    let long = "long ".repeat(330_000);
+    for number in 0..40 {
+        let answer = if number % 10 == 3 {
+            long.as_str()
+        } else {
+            "short"
+        };
+        let mut turn = message(&format!("m{number}"), "question", answer);
+        turn["trace_id"] = json!("one");
+        app.put(&ada, &path("c", &format!("t{number}")), &turn)
+            .await;
+        say(&app, "ada", number, json!({"signal": "helpful"})).await;
+    }
+    let mut request = json!({"tenant": "acme", "trace_id": "one"});
+    let (mut seen, mut pages) = (Vec::new(), 0);
+    loop {
+        let Answer::Trace(page) = exporter(&app).handle(&request, None).await.unwrap() else {
+            panic!("a trace was asked for")
+        };
+        pages += 1;
+        assert!(serde_json::to_vec(&page).unwrap().len() < 6_000_000);
+        seen.extend(page.rows.into_iter().map(|row| row.message_id));
+        match page.resume {
+            Some(resume) => request["resume"] = json!(resume),
+            None => break,
+        }
+    }
+    assert!(pages > 1, "{pages}");
+    seen.sort();
+    let mut expected: Vec<_> = (0..40).map(|number| format!("m{number}")).collect();
+    expected.sort();
+    assert_eq!(seen, expected);
 }
 
 #[tokio::test]
@@ -181,14 +220,13 @@ async fn a_day_is_written_whole_however_often_its_time_is_up() {
     assert!(runs > 4, "{runs}");
     assert_eq!(last.rows, 450);
     let mut rows = Vec::new();
-    for part in last.parts() {
-        rows.extend(lines_of(&app, &part).await);
+    for file in &last.files {
+        rows.extend(lines_of(&app, file).await);
     }
     assert_eq!(ids(&rows), ids(&whole));
-    // The manifest names the newest complete run.
+    // The manifest names the files of the run that was completed last.
     let manifest = lines_of(&app, last.manifest.as_ref().unwrap()).await;
-    assert_eq!(manifest[0]["folder"], last.folder);
-    assert_eq!(manifest[0]["parts"], last.parts);
+    assert_eq!(manifest[0]["files"], json!(last.files));
     // Another day has none of them.
     let empty = rows_of_day(&app, json!({"tenant": "acme", "day": "2025-11-06"})).await;
     assert_eq!(empty, Vec::<Value>::new());
@@ -222,11 +260,22 @@ async fn a_request_that_breaks_the_schema_is_told_where() {
     let mut pointers: Vec<_> = errors.into_iter().map(|error| error.pointer).collect();
     pointers.sort_unstable();
     assert_eq!(pointers, ["/day", "/tenant", "/user"]);
-    let damaged = json!({"tenant": "acme", "day": "2025-11-06", "resume": "?"});
-    let Err(Failure::Invalid(errors)) = exporter(&app).handle(&damaged, None).await else {
-        panic!("taken")
+    // Of another day it would skip rows of this one.
+    let past = Utc::now() - TimeDelta::days(1);
+    let app = with_messages(1).await;
+    say(&app, "ada", 0, json!({"signal": "helpful"})).await;
+    let asked = json!({"tenant": "acme", "day": today()});
+    let Answer::Day(begun) = exporter(&app).handle(&asked, Some(past)).await.unwrap() else {
+        panic!("a day was asked for")
     };
-    assert_eq!(errors[0].pointer, "/resume");
+    let resume = begun.resume.expect("its time was up");
+    for (day, resume) in [("2025-11-06", "?"), ("2025-11-06", resume.as_str())] {
+        let damaged = json!({"tenant": "acme", "day": day, "resume": resume});
+        let Err(Failure::Invalid(errors)) = exporter(&app).handle(&damaged, None).await else {
+            panic!("taken")
+        };
+        assert_eq!(errors[0].pointer, "/resume");
+    }
 }
 
 #[tokio::test]

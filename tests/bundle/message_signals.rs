@@ -250,6 +250,55 @@ async fn an_unknown_and_a_foreign_message_are_answered_alike_and_leave_nothing()
 }
 
 #[tokio::test]
+async fn nobody_learns_of_another_projects_message_by_wanting_its_name() {
+    let (app, ada) = with_message().await;
+    let other = app.token_in("eve", &["billing"]);
+    let turn = "/conversations/acme/billing/c/turns/t";
+    let registered = app.put(&other, turn, &message("m", "c", "d")).await;
+    assert_eq!(registered.status, StatusCode::CREATED);
+    // Each says something of its own, and reads its own alone.
+    assert_eq!(
+        say(&app, &other, signal("helpful")).await.status,
+        StatusCode::CREATED
+    );
+    assert_eq!(
+        say(&app, &ada, signal("helpful")).await.status,
+        StatusCode::CREATED
+    );
+    assert_eq!(rows(&app, &other, "").await[0]["workspace_id"], "billing");
+    assert_eq!(
+        rows(&app, &ada, "").await[0]["workspace_id"],
+        "order-service"
+    );
+    // Of one who is in both, the first project of the token counts.
+    let both = app.token_in("zoe", &["billing", "order-service"]);
+    say(&app, &both, signal("helpful")).await;
+    assert_eq!(rows(&app, &both, "").await[0]["workspace_id"], "billing");
+}
+
+#[tokio::test]
+async fn others_see_that_preferences_learned_and_not_from_which_act() {
+    let (app, ada) = with_message().await;
+    say(&app, &ada, signal("not_helpful")).await;
+    ledger(&app, &ada, 1).await;
+    let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
+    let history = "/v1/preferences/ada/history";
+    let own = app.get(&ada, history).await.body;
+    assert_eq!(
+        own["versions"][0]["cause"]["feedbackIds"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let seen = app.get(&back_end, history).await.body;
+    assert_eq!(
+        seen["versions"][0]["cause"],
+        json!({"kind": "feedback", "feedbackIds": []})
+    );
+}
+
+#[tokio::test]
 async fn nobody_reads_or_takes_back_anothers_rows_whatever_the_scope() {
     let (app, ada) = with_message().await;
     say(
@@ -330,6 +379,14 @@ async fn a_chat_moves_a_row_between_its_users_own_projects_only() {
     let (workspace, _) = anchored(Some("c")).await;
     assert_eq!(workspace, "order-service");
     assert_eq!(anchored(Some("in-billing")).await, there);
+    // A chat that was unknown when it was named moves the row once it is known.
+    anchored(Some("later")).await;
+    let token = app.token_in("eve", &["billing"]);
+    let later = "/conversations/acme/billing/later/turns/t";
+    anchored(Some("c")).await;
+    assert_eq!(anchored(Some("later")).await.0, "order-service");
+    app.put(&token, later, &message("later", "a", "b")).await;
+    assert_eq!(anchored(Some("later")).await.0, "billing");
     // A token without that project does not see it.
     let left = app.token_in("ada", &["order-service"]);
     assert_eq!(rows(&app, &left, "").await, Vec::<Value>::new());

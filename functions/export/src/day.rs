@@ -1,33 +1,29 @@
 //! The rows of a day, as JSON Lines in the bucket.
 //!
-//! A run writes parts `part-00001.jsonl`, `part-00002.jsonl`, … into a folder of its own, and at its end
-//! a manifest beside the runs that says which run is the newest complete one. A run that dies is
-//! no run: nobody is told of its parts, and they expire. Memory holds one part, however many rows
-//! there are.
+//! A run writes files into a folder of its own, and at its end a manifest beside the runs, which
+//! names the files of the run that was completed last. Each invocation's files bear its own name, so
+//! that one which is repeated while it still runs writes over nothing; what the manifest does not
+//! name does not count, and expires. Memory holds one file and a few turns, however many rows there are.
 
 use std::ops::AddAssign;
 
 use chrono::{DateTime, NaiveDate, Utc};
-use hearback_domain::identifier::TenantId;
-use hearback_storage::Error;
-use hearback_storage::exports::{ExportRun, part_name};
+use hearback_domain::evaluation::Request;
+use hearback_storage::exports::ExportRun;
 use hearback_storage::message_signals::Place;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use crate::{Exporter, Failure, LeftOut, sealed};
+use crate::{Exporter, Failure, LeftOut, ROWS_AT_ONCE, opened, sealed};
 
-/// Rows that are read at once.
-const AT_ONCE: usize = 100;
-/// Bytes at which a part is written.
-const PART: usize = 8 * 1024 * 1024;
+/// Bytes at which a file is written.
+const FILE: usize = 8 * 1024 * 1024;
 
 /// What a run wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Exported {
-    /// The folder of the parts, an `s3://` URI.
-    pub folder: String,
-    /// How many parts there are.
-    pub parts: u32,
+    /// The files, each an `s3://` URI.
+    pub files: Vec<String>,
     /// Rows in them.
     pub rows: u64,
     /// How many of the day's rows are not in them, and why.
@@ -38,20 +34,14 @@ pub struct Exported {
     pub resume: Option<String>,
 }
 
-impl Exported {
-    /// The parts, each an `s3://` URI.
-    pub fn parts(&self) -> impl Iterator<Item = String> {
-        (1..=self.parts).map(|number| format!("{}{}", self.folder, part_name(number)))
-    }
-}
-
 /// How far a run is.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Progress {
     run: String,
     shard: u32,
     after: Option<Place>,
-    parts: u32,
+    /// The invocations, each with how many files it wrote.
+    invocations: Vec<(String, u32)>,
     rows: u64,
     left_out: LeftOut,
 }
@@ -67,18 +57,19 @@ impl Exporter {
     /// Writes the rows of a day, or what a run before did not get to.
     pub(crate) async fn day(
         &self,
-        (tenant, day): (&TenantId, NaiveDate),
-        progress: Option<Progress>,
+        request: &Request,
+        day: NaiveDate,
         until: Option<DateTime<Utc>>,
     ) -> Result<Exported, Failure> {
-        let progress = progress.unwrap_or_else(|| self.start());
+        let progress = opened(request)?.unwrap_or_else(|| self.start());
         let mut run = Run {
             exporter: self,
-            tenant,
+            request,
             day,
-            into: ExportRun::new(tenant, day, &progress.run),
+            into: ExportRun::new(&request.tenant, day, &progress.run),
             progress,
-            part: Vec::new(),
+            invocation: (drawn(), 0),
+            file: Vec::new(),
         };
         let done = run.write(until).await?;
         run.flush().await?;
@@ -88,26 +79,33 @@ impl Exporter {
     fn start(&self) -> Progress {
         // By time, so that runs sort; with a random end, so that no two are one.
         let now = self.clock.now().format("%Y%m%dT%H%M%SZ");
-        let (drawn, _, _, _) = uuid::Uuid::new_v4().as_fields();
         Progress {
-            run: format!("{now}-{drawn:08x}"),
+            run: format!("{now}-{}", drawn()),
             shard: 0,
             after: None,
-            parts: 0,
+            invocations: Vec::new(),
             rows: 0,
             left_out: LeftOut::default(),
         }
     }
 }
 
+/// A name that nobody else has.
+fn drawn() -> String {
+    let (drawn, _, _, _) = Uuid::new_v4().as_fields();
+    format!("{drawn:08x}")
+}
+
 struct Run<'a> {
     exporter: &'a Exporter,
-    tenant: &'a TenantId,
+    request: &'a Request,
     day: NaiveDate,
     into: ExportRun,
     progress: Progress,
-    /// The part that is not written yet.
-    part: Vec<u8>,
+    /// This invocation, and how many files it wrote.
+    invocation: (String, u32),
+    /// The file that is not written yet.
+    file: Vec<u8>,
 }
 
 impl Run<'_> {
@@ -118,9 +116,9 @@ impl Run<'_> {
             let after = self.progress.after.clone();
             let shard = self.progress.shard;
             let (places, next) = store
-                .signals_of_day(self.tenant, self.day, shard, after)
+                .signals_of_day(&self.request.tenant, self.day, shard, after)
                 .await?;
-            for some in places.chunks(AT_ONCE) {
+            for some in places.chunks(ROWS_AT_ONCE) {
                 self.add(some).await?;
                 if until.is_some_and(|until| self.exporter.clock.now() >= until) {
                     return Ok(false);
@@ -138,10 +136,10 @@ impl Run<'_> {
         let (rows, left_out) = self.exporter.rows(places).await?;
         self.progress.left_out += left_out;
         for row in rows {
-            serde_json::to_writer(&mut self.part, &row)?;
-            self.part.push(b'\n');
+            serde_json::to_writer(&mut self.file, &row)?;
+            self.file.push(b'\n');
             self.progress.rows += 1;
-            if self.part.len() >= PART {
+            if self.file.len() >= FILE {
                 self.flush().await?;
             }
         }
@@ -149,23 +147,28 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn flush(&mut self) -> Result<(), Error> {
-        if self.part.is_empty() {
+    async fn flush(&mut self) -> Result<(), Failure> {
+        if self.file.is_empty() {
             return Ok(());
         }
-        let part = std::mem::take(&mut self.part);
-        self.progress.parts += 1;
+        let lines = std::mem::take(&mut self.file);
+        let (name, written) = &mut self.invocation;
+        *written += 1;
         let blobs = &self.exporter.blobs;
-        blobs
-            .put_export_part(&self.into, self.progress.parts, part)
-            .await
+        Ok(blobs
+            .put_export_file(&self.into, &file_name(name, *written), lines)
+            .await?)
     }
 
-    async fn finish(self, done: bool) -> Result<Exported, Failure> {
+    async fn finish(mut self, done: bool) -> Result<Exported, Failure> {
+        self.progress.invocations.push(self.invocation);
         let blobs = &self.exporter.blobs;
+        let names = (self.progress.invocations.iter())
+            .flat_map(|(name, written)| (1..=*written).map(|number| file_name(name, number)));
         let mut exported = Exported {
-            folder: blobs.export_folder(&self.into),
-            parts: self.progress.parts,
+            files: names
+                .map(|name| blobs.export_file(&self.into, &name))
+                .collect(),
             rows: self.progress.rows,
             left_out: self.progress.left_out,
             manifest: None,
@@ -175,8 +178,12 @@ impl Run<'_> {
             exported.manifest = Some(blobs.export_manifest(&self.into));
             blobs.put_export_manifest(&self.into, &exported).await?;
         } else {
-            exported.resume = Some(sealed(&self.progress));
+            exported.resume = Some(sealed(self.request, &self.progress));
         }
         Ok(exported)
     }
+}
+
+fn file_name(invocation: &str, number: u32) -> String {
+    format!("{invocation}-{number:05}.jsonl")
 }

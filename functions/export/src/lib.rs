@@ -15,10 +15,10 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use hearback_domain::evaluation::{Request, Row, Rows};
+use hearback_domain::evaluation::{Exchange, Request, Row, Rows};
 use hearback_domain::message_signal::StoredSignal;
 use hearback_domain::parse::FieldError;
-use hearback_domain::turn::{TurnLog, TurnRef};
+use hearback_domain::turn::TurnRef;
 use hearback_lambda::MissingSetting;
 use hearback_lambda::app::{blobs_from_env, store_from_env};
 use hearback_lambda::clock::Clock;
@@ -33,6 +33,8 @@ pub use trace::TracePage;
 
 /// Turn logs that are read at once. One may have 5 MB.
 const LOGS_AT_ONCE: usize = 8;
+/// Rows that are read at once, before it is seen how large they are.
+const ROWS_AT_ONCE: usize = 25;
 
 /// Reads for evaluation.
 #[derive(Debug, Clone)]
@@ -111,27 +113,20 @@ impl Exporter {
         until: Option<DateTime<Utc>>,
     ) -> Result<Answer, Failure> {
         let request = Request::parse(request).map_err(Failure::Invalid)?;
-        let resume = request.resume.as_deref();
         Ok(match &request.rows {
-            Rows::Trace(trace) => {
-                let after = resume.map(opened).transpose()?;
-                Answer::Trace(self.trace(&request.tenant, trace, after).await?)
-            }
-            Rows::Day(day) => {
-                let progress = resume.map(opened).transpose()?;
-                Answer::Day(self.day((&request.tenant, *day), progress, until).await?)
-            }
+            Rows::Trace(trace) => Answer::Trace(self.trace(&request, trace).await?),
+            Rows::Day(day) => Answer::Day(self.day(&request, *day, until).await?),
         })
     }
 
     /// The rows at these places, each with the turn that it is about.
     async fn rows(&self, places: &[Place]) -> Result<(Vec<Row>, LeftOut), Error> {
         let said = self.store.signals_at(places).await?;
-        let logs = self.logs(&said).await?;
+        let turns = self.turns(&said).await?;
         let mut left_out = LeftOut::default();
         let mut rows = Vec::new();
         for said in said {
-            match logs.get(&said.core.at).map(|log| Row::of(said, log)) {
+            match turns.get(&said.core.at).map(|turn| Row::of(said, turn)) {
                 Some(Some(row)) => rows.push(row),
                 Some(None) => left_out.excluded += 1,
                 None => left_out.without_turn += 1,
@@ -140,15 +135,16 @@ impl Exporter {
         Ok((rows, left_out))
     }
 
-    /// The logs of the turns of these signals, as far as they are there.
-    async fn logs(&self, said: &[StoredSignal]) -> Result<HashMap<TurnRef, TurnLog>, Error> {
+    /// The turns of these signals, as far as they are there.
+    async fn turns(&self, said: &[StoredSignal]) -> Result<HashMap<TurnRef, Exchange>, Error> {
         let mut turns: Vec<TurnRef> = said.iter().map(|said| said.core.at.clone()).collect();
         turns.sort();
         turns.dedup();
         stream::iter(turns)
             .map(|at| async move {
                 let found = self.blobs.turn_with_log(&self.store, &at, |_| true).await?;
-                Ok(found.map(|(_, log)| (at, log)))
+                // The texts at once, so that few logs are held whole.
+                Ok(found.map(|(_, log)| (at, Exchange::from(log))))
             })
             .buffer_unordered(LOGS_AT_ONCE)
             .try_filter_map(|found| async move { Ok(found) })
@@ -157,18 +153,24 @@ impl Exporter {
     }
 }
 
-/// Where to go on, as a text that only this function reads.
-fn sealed(place: &impl Serialize) -> String {
-    URL_SAFE_NO_PAD.encode(serde_json::to_vec(place).unwrap_or_default())
+/// Where to go on with a request, as a text that only this function reads.
+fn sealed(request: &Request, place: &impl Serialize) -> String {
+    let sealed = serde_json::to_vec(&(request.fingerprint(), place));
+    URL_SAFE_NO_PAD.encode(sealed.unwrap_or_default())
 }
 
-fn opened<T: DeserializeOwned>(resume: &str) -> Result<T, Failure> {
+/// Where a request goes on, if it does.
+fn opened<T: DeserializeOwned>(request: &Request) -> Result<Option<T>, Failure> {
+    let Some(resume) = &request.resume else {
+        return Ok(None);
+    };
     let bytes = URL_SAFE_NO_PAD.decode(resume).ok();
-    let place = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    place.ok_or_else(|| {
-        Failure::Invalid(vec![FieldError {
+    let opened = bytes.and_then(|bytes| serde_json::from_slice::<([u8; 32], T)>(&bytes).ok());
+    match opened {
+        Some((of, place)) if of == request.fingerprint() => Ok(Some(place)),
+        _ => Err(Failure::Invalid(vec![FieldError {
             pointer: "/resume".to_owned(),
             detail: "must be what an answer to this request said".to_owned(),
-        }])
-    })
+        }])),
+    }
 }

@@ -1,22 +1,19 @@
 //! The rows of one trace, as an answer.
 
-use hearback_domain::evaluation::Row;
-use hearback_domain::identifier::{Label, TenantId};
-use hearback_storage::Error;
+use hearback_domain::evaluation::{Request, Row};
+use hearback_domain::identifier::Label;
 use hearback_storage::message_signals::Place;
 use serde::Serialize;
 
-use crate::{Exporter, LeftOut, sealed};
+use crate::{Exporter, Failure, LeftOut, ROWS_AT_ONCE, opened, sealed};
 
-/// Rows that are read before it is seen how large they are.
-const AT_ONCE: usize = 25;
 /// Bytes of rows after which an answer ends. Lambda hands on 6 MB at most.
 const MAX_BYTES: usize = 5 * 1000 * 1000;
 
 /// Rows of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TracePage {
-    /// The rows, the earliest first.
+    /// The rows, on each page the earliest first.
     pub rows: Vec<Row>,
     /// How many of the page's rows are not in it, and why.
     pub left_out: LeftOut,
@@ -25,14 +22,14 @@ pub struct TracePage {
 }
 
 impl Exporter {
-    /// The rows of a trace behind a place, as many as an answer holds.
+    /// The rows of a trace, as many as an answer holds.
     pub(crate) async fn trace(
         &self,
-        tenant: &TenantId,
+        request: &Request,
         trace: &Label,
-        after: Option<Place>,
-    ) -> Result<TracePage, Error> {
-        let mut places = self.store.signals_on_trace(tenant, trace).await?;
+    ) -> Result<TracePage, Failure> {
+        let after: Option<Place> = opened(request)?;
+        let mut places = self.store.signals_on_trace(&request.tenant, trace).await?;
         places.retain(|place| after.as_ref().is_none_or(|after| place > after));
         let mut page = TracePage {
             rows: Vec::new(),
@@ -41,7 +38,7 @@ impl Exporter {
         };
         let mut bytes = 0;
         let mut left = places.as_slice();
-        let mut step = AT_ONCE;
+        let mut step = ROWS_AT_ONCE;
         while !left.is_empty() {
             let (some, rest) = left.split_at(step.min(left.len()));
             let (rows, left_out) = self.rows(some).await?;
@@ -59,7 +56,7 @@ impl Exporter {
             bytes += size;
             page.rows.extend(rows);
             page.left_out += left_out;
-            page.resume = some.last().map(sealed);
+            page.resume = some.last().map(|last| sealed(request, last));
             left = rest;
         }
         if left.is_empty() {

@@ -223,9 +223,16 @@ async fn history(
         .last()
         .map(|version| version.number)
         .filter(|number| *number > 1);
+    let own = user == caller.user;
+    let seen = |mut version: Version| {
+        if !own {
+            version.cause = version.cause.for_others();
+        }
+        Entry::from(version)
+    };
     Ok(Json(History {
         user_id: user.to_string(),
-        versions: versions.into_iter().map(Entry::from).collect(),
+        versions: versions.into_iter().map(seen).collect(),
         next,
     }))
 }

@@ -45,7 +45,7 @@ struct Row {
     feedback_id: Uuid,
     /// When it was first said.
     created_at: DateTime<Utc>,
-    /// When it was last said otherwise.
+    /// When it last changed.
     updated_at: DateTime<Utc>,
 }
 
@@ -62,7 +62,7 @@ impl From<StoredSignal> for Row {
             exclude_from_training: core.exclude_from_training,
             feedback_id: core.act,
             created_at: core.created_at,
-            updated_at: core.ts,
+            updated_at: core.updated_at,
         }
     }
 }

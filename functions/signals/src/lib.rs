@@ -148,7 +148,9 @@ impl Generator {
                 Task::Reaction(reaction) => {
                     reactions::work_off(&self.store, &self.blobs, &reaction).await?;
                 }
-                Task::Signal(signal) => message_signals::work_off(&self.store, &signal).await?,
+                Task::Signal(signal) => {
+                    message_signals::work_off(&self.store, self.clock, &signal).await?;
+                }
             }
         }
         work::work_off(&self.store, self.clock, events).await

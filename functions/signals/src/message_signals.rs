@@ -3,12 +3,17 @@
 
 use hearback_domain::ledger::{event_of_signal, retraction_of_signal};
 use hearback_domain::message_signal::{SignalCore, StoredSignal};
+use hearback_lambda::clock::Clock;
 use hearback_storage::Store;
 
 use crate::work::Failure;
 
 /// Works off one signal, or its tombstone.
-pub(crate) async fn work_off(store: &Store, signal: &SignalCore) -> Result<(), Failure> {
+pub(crate) async fn work_off(
+    store: &Store,
+    clock: Clock,
+    signal: &SignalCore,
+) -> Result<(), Failure> {
     if let Some(retraction) = retraction_of_signal(signal) {
         store.put_retraction(&retraction).await?;
     }
@@ -24,7 +29,7 @@ pub(crate) async fn work_off(store: &Store, signal: &SignalCore) -> Result<(), F
         core: signal.clone(),
         reason,
     };
-    if let Some(event) = event_of_signal(&said) {
+    if let Some(event) = event_of_signal(&said, clock.now()) {
         store.put_event(&event).await?;
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Signals on messages: say, say otherwise, take back.
 //!
-//! The message is looked up before anything is written, in one call that costs the same whether it
-//! is unknown or somebody else's: nobody learns what exists. The signal is put where the user's
+//! The message is looked up before anything is written, among those of the caller's projects and no
+//! others: nobody learns what exists elsewhere. The signal is put where the user's
 //! last one stood, under the condition that it still stands there. Its place in the ledger follows
 //! from the table's stream.
 
@@ -97,10 +97,10 @@ async fn say(
 ) -> Result<Response, Problem> {
     let posted = Posted::parse(&body).map_err(Problem::invalid)?;
     let (turn, mut standing) = look_up(&app, &caller, &posted).await?;
-    let chat_in = other_project(&app, &caller, (&posted, &turn), standing.as_ref()).await?;
     for _ in 0..TRIES {
         let seen = standing.as_ref().map(|standing| &standing.held);
-        let step = posted.over(&turn, &caller, chat_in.clone(), (seen, app.clock.now()));
+        let chat_in = other_project(&app, &caller, (&posted, &turn), seen).await?;
+        let step = posted.over(&turn, &caller, chat_in, (seen, app.clock.now()));
         let (status, next) = match step {
             Step::Create(next) => (StatusCode::CREATED, next),
             Step::Replace(next) => (StatusCode::OK, next),
@@ -120,14 +120,11 @@ async fn look_up(
     caller: &DomainCaller,
     posted: &Posted,
 ) -> Result<(TurnCore, Option<Standing<StoredSignal>>), Problem> {
-    let owner = (&caller.tenant, &caller.user);
     let (entry, standing) = app
         .store
-        .message_and_signal(owner, &posted.message_id, posted.signal)
+        .message_and_signal(caller, &posted.message_id, posted.signal)
         .await?;
-    let entry = entry
-        .filter(|entry| caller.holds(&entry.at.within.project))
-        .ok_or_else(Problem::not_found)?;
+    let entry = entry.ok_or_else(Problem::not_found)?;
     // The directory may name a message of a registration that was never finished.
     let turn = app.store.turn(&entry.at).await?.map(|row| row.core);
     let turn = turn.filter(|turn| turn.message_id.as_ref() == Some(&posted.message_id));
@@ -139,10 +136,9 @@ async fn other_project(
     app: &App,
     caller: &DomainCaller,
     (posted, turn): (&Posted, &TurnCore),
-    standing: Option<&Standing<StoredSignal>>,
+    standing: Option<&StoredSignal>,
 ) -> Result<Option<ProjectId>, Problem> {
-    let standing = standing.map(|standing| &standing.held);
-    let Some(chat) = posted.elsewhere(turn, standing) else {
+    let Some(chat) = posted.elsewhere(turn, caller, standing) else {
         return Ok(None);
     };
     let own = &turn.at.within.project;

@@ -79,14 +79,14 @@ pub async fn export(
 }
 
 async fn copy(s3: &aws_sdk_s3::Client, run: &Exported, out: &mut impl Write) -> Result<()> {
-    for part in run.parts() {
-        let (bucket, key) = part
+    for file in &run.files {
+        let (bucket, key) = file
             .strip_prefix("s3://")
             .and_then(|rest| rest.split_once('/'))
-            .with_context(|| format!("{part} is no place in a bucket"))?;
+            .with_context(|| format!("{file} is no place in a bucket"))?;
         let found = s3.get_object().bucket(bucket).key(key).send().await;
         let mut body = found
-            .with_context(|| format!("{part} cannot be read"))?
+            .with_context(|| format!("{file} cannot be read"))?
             .body;
         while let Some(bytes) = body.next().await {
             out.write_all(&bytes?)?;

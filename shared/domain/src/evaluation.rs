@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::digest::digest;
 use crate::identifier::{Label, TenantId};
 use crate::message_signal::{MessageSignal, StoredSignal};
 use crate::parse::{Errors, FieldError, Object, identifier, string};
@@ -30,8 +31,24 @@ pub struct Request {
 pub enum Rows {
     /// Those on one trace.
     Trace(Label),
-    /// Those of acts on this day, in UTC.
+    /// Those that were last written on this day, in UTC.
     Day(NaiveDate),
+}
+
+impl Request {
+    /// Tells one request from another, wherever it goes on.
+    #[must_use]
+    pub fn fingerprint(&self) -> [u8; 32] {
+        let day;
+        let (kind, rows) = match &self.rows {
+            Rows::Trace(trace) => ("trace", trace.as_str()),
+            Rows::Day(date) => {
+                day = date.to_string();
+                ("day", day.as_str())
+            }
+        };
+        digest([self.tenant.as_str(), kind, rows])
+    }
 }
 
 const MEMBERS: &[&str] = &["tenant", "trace_id", "day", "resume"];
@@ -67,9 +84,36 @@ impl Request {
     }
 }
 
-/// What somebody said of an answer. It does not say who.
+/// What a turn was about: of a log that may be long, what a row needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    /// What the user had asked.
+    prompt: String,
+    /// What was answered.
+    answer: String,
+}
+
+impl From<TurnLog> for Exchange {
+    fn from(log: TurnLog) -> Self {
+        Self {
+            prompt: text_of(log.user),
+            answer: text_of(log.assistant),
+        }
+    }
+}
+
+fn text_of(mut side: Value) -> String {
+    match side.get_mut("text").map(Value::take) {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    }
+}
+
+/// What somebody said of an answer. It does not name who.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
+    /// The row's name: the same for whatever its user says by this signal of this message.
+    pub id: String,
     /// What the user had asked.
     pub prompt: String,
     /// What was answered.
@@ -97,9 +141,9 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row of a signal on the answer of this turn. `None` if no model may learn from it.
+    /// The row of a signal on the answer of a turn. `None` if no model may learn from it.
     #[must_use]
-    pub fn of(said: StoredSignal, log: &TurnLog) -> Option<Self> {
+    pub fn of(said: StoredSignal, turn: &Exchange) -> Option<Self> {
         let StoredSignal { core, reason } = said;
         if core.exclude_from_training || core.retracted {
             return None;
@@ -113,8 +157,9 @@ impl Row {
             | MessageSignal::Regenerate => (None, reason),
         };
         Some(Self {
-            prompt: text_of(&log.user),
-            original_answer: text_of(&log.assistant),
+            id: core.id(),
+            prompt: turn.prompt.clone(),
+            original_answer: turn.answer.clone(),
             preferred_answer,
             signal: core.signal,
             reason,
@@ -127,11 +172,6 @@ impl Row {
             turn_id: core.at.turn.into(),
         })
     }
-}
-
-fn text_of(side: &Value) -> String {
-    let text = side.get("text").and_then(Value::as_str);
-    text.unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! | signal `edit` | correction | modification | corrected value |
 //! | signal `regenerate` | implicit | rejection | confidence 0.3 |
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -68,11 +68,13 @@ pub fn event_of(reaction: &ReactionCore, text: &str) -> Option<FeedbackEvent> {
     Some(FeedbackEvent { core, text })
 }
 
-/// The event of a message's signal; a tombstone has none.
+/// The event of a message's signal; a tombstone has none. Nor has an act of so long ago that its
+/// event has expired: its row was written again for what is no act, and teaches nothing again.
 #[must_use]
-pub fn event_of_signal(said: &StoredSignal) -> Option<FeedbackEvent> {
+pub fn event_of_signal(said: &StoredSignal, now: DateTime<Utc>) -> Option<FeedbackEvent> {
     let signal = &said.core;
-    if signal.retracted {
+    let kept = TimeDelta::days(PrivacyFlags::DEFAULT_RETENTION_DAYS.into());
+    if signal.retracted || signal.ts + kept < now {
         return None;
     }
     let (channel, kind) = match signal.signal {

@@ -97,6 +97,8 @@ pub struct SignalCore {
     pub created_at: DateTime<Utc>,
     /// When the act was.
     pub ts: DateTime<Utc>,
+    /// When the row was last written, for an act or for what is no act: another trace, say.
+    pub updated_at: DateTime<Utc>,
     /// What the ledger is told of the turn.
     #[serde(default)]
     pub context: EventContext,
@@ -140,6 +142,7 @@ impl StoredSignal {
             replaces: Some(self.core.act),
             retracted: true,
             ts,
+            updated_at: ts,
             ..self.core.clone()
         };
         Some(Self { core, reason: None })
@@ -231,19 +234,22 @@ impl Posted {
         }
     }
 
-    /// The chat in whose project the signal may have to count, if that has to be looked up: one
-    /// that is neither the message's own conversation nor what the signal that stands named.
+    /// The chat in whose project the signal may have to count, if that has to be looked up: not for
+    /// the message's own conversation, nor for one that moved the signal to where it stands.
     #[must_use]
     pub fn elsewhere<'a>(
         &'a self,
         turn: &TurnCore,
+        caller: &Caller,
         standing: Option<&StoredSignal>,
     ) -> Option<&'a ConversationId> {
-        let known = standing
-            .filter(|standing| !standing.core.retracted)
-            .and_then(|standing| standing.core.chat_id.as_ref());
         let chat = self.chat_id.as_ref()?;
-        (*chat != turn.at.within.conversation && Some(chat) != known).then_some(chat)
+        let own = &turn.at.within;
+        let moved = standing.is_some_and(|StoredSignal { core, .. }| {
+            let there = core.workspace != own.project && caller.holds(&core.workspace);
+            !core.retracted && core.chat_id.as_ref() == Some(chat) && there
+        });
+        (*chat != own.conversation && !moved).then_some(chat)
     }
 
     /// What becomes of this, said about a turn's message, over the signal that stands in its
@@ -277,6 +283,7 @@ impl Posted {
             retracted: false,
             created_at: kept.map_or(ts, |kept| kept.created_at),
             ts,
+            updated_at: kept.map_or(ts, |kept| kept.updated_at),
             context: EventContext {
                 project_id: Label::try_from(workspace.as_str()).ok(),
                 ..turn.context()
@@ -299,10 +306,12 @@ impl Posted {
             if next == *live {
                 return Step::Repeat(Box::new(next));
             }
+            // What is no act keeps the act's time.
         } else {
             next.core.act = next.act_after(Some(live));
             next.core.replaces = Some(live.core.act);
         }
+        next.core.updated_at = ts;
         Step::Replace(Box::new(next))
     }
 

@@ -110,6 +110,9 @@ pub struct Processed {
     anonymize: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     exclude_from_training: bool,
+    /// Whether over HTTP it is its user's alone.
+    #[serde(default, skip_serializing_if = "is_false")]
+    private: bool,
     at: DateTime<Utc>,
     #[serde(flatten)]
     signals: Signals,
@@ -161,6 +164,7 @@ impl Processed {
             user_experience: context.user_experience,
             anonymize: event.privacy.anonymize,
             exclude_from_training: event.privacy.exclude_from_training,
+            private: event.private,
             at,
             signals: signals_for(event, crossing),
         }

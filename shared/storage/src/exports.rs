@@ -1,6 +1,8 @@
-//! Exports in the bucket: the parts of a run, and the manifest that names the newest complete run.
+//! Exports in the bucket: the files of a run, and the manifest that names those of the run that was
+//! completed last.
 //!
-//! `exports/signals/<tenant>/<day>/<run>/part-00001.jsonl`, and beside the runs `manifest.json`.
+//! `exports/signals/<tenant>/<day>/<run>/<invocation>-00001.jsonl`, and beside the runs
+//! `manifest.json`.
 
 use aws_sdk_s3::primitives::ByteStream;
 use chrono::NaiveDate;
@@ -28,8 +30,8 @@ impl ExportRun {
         }
     }
 
-    fn part(&self, number: u32) -> String {
-        format!("{}{}", self.run, part_name(number))
+    fn file(&self, name: &str) -> String {
+        format!("{}{name}", self.run)
     }
 
     fn manifest(&self) -> String {
@@ -37,17 +39,11 @@ impl ExportRun {
     }
 }
 
-/// The name of a part within its run's folder, counted from 1.
-#[must_use]
-pub fn part_name(number: u32) -> String {
-    format!("part-{number:05}.jsonl")
-}
-
 impl Blobs {
-    /// Where the parts of a run are, as an `s3://` URI.
+    /// Where a file of a run is, as an `s3://` URI.
     #[must_use]
-    pub fn export_folder(&self, run: &ExportRun) -> String {
-        self.uri(&run.run)
+    pub fn export_file(&self, run: &ExportRun, name: &str) -> String {
+        self.uri(&run.file(name))
     }
 
     /// Where the manifest of a run's day is, as an `s3://` URI.
@@ -56,14 +52,14 @@ impl Blobs {
         self.uri(&run.manifest())
     }
 
-    /// Stores a part. One call.
-    pub async fn put_export_part(
+    /// Stores a file of a run. One call.
+    pub async fn put_export_file(
         &self,
         run: &ExportRun,
-        number: u32,
+        name: &str,
         lines: Vec<u8>,
     ) -> Result<(), Error> {
-        self.put(run.part(number), "application/jsonl", lines).await
+        self.put(run.file(name), "application/jsonl", lines).await
     }
 
     /// Stores the manifest, over that of a run before. One call.

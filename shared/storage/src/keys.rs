@@ -39,6 +39,9 @@ pub const VERSION_PREFIX: &str = "V#";
 const MAX_PART: usize = 600;
 /// Longest part of a sort key: two parts and what is around them fit into 1,024.
 const MAX_SORT_PART: usize = 400;
+/// Longest part of a partition key that is a sort key of an index: two of them and a kind fit into
+/// 1,024.
+const MAX_INDEXED_PART: usize = 500;
 /// Begins the hash of a part that was too long. No escaped part begins with it.
 const HASHED: char = '~';
 
@@ -115,16 +118,20 @@ pub fn activity(minute: NaiveTime, conversation: &ConversationId, user: &UserId)
     format!("{}#{conversation}#{user}", minute.format("%H:%M"))
 }
 
-/// The partition of a message's directory entry.
+/// The partition of a message's directory entry. A project names its messages for itself: nobody
+/// learns, by wanting a name, that another project has it.
 #[must_use]
-pub fn message(tenant: &TenantId, message: &MessageId) -> String {
-    join("MESSAGE", tenant, message.as_str())
+pub fn message(tenant: &TenantId, project: &ProjectId, message: &MessageId) -> String {
+    let (tenant, project) = (part(tenant.as_str()), part(project.as_str()));
+    format!("MESSAGE#{tenant}#{project}#{}", part(message.as_str()))
 }
 
-/// The partition of what is a user's own.
+/// The partition of what is a user's own. It is a sort key of the indexes too, and so shorter than
+/// the others.
 #[must_use]
 pub fn user(tenant: &TenantId, user: &UserId) -> String {
-    join("USER", tenant, user.as_str())
+    let part = |raw| escaped(raw, MAX_INDEXED_PART);
+    format!("USER#{}#{}", part(tenant.as_str()), part(user.as_str()))
 }
 
 /// What the sort keys of a user's signals on a message begin with.
@@ -257,6 +264,8 @@ mod tests {
         fn a_key_fits_into_the_table(tenant in name(), user in name()) {
             if let (Ok(tenant), Ok(user)) = (tenant.as_str().try_into(), user.as_str().try_into()) {
                 prop_assert!(preferences(&tenant, &user).len() <= 2048);
+                // A sort key of the indexes.
+                prop_assert!(super::user(&tenant, &user).len() <= 1024);
             }
         }
 

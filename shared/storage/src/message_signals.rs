@@ -1,19 +1,19 @@
 //! Signals on messages, in a partition for each user: what a caller can read is what is in its own.
 //!
 //! Two sparse indexes lead past the users, for the export alone: by the trace of the answer, and
-//! by the day of the act. They hold keys only; what a row says is read from the table, so that
+//! by the day on which it was last written. They hold keys only; what a row says is read from the table, so that
 //! nobody learns from what was taken back a moment ago.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::NaiveDate;
+use hearback_domain::caller::Caller;
 use hearback_domain::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, UserId};
 use hearback_domain::message_signal::{MessageSignal, SignalCore, StoredSignal};
 use hearback_domain::turn::ConversationRef;
 use serde::{Deserialize, Serialize};
 
 use crate::item::{self, Builder, Item};
-use crate::places::Taken;
-use crate::reads::{self, BATCH, Key};
+use crate::reads::{self, Key};
 use crate::table::{BY_DAY, BY_TRACE, DAY, PK, SK, TRACE};
 use crate::turns::{CORE, DirectoryEntry};
 use crate::{Error, Replaced, Standing, Store, keys};
@@ -36,25 +36,32 @@ pub struct Wanted {
 pub struct Place(Key);
 
 impl Store {
-    /// What the directory says of a message, and what stands where a user's signal on it would go.
-    /// Costs the same whether or not there is either. One call, two reads.
+    /// The turn of a message in the first of the caller's projects that has one of this name, and
+    /// what stands where its signal would go. What that costs depends on the token alone. One call
+    /// for each hundred projects; a read for each of them, and one.
     pub async fn message_and_signal(
         &self,
-        (tenant, user): (&TenantId, &UserId),
+        caller: &Caller,
         message: &MessageId,
         signal: MessageSignal,
     ) -> Result<(Option<DirectoryEntry>, Option<Standing<StoredSignal>>), Error> {
-        let wanted = [
-            (keys::message(tenant, message), keys::MESSAGE.to_owned()),
-            (
-                keys::user(tenant, user),
-                keys::message_signal(message, signal),
-            ),
-        ];
+        let mut wanted = vec![(
+            keys::user(&caller.tenant, &caller.user),
+            keys::message_signal(message, signal),
+        )];
+        for project in &caller.projects {
+            let entry = (
+                keys::message(&caller.tenant, project, message),
+                keys::MESSAGE.to_owned(),
+            );
+            if !wanted.contains(&entry) {
+                wanted.push(entry);
+            }
+        }
         let mut found = self.get_batch(&wanted).await?.into_iter();
-        let entry = found.next().flatten();
-        let entry = entry.map(|entry| item::json(&entry, "message", CORE));
         let standing = found.next().flatten();
+        let entry = found.flatten().next();
+        let entry = entry.map(|entry| item::json(&entry, "message", CORE));
         Ok((
             entry.transpose()?,
             standing.as_ref().map(standing_signal).transpose()?,
@@ -99,7 +106,7 @@ impl Store {
             item = item.expires(core.ts, 0);
         } else {
             let shard = self.shard(core.user_id.as_str());
-            let day = keys::signal_day(tenant, core.ts.date_naive(), shard);
+            let day = keys::signal_day(tenant, core.updated_at.date_naive(), shard);
             item = item.string(DAY, day);
             if let Some(trace) = &core.trace_id {
                 item = item.string(TRACE, keys::trace(tenant, trace));
@@ -108,14 +115,7 @@ impl Store {
         if let Some(reason) = &said.reason {
             item = item.string(TEXT, reason.clone());
         }
-        let put = self.put_over(item.build(), seen.map(Standing::version));
-        Ok(match put.await? {
-            Taken::Done => Replaced::Done,
-            Taken::Lost(held) => {
-                let held = held.as_ref().map(standing_signal).transpose()?;
-                Replaced::Lost(held.map(Box::new))
-            }
-        })
+        self.put_over(item.build(), seen, standing_signal).await
     }
 
     /// A page of a user's signals behind a sort key, by message and signal, tombstones left out,
@@ -275,13 +275,10 @@ impl Store {
     /// The signals that stand at these places. One call for each hundred, one read for each 4 KB
     /// of each.
     pub async fn signals_at(&self, places: &[Place]) -> Result<Vec<StoredSignal>, Error> {
-        let mut signals = Vec::new();
-        for places in places.chunks(BATCH) {
-            let keys: Vec<Key> = places.iter().map(|Place(key)| key.clone()).collect();
-            for item in self.get_batch(&keys).await?.into_iter().flatten() {
-                signals.push(stored(&item)?);
-            }
-        }
+        let keys: Vec<Key> = places.iter().map(|Place(key)| key.clone()).collect();
+        let found = self.get_batch(&keys).await?.into_iter().flatten();
+        let mut signals: Vec<StoredSignal> =
+            found.map(|item| stored(&item)).collect::<Result<_, _>>()?;
         signals.retain(|said| !said.core.retracted);
         Ok(signals)
     }

@@ -56,16 +56,12 @@ impl<T> Standing<T> {
             version: version.ok_or_else(|| Error::unreadable(kind, "attempt is missing"))?,
         })
     }
-
-    pub(crate) fn version(&self) -> &AttributeValue {
-        &self.version
-    }
 }
 
 impl Store {
     /// Puts an item whose key must be new. One call, one write.
     pub(crate) async fn put_once(&self, item: Item) -> Result<Written, Error> {
-        Ok(match self.put_over(item, None).await? {
+        Ok(match self.take(item, None).await? {
             Taken::Done => Written::New,
             Taken::Lost(_) => Written::Known,
         })
@@ -82,12 +78,26 @@ impl Store {
         }
     }
 
-    /// Puts an item where the version `seen` stood, or nothing. One call, one write for each KB.
-    pub(crate) async fn put_over(
+    /// Puts an item where `seen` stood, or nothing; `read` tells what stands there if that no longer
+    /// holds. One call, one write for each KB.
+    pub(crate) async fn put_over<T>(
         &self,
-        mut item: Item,
-        seen: Option<&AttributeValue>,
-    ) -> Result<Taken, Error> {
+        item: Item,
+        seen: Option<&Standing<T>>,
+        read: impl FnOnce(&Item) -> Result<Standing<T>, Error>,
+    ) -> Result<Replaced<T>, Error> {
+        let taken = self.take(item, seen.map(|seen| &seen.version)).await?;
+        Ok(match taken {
+            Taken::Done => Replaced::Done,
+            Taken::Lost(held) => {
+                let held = held.as_ref().map(read).transpose()?;
+                Replaced::Lost(held.map(Box::new))
+            }
+        })
+    }
+
+    /// Puts an item, with the number of this attempt, where the version `seen` stood, or nothing.
+    async fn take(&self, mut item: Item, seen: Option<&AttributeValue>) -> Result<Taken, Error> {
         let (drawn, _) = Uuid::new_v4().as_u64_pair();
         let version = AttributeValue::N((drawn >> 32).to_string());
         item.insert(ATTEMPT.to_owned(), version.clone());
@@ -124,7 +134,7 @@ impl Store {
 }
 
 /// What became of a conditional put.
-pub(crate) enum Taken {
+enum Taken {
     /// It stands.
     Done,
     /// The condition did not hold; this stands, if anything.

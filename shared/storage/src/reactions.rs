@@ -7,7 +7,6 @@ use hearback_domain::reaction::{ReactionCore, StoredReaction};
 use hearback_domain::turn::{ConversationRef, TurnCore, TurnRef};
 
 use crate::item::{self, Builder, Item};
-use crate::places::Taken;
 use crate::table::SK;
 use crate::turns::CORE;
 use crate::{Error, Replaced, Standing, Store, keys};
@@ -57,14 +56,7 @@ impl Store {
         if !reaction.text.is_empty() {
             item = item.string(TEXT, reaction.text.clone());
         }
-        let put = self.put_over(item.build(), seen.map(Standing::version));
-        Ok(match put.await? {
-            Taken::Done => Replaced::Done,
-            Taken::Lost(held) => {
-                let held = held.as_ref().map(standing).transpose()?;
-                Replaced::Lost(held.map(Box::new))
-            }
-        })
+        self.put_over(item.build(), seen, standing).await
     }
 
     /// What stands where this reaction was put. One call, one read.

@@ -1,6 +1,7 @@
 //! Reading items by their keys; sees every write that was acknowledged.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use aws_sdk_dynamodb::operation::get_item::GetItemOutput;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, ReturnConsumedCapacity};
@@ -13,9 +14,11 @@ use crate::{Error, Store};
 pub(crate) type Key = (String, String);
 
 /// Most items that one call reads.
-pub(crate) const BATCH: usize = 100;
-/// How often what a call left unread is asked for again.
-const TRIES: usize = 5;
+const BATCH: usize = 100;
+/// How often what a call left unread is asked for, each time after twice as long a pause.
+const TRIES: u32 = 5;
+/// The first of those pauses.
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Store {
     /// An item. One call, one read for each 4 KB.
@@ -32,14 +35,24 @@ impl Store {
             .map_err(|error| Error::unavailable("GetItem", &error))
     }
 
-    /// Items, each in the place of its key; at most [`BATCH`], no key twice. One call, one read for
+    /// Items, each in the place of its key; no key twice. One call for each hundred, one read for
     /// each 4 KB of each.
     pub(crate) async fn get_batch(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Error> {
-        let mut left: Vec<Item> = keys.iter().map(item_key).collect();
         let mut found = HashMap::new();
-        for _ in 0..TRIES {
+        for keys in keys.chunks(BATCH) {
+            self.get_hundred(keys, &mut found).await?;
+        }
+        Ok(keys.iter().map(|key| found.remove(key)).collect())
+    }
+
+    async fn get_hundred(&self, keys: &[Key], found: &mut HashMap<Key, Item>) -> Result<(), Error> {
+        let mut left: Vec<Item> = keys.iter().map(item_key).collect();
+        for attempt in 0..TRIES {
             if left.is_empty() {
-                break;
+                return Ok(());
+            }
+            if attempt > 0 {
+                tokio::time::sleep(PAUSE * 2_u32.pow(attempt)).await;
             }
             let wanted = KeysAndAttributes::builder()
                 .set_keys(Some(std::mem::take(&mut left)))
@@ -68,13 +81,13 @@ impl Store {
                     .flat_map(|unread| unread.keys),
             );
         }
-        if !left.is_empty() {
-            return Err(Error::Unavailable {
-                operation: "BatchGetItem",
-                code: "keys left unprocessed".to_owned(),
-            });
+        if left.is_empty() {
+            return Ok(());
         }
-        Ok(keys.iter().map(|key| found.remove(key)).collect())
+        Err(Error::Unavailable {
+            operation: "BatchGetItem",
+            code: "keys left unprocessed".to_owned(),
+        })
     }
 }
 

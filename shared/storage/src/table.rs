@@ -1,10 +1,12 @@
 //! What the table is. `template.yaml` declares the same for AWS; a test holds the two equal.
 
+use std::time::Duration;
+
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::create_table::CreateTableError;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndex,
-    GlobalSecondaryIndexUpdate, KeySchemaElement, KeyType, Projection, ProjectionType,
+    GlobalSecondaryIndexUpdate, IndexStatus, KeySchemaElement, KeyType, Projection, ProjectionType,
     ScalarAttributeType, StreamSpecification, StreamViewType, TableDescription,
     TimeToLiveSpecification,
 };
@@ -102,8 +104,24 @@ impl Store {
                 .send()
                 .await
                 .map_err(|error| Error::unavailable("UpdateTable", &error))?;
+            self.index_built(name).await?;
         }
         Ok(())
+    }
+
+    /// Waits until an index is built: a table takes one at a time.
+    async fn index_built(&self, name: &str) -> Result<(), Error> {
+        loop {
+            let indexes = self.describe().await?.global_secondary_indexes;
+            let built = indexes.iter().flatten().any(|index| {
+                let active = index.index_status() == Some(&IndexStatus::Active);
+                index.index_name() == Some(name) && active
+            });
+            if built {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
     }
 
     async fn enable_expiry(&self) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use hearback_domain::identifier::{MessageId, TenantId};
+use hearback_domain::identifier::MessageId;
 use hearback_domain::turn::{Turn, TurnCore, TurnRef, quantized};
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ impl Store {
             fingerprint: turn.fingerprint.clone(),
         };
         let item = Builder::new(
-            keys::message(&turn.at.within.tenant, message),
+            keys::message(&turn.at.within.tenant, &turn.at.within.project, message),
             keys::MESSAGE,
         )
         .json(MESSAGE, CORE, &entry)?
@@ -134,7 +134,11 @@ impl Store {
             .table_name(&self.table)
             .key(
                 PK,
-                AttributeValue::S(keys::message(&turn.at.within.tenant, message)),
+                AttributeValue::S(keys::message(
+                    &turn.at.within.tenant,
+                    &turn.at.within.project,
+                    message,
+                )),
             )
             .key(SK, AttributeValue::S(keys::MESSAGE.to_owned()))
             .condition_expression("core = :own")
@@ -159,19 +163,6 @@ impl Store {
             }
             Err(error) => Err(Error::unavailable("DeleteItem", &error)),
         }
-    }
-
-    /// The turn of a message. One call, one read.
-    pub async fn message(
-        &self,
-        tenant: &TenantId,
-        message: &MessageId,
-    ) -> Result<Option<DirectoryEntry>, Error> {
-        let found = self
-            .get(keys::message(tenant, message), keys::MESSAGE.to_owned())
-            .await?;
-        let item = found.item.as_ref();
-        item.map(|item| item::json(item, MESSAGE, CORE)).transpose()
     }
 }
 

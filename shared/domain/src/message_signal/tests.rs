@@ -61,7 +61,26 @@ fn a_thumb_whose_reason_changes_is_the_same_act() {
         (next.core.act, next.core.ts),
         (first.core.act, first.core.ts)
     );
-    assert_eq!(event_of_signal(&next), event_of_signal(&first));
+    assert_eq!(
+        event_of_signal(&next, now(9)),
+        event_of_signal(&first, now(9))
+    );
+}
+
+#[test]
+fn what_is_no_act_keeps_the_acts_time_and_teaches_nothing_once_its_event_expired() {
+    let body = json!({"message_id": "m", "signal": "helpful"});
+    let first = stored(over(None, &body, 1));
+    let much_later = 91 * 24 * 3600;
+    let traced = json!({"message_id": "m", "signal": "helpful", "trace_id": "t"});
+    let next = stored(over(Some(&first), &traced, much_later));
+    assert_eq!(next.core.ts, first.core.ts);
+    assert_eq!(next.core.updated_at, now(much_later));
+    assert!(event_of_signal(&first, now(2)).is_some());
+    assert_eq!(event_of_signal(&next, now(much_later)), None);
+    // Nothing changed is nothing written.
+    let again = over(Some(&next), &traced, much_later + 1);
+    assert_eq!(again, Step::Repeat(Box::new(next)));
 }
 
 #[test]
@@ -81,7 +100,7 @@ fn a_tombstone_keeps_nothing_that_was_written_and_is_taken_back_once() {
     let first = stored(over(None, &body, 1));
     let gone = first.retract(now(2)).unwrap();
     assert_eq!(gone.reason, None);
-    assert_eq!(event_of_signal(&gone), None);
+    assert_eq!(event_of_signal(&gone, now(9)), None);
     assert_eq!(gone.retract(now(3)), None);
     let anew = over(Some(&gone), &body, 2);
     assert!(matches!(anew, Step::Create(_)));
@@ -110,7 +129,7 @@ proptest! {
                 }
             };
             let Some(next) = next else { continue };
-            acts.extend(event_of_signal(&next).map(|event| event.core.feedback_id));
+            acts.extend(event_of_signal(&next, now(9)).map(|event| event.core.feedback_id));
             withdrawn.extend(retraction_of_signal(&next.core).map(|gone| gone.feedback_id));
             standing = Some(next);
         }

@@ -205,6 +205,22 @@ pub enum Cause {
     },
 }
 
+impl Cause {
+    /// The cause as others than the user see it: that it was feedback, and not which. What a user
+    /// said of a message is that user's alone, and so is the name of its event.
+    #[must_use]
+    pub fn for_others(self) -> Self {
+        match self {
+            Self::Update => Self::Update,
+            Self::Reset => Self::Reset,
+            Self::Feedback { .. } => Self::Feedback {
+                feedback_ids: Vec::new(),
+                crossings: BTreeMap::new(),
+            },
+        }
+    }
+}
+
 /// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
