@@ -279,7 +279,8 @@ fn greet(bundle: &Bundle) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(
         out,
-        "Hearback is listening on http://{address} (API at http://{address}/docs)\n"
+        "Hearback is listening on http://{address} (API at http://{address}/docs)\n\n\
+         Try it in a browser: http://{address}/demo#token={token}\n"
     )?;
     writeln!(
         out,

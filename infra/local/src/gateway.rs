@@ -1,5 +1,5 @@
 //! What API Gateway does: checks the token, hands its claims to the function's own router, and
-//! answers nothing else. Besides, `/health`, `/openapi.json` and `/docs`, without a token.
+//! answers nothing else. Besides, `/health`, `/openapi.json`, `/docs` and `/demo`, without a token.
 
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{License, OpenApi};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use crate::demo;
 use crate::load::Load;
 use crate::token::{Claims, Tokens};
 
@@ -63,6 +64,7 @@ pub fn router(app: WithBlobs, tokens: Tokens, load: Load) -> Router {
     hearback_lambda::http::service(
         functions
             .route("/health", get(async || Json(json!({"status": "ok"}))))
+            .merge(demo::routes())
             .merge(
                 SwaggerUi::new("/docs")
                     .url("/openapi.json", openapi())

@@ -13,6 +13,7 @@
 pub mod bundle;
 pub mod cli;
 pub mod data_dir;
+mod demo;
 pub mod engines;
 pub mod event_source;
 pub mod export;

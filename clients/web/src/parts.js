@@ -1,0 +1,100 @@
+/** The parts of one element's shadow tree. @module */
+
+import { MAX_REASON } from "./client.js";
+import { icon } from "./style.js";
+
+/**
+ * An element with attributes and children. No HTML is parsed, so that it works under Trusted Types.
+ *
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {Record<string, string>} [attributes]
+ * @param {(Node | string)[]} [children]
+ * @returns {HTMLElementTagNameMap[T]}
+ */
+function make(tag, attributes = {}, children = []) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    node.setAttribute(key, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+/** @param {string} part @param {string} look @param {Node[]} [children] */
+function button(part, look, children = []) {
+  return make("button", { type: "button", class: look, part: `button ${part}` }, children);
+}
+
+/** The parts of one element's shadow tree. */
+export function parts() {
+  return {
+    slot: make("slot"),
+    group: make("div", { class: "row toolbar", part: "toolbar", role: "group" }),
+    up: button("helpful", "icon", [icon("up")]),
+    down: button("not-helpful", "icon", [icon("down")]),
+    edit: button("edit", "", [icon("edit")]),
+    editText: make("span"),
+    regenerate: button("regenerate", "", [icon("again")]),
+    regenerateText: make("span"),
+    details: make("div", { class: "row details", part: "reasons", role: "group" }),
+    inaccurate: button("chip inaccurate", "chip outlined"),
+    unsafe: button("chip unsafe", "chip outlined"),
+    reason: make("form", { class: "row reason", part: "reason" }),
+    reasonInput: make("input", {
+      part: "reason-input",
+      type: "text",
+      autocomplete: "off",
+      // In UTF-16 units, of which a text never has fewer than code points.
+      maxlength: String(MAX_REASON),
+    }),
+    sendReason: make("button", { type: "submit", class: "outlined", part: "button send-reason" }),
+    edited: make("section", { class: "edited", part: "edited" }),
+    editedTitle: make("div", { id: "edited", class: "title" }),
+    removeEdit: button("remove-edit", ""),
+    editedText: make("p", { part: "edited-text" }),
+    editor: make("form", { class: "editor", part: "editor" }),
+    editorLabel: make("label", { for: "textarea" }),
+    textarea: make("textarea", { id: "textarea", part: "textarea", "aria-describedby": "hint count" }),
+    hint: make("span", { id: "hint" }),
+    count: make("span", { id: "count", part: "count" }),
+    cancel: button("cancel", "end"),
+    save: make("button", { type: "submit", class: "primary", part: "button save" }),
+    error: make("div", { class: "error", part: "error" }),
+    // There from the start: a live region that comes with its text is not read out.
+    errorText: make("span", { role: "alert" }),
+    retry: button("retry", ""),
+    status: make("span", { class: "status", role: "status" }),
+  };
+}
+
+/** @param {ReturnType<typeof parts>} ui */
+export function assembled(ui) {
+  ui.edit.append(ui.editText);
+  ui.regenerate.append(ui.regenerateText);
+  ui.group.append(ui.up, ui.down, ui.edit, ui.regenerate);
+  ui.reason.append(ui.reasonInput, ui.sendReason);
+  ui.details.append(ui.inaccurate, ui.unsafe, ui.reason);
+  ui.edited.setAttribute("aria-labelledby", "edited");
+  ui.removeEdit.id = "remove";
+  ui.removeEdit.setAttribute("aria-labelledby", "remove edited");
+  ui.edited.append(
+    make("div", { class: "row" }, [ui.editedTitle, ui.removeEdit]),
+    ui.editedText,
+  );
+  ui.editor.append(
+    ui.editorLabel,
+    ui.textarea,
+    make("div", { class: "row" }, [ui.hint, ui.count, ui.cancel, ui.save]),
+  );
+  ui.error.append(ui.errorText, ui.retry);
+  const frame = make("div", { class: "feedback frame", part: "feedback" }, [
+    ui.edited,
+    ui.editor,
+    ui.group,
+    ui.details,
+    ui.error,
+    ui.status,
+  ]);
+  return [ui.slot, frame];
+}

@@ -1,0 +1,111 @@
+"""One bundle and one browser for all tests; for each test users, contexts and pages of its own."""
+
+import itertools
+import os
+import pathlib
+import shutil
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from bundle import Bundle, default_command
+from demo_page import DemoPage
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+# The browser is to talk to the bundle alone.
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+expect.set_options(timeout=15_000)
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--screenshots",
+        type=pathlib.Path,
+        default=default_command().parents[1] / "browser",
+        help="folder that screenshots are written to",
+    )
+
+
+@pytest.fixture(scope="session")
+def screenshots(pytestconfig):
+    folder = pytestconfig.getoption("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory):
+    command = pathlib.Path(os.environ.get("HEARBACK_COMMAND", default_command()))
+    if not command.is_file():
+        pytest.exit(f"{command} is missing; `cargo build -p hearback-tests` builds it", 2)
+    bundle = Bundle(command, tmp_path_factory.mktemp("bundle"))
+    yield bundle
+    bundle.stop()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.exit("no Chromium is on the path", 2)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+_names = (f"user-{number}" for number in itertools.count(1))
+
+
+@pytest.fixture
+def new_user(bundle):
+    """Makes users that no other test has."""
+    return lambda *project: bundle.user(next(_names), *project)
+
+
+@pytest.fixture
+def user(new_user):
+    return new_user()
+
+
+@pytest.fixture
+def new_context(browser):
+    """Makes browsers that share nothing with each other."""
+    contexts = []
+
+    def make(**options):
+        contexts.append(browser.new_context(**options))
+        return contexts[-1]
+
+    yield make
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def new_demo(new_context):
+    """Opens the demo in a tab. In the end no tab may have reported an error that the test did not
+    expect: a fault of the script, or of the content security policy."""
+    tabs = []
+
+    def make(user, context=None):
+        tabs.append(DemoPage(context or new_context(), user))
+        return tabs[-1].open()
+
+    yield make
+    for tab in tabs:
+        assert tab.unexpected_errors() == []
+
+
+@pytest.fixture
+def demo(new_demo, user):
+    return new_demo(user)

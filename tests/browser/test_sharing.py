@@ -1,0 +1,191 @@
+"""Reloads, tabs, users, and elements that share or change their message."""
+
+from playwright.sync_api import expect
+
+from bundle import eventually
+
+
+def leave_feedback(demo):
+    # A tab behind another one is painted, and so clicked, once a second.
+    demo.page.bring_to_front()
+    answer = demo.answer("3")
+    answer.down.click()
+    answer.inaccurate.click()
+    answer.reason.fill("a leap year")
+    answer.reason.press("Enter")
+    answer.edit.click()
+    answer.editor.fill("29 days.")
+    answer.save.click()
+    demo.settled()
+
+
+def shows_feedback(demo):
+    answer = demo.answer("3")
+    answer.shows(answer.down, answer.inaccurate)
+    expect(answer.reason).to_have_value("a leap year")
+    expect(answer.edited).to_contain_text("29 days.")
+
+
+def test_a_reload_shows_what_was_said(demo):
+    leave_feedback(demo)
+    demo.reload()
+    shows_feedback(demo)
+
+
+def test_another_browser_shows_what_was_said(new_demo, user):
+    leave_feedback(new_demo(user))
+    shows_feedback(new_demo(user))
+
+
+def test_every_page_of_the_rows_is_read(new_demo, new_context, user):
+    leave_feedback(new_demo(user))
+    context = new_context()
+    # The server is asked for one row at a time.
+    context.route(
+        "**/api/v1/feedback?**",
+        lambda route: route.continue_(url=f"{route.request.url}&limit=1"),
+    )
+    shows_feedback(new_demo(user, context))
+
+
+def test_nothing_private_is_kept_in_the_browser_or_told_to_other_tabs(new_demo, new_context, user):
+    context = new_context()
+    listener = new_demo(user, context)
+    listener.page.evaluate("""() => {
+        window.heard = [];
+        new BroadcastChannel('hearback-feedback').onmessage = ({ data }) => heard.push(data);
+    }""")
+    leave_feedback(new_demo(user, context))
+    heard = listener.page.evaluate("heard")
+    assert {tuple(message.items()) for message in heard} == {(("messageId", user.message("3")),)}
+    kept = listener.page.evaluate("""async () => [
+        localStorage.length, sessionStorage.length, document.cookie,
+        (await indexedDB.databases()).length, (await caches.keys()).length,
+    ]""")
+    assert kept == [0, 0, "", 0, 0]
+
+
+def test_a_tab_sees_what_is_said_in_another(new_demo, new_context, user):
+    context = new_context()
+    here, there = new_demo(user, context), new_demo(user, context)
+    here.page.bring_to_front()
+    here.answer("1").up.click()
+    answer = there.answer("1")
+    answer.shows(answer.up)
+    there.page.bring_to_front()
+    answer.up.click()
+    here.answer("1").shows()
+    eventually(lambda: user.feedback("1"), {})
+    leave_feedback(here)
+    shows_feedback(there)
+
+
+def show(demo, message_id):
+    """Gives the first answer of a demo another message; answers its thumb up."""
+    demo.page.bring_to_front()
+    element = demo.page.locator("hearback-feedback").first
+    element.evaluate("(element, id) => { element.messageId = id; }", message_id)
+    demo.settled()
+    return element, element.get_by_role("button", name="Helpful", exact=True)
+
+
+def test_users_see_their_own_alone(new_demo, new_user):
+    ada, eve = new_user(), new_user()
+    of_ada, of_eve = new_demo(ada), new_demo(eve)
+    leave_feedback(of_ada)
+    # Both are in the project of the message, and may speak of it.
+    element, up = show(of_eve, ada.message("3"))
+    expect(up).to_have_attribute("aria-pressed", "false")
+    expect(element).not_to_contain_text("29 days.")
+    up.click()
+    of_eve.settled()
+    assert [row["signal"] for row in eve.rows(ada.message("3"))] == ["helpful"]
+    wanted = {"not_helpful": "a leap year", "inaccurate": None, "edit": "29 days."}
+    assert ada.feedback("3") == wanted
+    of_ada.reload()
+    shows_feedback(of_ada)
+
+
+def test_a_message_of_another_project_is_refused(new_demo, new_user):
+    ada, kim = new_user(), new_user("billing")
+    of_ada, of_kim = new_demo(ada), new_demo(kim)
+    leave_feedback(of_ada)
+    element, up = show(of_kim, ada.message("3"))
+    up.click()
+    expect(element.get_by_role("alert")).to_contain_text("does not know this answer")
+    expect(up).to_have_attribute("aria-pressed", "false")
+    of_kim.expect_error("404")
+    assert kim.rows(ada.message("3")) == []
+
+
+def test_another_user_on_the_same_page_starts_with_nothing(demo, new_user):
+    demo.answer("1").up.click()
+    demo.settled()
+    other = new_user()
+    demo.page.evaluate("""async token => {
+        const { configure } = await import('/demo/hearback-feedback.js');
+        configure({ token });
+    }""", other.token)
+    demo.settled()
+    demo.answer("1").shows()
+
+
+def test_elements_of_one_message_share_its_state(demo, user):
+    demo.page.evaluate("""id => {
+        const twin = document.createElement('hearback-feedback');
+        twin.id = 'twin';
+        twin.messageId = id;
+        document.body.append(twin);
+    }""", user.message("1"))
+    twin = demo.page.locator("#twin").get_by_role("button", name="Helpful", exact=True)
+    demo.page.locator("main").get_by_role("button", name="Helpful", exact=True).first.click()
+    expect(twin).to_have_attribute("aria-pressed", "true")
+    twin.click()
+    demo.settled()
+    demo.answer("2").shows()
+    assert demo.calls == ["POST helpful", "DELETE helpful"]
+    assert user.feedback("1") == {}
+
+
+def test_an_element_that_is_reused_shows_its_new_message(demo, user):
+    answer = demo.answer("1")
+    answer.down.click()
+    answer.reason.fill("never sent")
+    answer.edit.click()
+    answer.editor.fill("never saved")
+    demo.settled()
+    element = answer.element.element_handle()
+    element.evaluate("(element, id) => { element.messageId = id; }", user.message("3"))
+    demo.settled()
+    reused = demo.page.locator("hearback-feedback").first
+    expect(reused).to_have_attribute("message-id", user.message("3"))
+    expect(reused.get_by_role("textbox")).to_have_count(0)
+    down = reused.get_by_role("button", name="Not helpful")
+    expect(down).to_have_attribute("aria-pressed", "false")
+    down.click()
+    demo.settled()
+    assert user.feedback("3") == {"not_helpful": None}
+    assert user.feedback("1") == {"not_helpful": None}
+    element.evaluate("(element, id) => { element.messageId = id; }", user.message("1"))
+    expect(down).to_have_attribute("aria-pressed", "true")
+    expect(reused.get_by_role("textbox")).to_have_value("")
+
+
+def test_an_element_that_is_taken_out_and_put_back_goes_on(demo, user):
+    answer = demo.answer("1")
+    moved = """element => {
+        const { parentNode } = element;
+        element.remove();
+        window.setTimeout(() => parentNode.append(element));
+    }"""
+    answer.element.evaluate(moved)
+    answer.up.click()
+    demo.settled()
+    answer.shows(answer.up)
+    assert user.feedback("1") == {"helpful": None}
+
+
+def test_what_is_said_last_before_leaving_arrives(demo, user):
+    demo.answer("1").up.click()
+    demo.page.goto("about:blank")
+    eventually(lambda: user.feedback("1"), {"helpful": None})

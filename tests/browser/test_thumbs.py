@@ -1,0 +1,168 @@
+"""Thumbs and what hangs on them: what the user sees, and what the server has of it."""
+
+from playwright.sync_api import expect
+
+from bundle import eventually
+
+
+def test_a_thumb_is_stored_with_its_conversation_and_trace(demo, user):
+    answer = demo.answer("1")
+    answer.up.click()
+    answer.shows(answer.up)
+    eventually(lambda: user.feedback("1"), {"helpful": None})
+    [row] = user.rows(user.message("1"))
+    assert row["chat_id"] == f"demo-{user.name}"
+    assert row["trace_id"] == "demo-trace-1"
+    expect(answer.status).to_have_text("Feedback saved")
+
+
+def test_the_same_thumb_again_takes_it_back(demo, user):
+    answer = demo.answer("1")
+    answer.up.click()
+    eventually(lambda: user.feedback("1"), {"helpful": None})
+    answer.up.click()
+    answer.shows()
+    eventually(lambda: user.feedback("1"), {})
+    demo.settled()
+    expect(answer.status).to_have_text("Feedback withdrawn")
+    assert demo.calls == ["POST helpful", "DELETE helpful"]
+
+
+def test_the_other_thumb_is_stored_before_the_first_is_taken_back(demo, user):
+    answer = demo.answer("1")
+    answer.up.click()
+    demo.settled()
+    held = demo.intercept("POST", "not_helpful")
+    answer.down.click()
+    answer.shows(answer.down)
+    call = held.one()
+    assert demo.calls == ["POST helpful", "POST not_helpful"]
+    assert user.feedback("1") == {"helpful": None}
+    call.continue_()
+    demo.settled()
+    answer.shows(answer.down)
+    assert demo.calls[2:] == ["DELETE helpful"]
+    assert user.feedback("1") == {"not_helpful": None}
+
+
+def test_a_switch_that_fails_leaves_the_first_thumb(demo, user):
+    answer = demo.answer("1")
+    answer.up.click()
+    demo.settled()
+    held = demo.intercept("POST", "not_helpful")
+    answer.down.click()
+    answer.shows(answer.down)
+    held.one().abort()
+    demo.expect_error("ERR_FAILED")
+    answer.shows(answer.up)
+    held.end()
+    demo.settled()
+    answer.shows(answer.up)
+    assert user.feedback("1") == {"helpful": None}
+    answer.retry.click()
+    demo.settled()
+    answer.shows(answer.down)
+    assert user.feedback("1") == {"not_helpful": None}
+
+
+def test_reasons_are_signals_of_their_own(demo, user):
+    answer = demo.answer("3")
+    expect(answer.inaccurate).to_be_hidden()
+    answer.down.click()
+    answer.inaccurate.click()
+    answer.unsafe.click()
+    demo.settled()
+    answer.shows(answer.down, answer.inaccurate, answer.unsafe)
+    assert user.feedback("3") == {"not_helpful": None, "inaccurate": None, "unsafe": None}
+    answer.unsafe.click()
+    demo.settled()
+    answer.shows(answer.down, answer.inaccurate)
+    assert user.feedback("3") == {"not_helpful": None, "inaccurate": None}
+
+
+def test_a_reason_waits_for_the_thumb_that_it_hangs_on(demo, user):
+    answer = demo.answer("3")
+    held = demo.intercept("POST", "not_helpful")
+    answer.down.click()
+    answer.inaccurate.click()
+    answer.shows(answer.down, answer.inaccurate)
+    call = held.one()
+    assert demo.calls == ["POST not_helpful"]
+    call.abort()
+    demo.expect_error("ERR_FAILED")
+    answer.shows()
+    held.end()
+    demo.settled()
+    assert user.feedback("3") == {}
+    answer.retry.click()
+    demo.settled()
+    answer.shows(answer.down, answer.inaccurate)
+    assert user.feedback("3") == {"not_helpful": None, "inaccurate": None}
+
+
+def test_without_the_thumb_its_reasons_go(demo, user):
+    answer = demo.answer("3")
+    answer.down.click()
+    answer.inaccurate.click()
+    answer.unsafe.click()
+    demo.settled()
+    answer.down.click()
+    answer.shows()
+    demo.settled()
+    expect(answer.inaccurate).to_be_hidden()
+    assert user.feedback("3") == {}
+
+
+def test_the_other_thumb_takes_the_reasons_along(demo, user):
+    answer = demo.answer("3")
+    answer.down.click()
+    answer.inaccurate.click()
+    demo.settled()
+    answer.up.click()
+    answer.shows(answer.up)
+    demo.settled()
+    assert user.feedback("3") == {"helpful": None}
+
+
+def test_a_text_becomes_the_reason_of_the_thumb(demo, user):
+    answer = demo.answer("3")
+    answer.down.click()
+    answer.reason.fill("  2028 is a leap year  ")
+    answer.button("Send").click()
+    demo.settled()
+    assert user.feedback("3") == {"not_helpful": "2028 is a leap year"}
+    expect(answer.reason).to_have_value("2028 is a leap year")
+    answer.reason.fill("")
+    answer.reason.press("Enter")
+    demo.settled()
+    assert user.feedback("3") == {"not_helpful": None}
+
+
+def test_a_reason_text_that_failed_is_not_lost(demo, user):
+    answer = demo.answer("3")
+    answer.down.click()
+    demo.settled()
+    demo.page.context.set_offline(True)
+    answer.reason.fill("2028 is a leap year")
+    answer.reason.press("Enter")
+    expect(answer.error).to_have_text("Not saved: there is no connection.")
+    demo.expect_error("ERR_INTERNET_DISCONNECTED")
+    expect(answer.reason).to_have_value("2028 is a leap year")
+    demo.page.context.set_offline(False)
+    demo.settled()
+    assert user.feedback("3") == {"not_helpful": None}
+    answer.retry.click()
+    demo.settled()
+    assert user.feedback("3") == {"not_helpful": "2028 is a leap year"}
+
+
+def test_the_panel_shows_what_the_server_has(demo, user):
+    rows = demo.page.get_by_role("complementary").get_by_role("listitem")
+    expect(demo.page.get_by_text("Nothing yet.")).to_be_visible()
+    demo.answer("3").down.click()
+    demo.answer("3").inaccurate.click()
+    expect(rows).to_have_count(2)
+    assert sorted(user.feedback("3")) == ["inaccurate", "not_helpful"]
+    demo.answer("3").down.click()
+    expect(demo.page.get_by_text("Nothing yet.")).to_be_visible()
+    assert user.feedback("3") == {}
