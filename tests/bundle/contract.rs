@@ -8,42 +8,8 @@ use hearback_local::names::Names;
 use hearback_signals::MAX_RECEIVES;
 use hearback_storage::stream::{RESULTS, SUBMITTED};
 use hearback_storage::table::{EXPIRES_AT, INDEXES, PK, SK};
+use hearback_tests::template::{resource, resources};
 use serde_json::{Value, json};
-use serde_yaml_ng::Value as Yaml;
-
-/// The template as JSON; CloudFormation's tags (`!Sub x`) become `{"Sub": x}`.
-fn template() -> Value {
-    let text = include_str!("../../template.yaml");
-    untagged(serde_yaml_ng::from_str(text).unwrap())
-}
-
-fn untagged(yaml: Yaml) -> Value {
-    match yaml {
-        Yaml::Tagged(tagged) => {
-            let name = tagged.tag.to_string();
-            json!({ name.trim_start_matches('!'): untagged(tagged.value) })
-        }
-        Yaml::Mapping(members) => members
-            .into_iter()
-            .map(|(name, value)| (name.as_str().unwrap().to_owned(), untagged(value)))
-            .collect::<serde_json::Map<_, _>>()
-            .into(),
-        Yaml::Sequence(items) => items.into_iter().map(untagged).collect(),
-        other => serde_json::to_value(other).unwrap(),
-    }
-}
-
-fn resources(kind: &str) -> Vec<(String, Value)> {
-    let template = template();
-    let all = template["Resources"].as_object().unwrap().clone();
-    all.into_iter()
-        .filter(|(_, resource)| resource["Type"] == kind)
-        .collect()
-}
-
-fn resource(name: &str) -> Value {
-    template()["Resources"][name]["Properties"].clone()
-}
 
 /// Method and path of each HTTP route of the template, with the function that has it.
 fn template_routes() -> BTreeSet<(String, String, String)> {

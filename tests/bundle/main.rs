@@ -8,6 +8,7 @@ mod exactly_once;
 mod exactly_once_reactions;
 mod exactly_once_signals;
 mod message_signals;
+mod permissions;
 mod pipeline;
 mod preferences;
 mod process;

@@ -130,6 +130,16 @@ impl Engine {
         Blobs::new(self.clients.s3.clone(), self.names.bucket())
     }
 
+    /// The bucket, through a client that tells an observer of every call.
+    pub fn blobs_with(&self, observer: impl Intercept + 'static) -> Blobs {
+        let config = Aws::local(&self.endpoints.s3).config();
+        let config = aws_sdk_s3::config::Builder::from(&config)
+            .force_path_style(true)
+            .interceptor(observer)
+            .build();
+        Blobs::new(aws_sdk_s3::Client::from_conf(config), self.names.bucket())
+    }
+
     /// A signal generator on this table.
     pub fn generator(&self, store: Store) -> Generator {
         let dead_letters = DeadLetters::new(self.clients.sqs.clone(), &self.queues.dead_letters);

@@ -7,6 +7,8 @@ pub mod events;
 pub mod functions;
 pub mod ledger;
 pub mod period;
+pub mod permissions;
 pub mod process;
 pub mod runtime_api;
+pub mod template;
 pub mod turns;

@@ -1,0 +1,234 @@
+//! Each function's role allows what the function calls. No engine here checks that; AWS does.
+
+use std::collections::BTreeSet;
+
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use axum::Router;
+use axum::http::Method;
+use hearback_export::Exporter;
+use hearback_lambda::clock::Clock;
+use hearback_lambda::http::service;
+use hearback_lambda::{App, WithBlobs};
+use hearback_signals::Generator;
+use hearback_signals::dead_letters::DeadLetters;
+use hearback_tests::engine::Engine;
+use hearback_tests::events::acceptance;
+use hearback_tests::functions::call;
+use hearback_tests::permissions::{Permission, Recorder};
+use hearback_tests::template::resource;
+use hearback_tests::turns::{
+    PERIOD, SIGNALS, conversation_path, message, path, reaction_message, signal_message,
+};
+use serde_json::{Value, json};
+
+/// What the role of a function of the template allows on the table and the bucket.
+fn allowed(function: &str) -> BTreeSet<Permission> {
+    let policies = resource(function)["Policies"].clone();
+    let statements = policies[0]["Statement"].as_array().unwrap().iter();
+    statements
+        .map(|statement| {
+            let resource = &statement["Resource"]["Sub"];
+            let index = resource
+                .as_str()
+                .and_then(|name| name.split("/index/").nth(1));
+            let action = statement["Action"].as_str().unwrap();
+            (action.to_owned(), index.map(ToOwned::to_owned))
+        })
+        .collect()
+}
+
+/// A table and a bucket whose calls are noted, with something in them.
+struct Watched {
+    engine: Engine,
+    recorder: Recorder,
+}
+
+impl Watched {
+    async fn start() -> Self {
+        Self {
+            engine: Engine::start().await,
+            recorder: Recorder::default(),
+        }
+    }
+
+    fn app(&self) -> App {
+        self.engine
+            .app(self.engine.store_with(self.recorder.clone()))
+    }
+
+    fn with_blobs(&self) -> WithBlobs {
+        WithBlobs {
+            app: self.app(),
+            blobs: self.engine.blobs_with(self.recorder.clone()),
+        }
+    }
+
+    /// Makes calls with all functions, unnoted: what a function finds.
+    async fn prepare(&self, calls: &[(Method, &str, Value)]) {
+        let whole = self.engine.with_blobs(self.engine.store.clone());
+        make(&service(hearback_local::gateway::functions(whole)), calls).await;
+    }
+
+    /// Holds what was noted against the role of a function.
+    fn check(&self, function: &str) {
+        let called = self.recorder.take();
+        assert!(!called.is_empty(), "{function} called nothing");
+        let allowed = allowed(function);
+        let refused: Vec<_> = called.difference(&allowed).collect();
+        assert!(refused.is_empty(), "{function} may not {refused:?}");
+    }
+}
+
+async fn make(functions: &Router, calls: &[(Method, &str, Value)]) {
+    for (method, path, body) in calls {
+        let caller = ("order-service billing", "");
+        let (status, answer) = call(functions, caller, (method.clone(), path), body).await;
+        assert!(status.is_success(), "{method} {path}: {status} {answer}");
+    }
+}
+
+fn turn() -> (Method, &'static str, Value) {
+    let mut turn = message("m", "question", "answer");
+    turn["trace_id"] = json!("4f3a");
+    (
+        Method::PUT,
+        "/conversations/acme/order-service/c/turns/t",
+        turn,
+    )
+}
+
+fn reaction() -> (Method, &'static str, Value) {
+    let path = "/conversations/acme/order-service/c/turns/t/feedback";
+    (
+        Method::POST,
+        path,
+        json!({"reaction": "ok", "mirror": true}),
+    )
+}
+
+fn signal() -> (Method, &'static str, Value) {
+    let body = json!({"message_id": "m", "signal": "edit", "reason": "x", "chat_id": "elsewhere"});
+    (Method::POST, SIGNALS, body)
+}
+
+#[tokio::test]
+async fn submit_may_what_it_calls() {
+    let watched = Watched::start().await;
+    watched.prepare(&[turn()]).await;
+    let functions = service(hearback_submit::routes().router(watched.app()));
+    let gone = format!("{SIGNALS}?message_id=m&signal=edit");
+    let calls = [
+        (Method::POST, "/v1/feedback/submit", acceptance("ada")),
+        reaction(),
+        signal(),
+        (Method::DELETE, &gone, Value::Null),
+    ];
+    make(&functions, &calls).await;
+    watched.check("SubmitFunction");
+}
+
+#[tokio::test]
+async fn turns_may_what_it_calls() {
+    let watched = Watched::start().await;
+    let functions = service(hearback_turns::routes().router(watched.with_blobs()));
+    make(&functions, &[turn(), turn()]).await;
+    watched.check("TurnsFunction");
+}
+
+#[tokio::test]
+async fn retrieval_may_what_it_calls() {
+    let watched = Watched::start().await;
+    let event = acceptance("ada");
+    let submitted = (Method::POST, "/v1/feedback/submit", event.clone());
+    watched
+        .prepare(&[turn(), reaction(), signal(), submitted])
+        .await;
+    let functions = service(hearback_retrieval::routes().router(watched.with_blobs()));
+    let status = format!("/v1/feedback/{}", event["feedbackId"].as_str().unwrap());
+    let turns = format!("{}/turns-with-feedbacks", conversation_path("c"));
+    let timeline = format!("{}/timeline/refresh", conversation_path("c"));
+    let day = chrono::Utc::now().date_naive();
+    let period = json!({"start": format!("{day}T00:00:00Z"), "end": format!("{day}T23:59:59Z")});
+    let calls = [
+        (Method::GET, status.as_str(), Value::Null),
+        (Method::GET, &path("c", "t"), Value::Null),
+        (Method::POST, &turns, json!({"include_turn_logs": true})),
+        (
+            Method::POST,
+            &timeline,
+            json!({"turn_ids": ["t"], "cache": {"ttl_seconds": 0}}),
+        ),
+        (Method::POST, PERIOD, period),
+        (Method::GET, SIGNALS, Value::Null),
+    ];
+    make(&functions, &calls).await;
+    watched.check("RetrievalFunction");
+}
+
+#[tokio::test]
+async fn preferences_may_what_it_calls() {
+    let watched = Watched::start().await;
+    let functions = service(hearback_preferences::routes().router(watched.app()));
+    let own = "/v1/preferences/ada";
+    let calls = [
+        (Method::PUT, own, json!({"preferenceVersion": 0})),
+        (Method::GET, own, Value::Null),
+        (Method::POST, "/v1/preferences/ada/reset", Value::Null),
+        (Method::GET, "/v1/preferences/ada/history", Value::Null),
+        (Method::GET, "/v1/preferences/ada/resolved", Value::Null),
+    ];
+    make(&functions, &calls).await;
+    watched.check("PreferencesFunction");
+}
+
+#[tokio::test]
+async fn signals_may_what_it_calls() {
+    let watched = Watched::start().await;
+    let event = acceptance("ada");
+    let submitted = (Method::POST, "/v1/feedback/submit", event.clone());
+    watched
+        .prepare(&[turn(), reaction(), signal(), submitted])
+        .await;
+    let engine = &watched.engine;
+    let generator = Generator::new(
+        engine.store_with(watched.recorder.clone()),
+        engine.blobs_with(watched.recorder.clone()),
+        DeadLetters::new(engine.clients.sqs.clone(), &engine.queues.dead_letters),
+        Clock::system(),
+    );
+    let id = event["feedbackId"].as_str().unwrap().parse().unwrap();
+    let stored = engine.store.event(&"acme".try_into().unwrap(), id).await;
+    let core = serde_json::to_string(&stored.unwrap().unwrap().core).unwrap();
+    let mut of_event = SqsMessage::default();
+    of_event.body = Some(json!({"dynamodb": {"NewImage": {"core": {"S": core}}}}).to_string());
+    let mut batch = SqsEvent::default();
+    batch.records = vec![
+        of_event,
+        reaction_message(engine, "c", "ada").await,
+        signal_message(engine, "ada", "m", "edit").await,
+    ];
+    // Twice: a redelivery asks for more.
+    for _ in 0..2 {
+        let answer = generator.handle(batch.clone()).await;
+        assert!(answer.batch_item_failures.is_empty());
+    }
+    watched.check("SignalsFunction");
+}
+
+#[tokio::test]
+async fn export_may_what_it_calls() {
+    let watched = Watched::start().await;
+    watched.prepare(&[turn(), signal()]).await;
+    let exporter = Exporter::new(
+        watched.engine.store_with(watched.recorder.clone()),
+        watched.engine.blobs_with(watched.recorder.clone()),
+        Clock::system(),
+    );
+    let today = chrono::Utc::now().date_naive().to_string();
+    for asked in [json!({"trace_id": "4f3a"}), json!({"day": today})] {
+        let mut request = asked;
+        request["tenant"] = json!("acme");
+        exporter.handle(&request, None).await.unwrap();
+    }
+    watched.check("ExportFunction");
+}

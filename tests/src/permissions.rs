@@ -1,0 +1,47 @@
+//! What a function asks of AWS, as IAM names it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use aws_sdk_dynamodb::config::interceptors::BeforeSerializationInterceptorContextRef;
+use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_sdk_dynamodb::error::BoxError;
+use aws_sdk_dynamodb::operation::query::QueryInput;
+use aws_smithy_runtime_api::client::orchestrator::Metadata;
+
+/// An action, and the index that it is on, if it is on one.
+pub type Permission = (String, Option<String>);
+
+/// Notes every call of the clients that it observes.
+#[derive(Debug, Clone, Default)]
+pub struct Recorder(Arc<Mutex<BTreeSet<Permission>>>);
+
+impl Recorder {
+    /// What was asked for since the last time.
+    pub fn take(&self) -> BTreeSet<Permission> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Intercept for Recorder {
+    fn name(&self) -> &'static str {
+        "Recorder"
+    }
+
+    fn read_before_serialization(
+        &self,
+        context: &BeforeSerializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let call = config.load::<Metadata>().expect("a call has a name");
+        let service = call.service().to_lowercase();
+        let index = context
+            .input()
+            .downcast_ref::<QueryInput>()
+            .and_then(|query| query.index_name.clone());
+        let action = format!("{service}:{}", call.name());
+        self.0.lock().unwrap().insert((action, index));
+        Ok(())
+    }
+}
