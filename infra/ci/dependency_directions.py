@@ -19,6 +19,7 @@ RULES = [
     ("functions/*", ["shared/*"]),
     ("infra/sqs", []),
     ("infra/local", ["*"]),
+    ("tests/detection", ["shared/domain"]),
     ("tests/empty", []),
     ("tests", ["*"]),
 ]

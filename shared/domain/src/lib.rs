@@ -17,13 +17,21 @@
 //! | what an agent is told of the feedback on its turns | [`timeline`] |
 //! | what an evaluation reads of all users | [`evaluation`] |
 //! | how old reaction rows are read | [`legacy`] |
+//! | what a follow-up message says of the answer before it | [`detection`] |
+//! | how alike texts are, and which past turn is meant | [`similarity`], [`embedding`], [`target`] |
+//! | how past turns rank, and what rejections in a row advise | [`satisfaction`], [`sequence`] |
+//! | what a planner is told of a rejected turn | [`feedback_context`] |
 
 pub mod caller;
 pub mod cursor;
 pub mod dedupe;
+pub mod detection;
 pub mod digest;
+pub mod embedding;
 pub mod evaluation;
 pub mod event;
+pub mod feedback_context;
+mod hash;
 pub mod identifier;
 pub mod ledger;
 pub mod legacy;
@@ -35,8 +43,13 @@ pub mod preferences;
 pub mod privacy;
 pub mod publication;
 pub mod reaction;
+pub mod satisfaction;
+pub mod sequence;
 pub mod signal;
+pub mod similarity;
 pub mod submission;
+pub mod target;
+mod text;
 pub mod timeline;
 pub mod turn;
 pub mod turn_report;

@@ -1,0 +1,75 @@
+//! Feedback that nobody gave on purpose: what a follow-up message says of the answer before it.
+//!
+//! Source: `User Feedback System` (v1.1), "Correction Detection" and "Feedback Status
+//! Definitions"; product specification, section 5. Pure and explainable: a detection names the cue
+//! that it rests on, and where that stands.
+//!
+//! | to change | look in |
+//! |---|---|
+//! | which words are a cue | `phrases/` |
+//! | how far a cue is trusted | `cue` |
+//! | what a cue means beside others, and after which answer | `verdict`, `reply` |
+//! | how a phrase is written and found | `pattern`, `matching` |
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+mod cue;
+mod detector;
+mod lexicon;
+mod matching;
+mod pattern;
+mod phrases;
+mod rephrase;
+mod reply;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use cue::{CorrectionType, Cue, FeedbackType};
+pub use detector::Detector;
+pub use phrases::PhraseError;
+
+/// A message with what was said before it, as far as that is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Exchange<'a> {
+    /// What the user had asked.
+    pub prev_query: Option<&'a str>,
+    /// What was answered.
+    pub prev_response: Option<&'a str>,
+    /// What the user says now.
+    pub message: &'a str,
+    /// The message's language, as its code (`en`, or `en-GB`). Without it, and with one that has
+    /// no phrases, the language is guessed.
+    pub language: Option<&'a str>,
+}
+
+/// What a message says of the answer before it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Detection {
+    /// Whether the answer was rejected or accepted, if that can be told.
+    pub feedback_type: FeedbackType,
+    /// How sure that is, 0 to 1.
+    #[schema(minimum = 0, maximum = 1)]
+    pub confidence: f64,
+    /// How it was rejected; `null` if it was not.
+    pub correction_type: Option<CorrectionType>,
+    /// What the user said, if they rejected: the message from the sentence with the cue on, at
+    /// most 1,000 characters.
+    pub user_said: Option<String>,
+    /// What this rests on; empty for a message without a cue.
+    pub evidence: Vec<Evidence>,
+}
+
+/// A cue, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Evidence {
+    /// The cue.
+    pub cue: Cue,
+    /// Its first character, counted from 0 in characters of the message.
+    pub start: usize,
+    /// Behind its last character.
+    pub end: usize,
+    /// The language whose phrase it is.
+    pub language: String,
+}

@@ -1,0 +1,284 @@
+//! What gives a message away: the cues, what each says, and how far each is trusted.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::event::wire_names;
+
+/// What a message says of the answer before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FeedbackType {
+    /// The answer was not what was wanted.
+    Rejected,
+    /// The conversation went on from it, or the user was content.
+    Accepted,
+    /// Nothing that can be told.
+    Neutral,
+}
+
+wire_names!(FeedbackType {
+    Rejected = "rejected",
+    Accepted = "accepted",
+    Neutral = "neutral",
+});
+
+/// How a message rejects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CorrectionType {
+    /// It says so.
+    Explicit,
+    /// It asks the same again in other words.
+    Rephrased,
+    /// It gives up on what was tried.
+    Abandonment,
+}
+
+wire_names!(CorrectionType {
+    Explicit = "explicit",
+    Rephrased = "rephrased",
+    Abandonment = "abandonment",
+});
+
+/// What a detection rests on.
+///
+/// Those up to [`Cue::Decline`] are sections of the phrase files; the last four are found by
+/// comparing the message with what was said before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Cue {
+    /// "No, …" where nothing was offered that it could decline.
+    Negation,
+    /// "I meant …", "I asked for …".
+    Correction,
+    /// "That's wrong", "you misunderstood".
+    Wrong,
+    /// "Try again".
+    Retry,
+    /// "Not helpful", "too long".
+    Quality,
+    /// "Still broken", "that didn't work".
+    Failure,
+    /// "I get an error", where the answer gave code or steps.
+    Symptom,
+    /// "I didn't ask for that", "undo that", "why did you delete …".
+    Unasked,
+    /// "What are you talking about?"
+    Confusion,
+    /// "Make it two", "actually, …", "… instead": something else than what was understood.
+    Change,
+    /// "Gaming, not business".
+    Contrast,
+    /// "I want gaming laptops" of one who had asked for laptops before.
+    Wanted,
+    /// "Never mind", "cancel", "let me rephrase".
+    Abandonment,
+    /// "Thanks".
+    Thanks,
+    /// "Perfect", "that works".
+    Praise,
+    /// "Yes", "exactly".
+    Agreement,
+    /// "I'll go with the first one".
+    Chosen,
+    /// "That's all".
+    Enough,
+    /// "Tell me more about …"; a question about what was answered.
+    FollowUp,
+    /// "What about the …", "which one …".
+    DrillDown,
+    /// "Compare …".
+    Comparison,
+    /// "And …", "also …", "what if …".
+    Addition,
+    /// "Not sure", "I don't mind".
+    Unsure,
+    /// "No thanks", "not now".
+    Decline,
+    /// The same was asked before.
+    Rephrase,
+    /// A name, a price or another detail of the answer.
+    Mention,
+    /// Another request about the same.
+    NextRequest,
+    /// A request about something else.
+    TopicChange,
+}
+
+wire_names!(Cue {
+    Negation = "negation",
+    Correction = "correction",
+    Wrong = "wrong",
+    Retry = "retry",
+    Quality = "quality",
+    Failure = "failure",
+    Symptom = "symptom",
+    Unasked = "unasked",
+    Confusion = "confusion",
+    Change = "change",
+    Contrast = "contrast",
+    Wanted = "wanted",
+    Abandonment = "abandonment",
+    Thanks = "thanks",
+    Praise = "praise",
+    Agreement = "agreement",
+    Chosen = "chosen",
+    Enough = "enough",
+    FollowUp = "follow_up",
+    DrillDown = "drill_down",
+    Comparison = "comparison",
+    Addition = "addition",
+    Unsure = "unsure",
+    Decline = "decline",
+    Rephrase = "rephrase",
+    Mention = "mention",
+    NextRequest = "next_request",
+    TopicChange = "topic_change",
+});
+
+/// What a phrase of a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It is a cue.
+    Cue(Cue),
+    /// It says that something goes well, or nothing of the answer: what it covers is no cue.
+    Harmless,
+    /// The user blames themself, or has found it: nobody gives up.
+    OwnFault,
+    /// The user has changed something, so that to try again is no complaint.
+    UserFixed,
+    /// It may precede a cue that starts a sentence: "oh", "sorry, but", "I think".
+    Opener,
+    /// It starts a question.
+    Question,
+    /// It starts a request.
+    Request,
+    /// In an answer: what it asks of the user.
+    Asks(Asks),
+}
+
+/// What an answer asks of the user, as far as phrases tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// Whether there is anything else.
+    More,
+    /// Whether it has understood.
+    Confirmation,
+    /// Whether what it proposes is liked: "how about …?"
+    Suggestion,
+    /// Whether it shall go on to do something.
+    Offer,
+    /// Something that it needs to know.
+    Detail,
+}
+
+/// The other sections of a phrase file, beside the cues.
+const OTHERS: &[(&str, Role)] = &[
+    ("harmless", Role::Harmless),
+    ("own_fault", Role::OwnFault),
+    ("user_fixed", Role::UserFixed),
+    ("opener", Role::Opener),
+    ("question", Role::Question),
+    ("request", Role::Request),
+];
+
+/// The sections for what an answer asks.
+const REPLIES: &[(&str, Role)] = &[
+    ("more", Role::Asks(Asks::More)),
+    ("confirmation", Role::Asks(Asks::Confirmation)),
+    ("suggestion", Role::Asks(Asks::Suggestion)),
+    ("offer", Role::Asks(Asks::Offer)),
+    ("detail", Role::Asks(Asks::Detail)),
+];
+
+impl Role {
+    /// The roles that phrases of messages may have, by the names of their sections.
+    pub(super) fn of_messages() -> impl Iterator<Item = (&'static str, Self)> {
+        let cues = Cue::NAMES.iter().filter(|(_, cue)| cue.has_phrases());
+        cues.map(|(name, cue)| (*name, Self::Cue(*cue)))
+            .chain(OTHERS.iter().copied())
+    }
+
+    /// The roles that phrases of answers may have, by the names of their sections.
+    pub(super) fn of_answers() -> impl Iterator<Item = (&'static str, Self)> {
+        REPLIES.iter().copied()
+    }
+}
+
+impl Cue {
+    /// Whether it speaks against the answer.
+    pub(super) fn rejects(self) -> bool {
+        match self {
+            Self::Negation
+            | Self::Correction
+            | Self::Wrong
+            | Self::Retry
+            | Self::Quality
+            | Self::Failure
+            | Self::Symptom
+            | Self::Unasked
+            | Self::Confusion
+            | Self::Change
+            | Self::Contrast
+            | Self::Wanted
+            | Self::Abandonment
+            | Self::Rephrase => true,
+            Self::Thanks
+            | Self::Praise
+            | Self::Agreement
+            | Self::Chosen
+            | Self::Enough
+            | Self::FollowUp
+            | Self::DrillDown
+            | Self::Comparison
+            | Self::Addition
+            | Self::Unsure
+            | Self::Decline
+            | Self::Mention
+            | Self::NextRequest
+            | Self::TopicChange => false,
+        }
+    }
+
+    /// Whether phrases tell it, and no comparison with what was said before.
+    pub(super) fn has_phrases(self) -> bool {
+        !matches!(
+            self,
+            Self::Rephrase | Self::Mention | Self::NextRequest | Self::TopicChange
+        )
+    }
+}
+
+impl Cue {
+    /// How sure a verdict is that rests on this cue: the share of messages with it that are meant
+    /// so, as far as the source's table ("Detection Priority Order") leaves room. A rephrase is as
+    /// sure as it is similar.
+    #[must_use]
+    pub fn confidence(self) -> f64 {
+        match self {
+            Self::Negation
+            | Self::Correction
+            | Self::Wrong
+            | Self::Retry
+            | Self::Quality
+            | Self::Failure
+            | Self::Unasked => 0.9,
+            Self::Confusion | Self::Abandonment | Self::Change | Self::Contrast => 0.85,
+            Self::Rephrase => 0.8,
+            Self::Symptom | Self::Wanted => 0.75,
+            Self::Thanks
+            | Self::Praise
+            | Self::Agreement
+            | Self::Chosen
+            | Self::Enough
+            | Self::FollowUp
+            | Self::DrillDown
+            | Self::Comparison
+            | Self::Addition
+            | Self::Mention => 0.7,
+            Self::NextRequest | Self::TopicChange => 0.6,
+            Self::Unsure | Self::Decline => 0.5,
+        }
+    }
+}

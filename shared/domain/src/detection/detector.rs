@@ -1,0 +1,269 @@
+//! The detector: phrase sets of all languages, and the way from a message to a detection.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use super::cue::FeedbackType;
+use super::lexicon::Lexicon;
+use super::matching::Matched;
+use super::phrases::{PhraseError, PhraseFile};
+use super::reply::asked;
+use super::verdict::{Case, Verdict};
+use super::{Detection, Evidence, Exchange};
+use crate::hash::FastMap;
+use crate::text::Text;
+use crate::text::language::{LATIN, guess};
+
+/// The built-in phrase files, by language.
+const EMBEDDED: [(&str, &str, &str); 7] = [
+    (
+        "en",
+        "phrases/en.toml",
+        include_str!("../../phrases/en.toml"),
+    ),
+    (
+        "de",
+        "phrases/de.toml",
+        include_str!("../../phrases/de.toml"),
+    ),
+    (
+        "fr",
+        "phrases/fr.toml",
+        include_str!("../../phrases/fr.toml"),
+    ),
+    (
+        "es",
+        "phrases/es.toml",
+        include_str!("../../phrases/es.toml"),
+    ),
+    (
+        "pt",
+        "phrases/pt.toml",
+        include_str!("../../phrases/pt.toml"),
+    ),
+    (
+        "zh",
+        "phrases/zh.toml",
+        include_str!("../../phrases/zh.toml"),
+    ),
+    (
+        "ja",
+        "phrases/ja.toml",
+        include_str!("../../phrases/ja.toml"),
+    ),
+];
+
+/// The language of a message that tells none.
+const FALLBACK: &str = "en";
+/// Words of a message that is so short that it may tell no language.
+const FEW: usize = 8;
+/// Letters of a word by which a cue is told to be of another language.
+const TELLING: usize = 4;
+/// Bytes of a message that are read at its start and at its end.
+const READ: usize = 2_000;
+/// Most characters that are kept of what the user said: as many as a reaction's text may have.
+const SAID: usize = crate::reaction::MAX_TEXT;
+
+/// Detects feedback in messages. Made once, and shared.
+///
+/// A built-in language is compiled when the first message in it comes: a process that only sees
+/// one pays for one.
+#[derive(Debug)]
+pub struct Detector {
+    languages: BTreeMap<String, OnceLock<Lexicon>>,
+    function_words: FastMap<String, String>,
+}
+
+impl Detector {
+    /// A detector with the built-in phrases.
+    #[must_use]
+    pub fn embedded() -> Self {
+        let lazy = |(language, _, _): (&str, _, _)| (language.to_owned(), OnceLock::new());
+        Self {
+            languages: EMBEDDED.into_iter().map(lazy).collect(),
+            function_words: FastMap::default(),
+        }
+    }
+
+    /// A detector with the built-in phrases and those of further files, each given as its name
+    /// and its text. A file adds to what is built in for its language, or brings a new language.
+    /// Everything that is wrong with the files is reported together.
+    pub fn with_additions<'a>(
+        files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, Vec<PhraseError>> {
+        let mut detector = Self::embedded();
+        let mut errors = Vec::new();
+        for (name, text) in files {
+            match PhraseFile::read(name, text) {
+                Ok(file) => detector.add(&file, &mut errors),
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() {
+            Ok(detector)
+        } else {
+            Err(errors)
+        }
+    }
+
+    fn add(&mut self, file: &PhraseFile<'_>, errors: &mut Vec<PhraseError>) {
+        let language = file.language().to_owned();
+        let known = self.languages.remove(&language);
+        let mut lexicon = known
+            .and_then(OnceLock::into_inner)
+            .unwrap_or_else(|| built_in(&language));
+        file.add_to(&mut lexicon, errors);
+        for word in file.function_words() {
+            let word = word.to_lowercase();
+            self.function_words.insert(word, language.clone());
+        }
+        self.languages.insert(language, OnceLock::from(lexicon));
+    }
+
+    /// What a message says of the answer before it. Linear in the message.
+    #[must_use]
+    pub fn detect(&self, exchange: &Exchange<'_>) -> Detection {
+        let text = Text::read(exchange.message, READ, READ);
+        let given = self.given(exchange.language);
+        let guessed = || guess(&text, &self.function_words).filter(|code| self.has(code));
+        let language = given.or_else(guessed).unwrap_or(FALLBACK);
+        let mut detection = self.detect_in(language, exchange, &text);
+        // Few words may tell another language than theirs, or none.
+        let told = !detection.evidence.is_empty() || given.is_some();
+        if !told && (1..=FEW).contains(&text.words.len()) {
+            let others = LATIN.iter().filter(|other| **other != language);
+            let mut others = others.map(|other| self.detect_in(other, exchange, &text));
+            let told = others.find(|other| self.is_unambiguous(other, exchange.message));
+            detection = told.unwrap_or(detection);
+        }
+        detection
+    }
+
+    /// Takes a message as one in a certain language.
+    fn detect_in(&self, language: &str, exchange: &Exchange<'_>, text: &Text) -> Detection {
+        let Some((language, lexicon)) = self.lexicon(language) else {
+            return Detection::nothing();
+        };
+        let said = |text: &&str| !text.trim().is_empty();
+        let matched = Matched::message(text, lexicon);
+        let response = exchange.prev_response.filter(said);
+        let case = Case {
+            text,
+            matched: &matched,
+            asked: asked(response, lexicon),
+            response,
+            query: exchange.prev_query.filter(said),
+            lexicon,
+        };
+        Detection::of(case.verdict(), exchange.message, text, &matched, language)
+    }
+
+    /// Whether a cue of another language has a word that is none of the language that is assumed
+    /// where nothing tells.
+    fn is_unambiguous(&self, detection: &Detection, message: &str) -> bool {
+        let Some((_, lexicon)) = self.lexicon(FALLBACK) else {
+            return false;
+        };
+        detection.evidence.iter().any(|evidence| {
+            let length = evidence.end - evidence.start;
+            let cue: String = message.chars().skip(evidence.start).take(length).collect();
+            let cue = Text::read(&cue, cue.len(), 0);
+            let foreign = |word: &str| word.len() >= TELLING && !lexicon.vocabulary.knows(word);
+            evidence.cue.has_phrases() && cue.all_folded().any(foreign)
+        })
+    }
+
+    fn has(&self, code: &str) -> bool {
+        self.languages.contains_key(code)
+    }
+
+    /// The language that a caller gives, if there are phrases for it.
+    fn given<'a>(&self, tag: Option<&'a str>) -> Option<&'a str> {
+        let code = tag?.split(['-', '_']).next()?;
+        self.has(code).then_some(code)
+    }
+
+    fn lexicon(&self, language: &str) -> Option<(&str, &Lexicon)> {
+        let (language, lexicon) = self.languages.get_key_value(language)?;
+        Some((language, lexicon.get_or_init(|| built_in(language))))
+    }
+}
+
+/// The lexicon of a built-in language; an empty one for another.
+fn built_in(language: &str) -> Lexicon {
+    let mut lexicon = Lexicon::new();
+    let file = EMBEDDED.into_iter().find(|(code, _, _)| *code == language);
+    if let Some((_, name, text)) = file {
+        // A test reads every built-in file, so that nothing can be wrong here.
+        if let Ok(file) = PhraseFile::read(name, text) {
+            file.add_to(&mut lexicon, &mut Vec::new());
+        }
+    }
+    lexicon
+}
+
+impl Detection {
+    fn nothing() -> Self {
+        Self {
+            feedback_type: FeedbackType::Neutral,
+            confidence: 0.5,
+            correction_type: None,
+            user_said: None,
+            evidence: Vec::new(),
+        }
+    }
+
+    fn of(verdict: Verdict, message: &str, text: &Text, matched: &Matched, language: &str) -> Self {
+        let byte = |token: usize, end: bool| {
+            let token = matched.tokens.get(token)?;
+            let word = text.words.get(token.word)?;
+            Some(if end { word.span.end } else { word.span.start })
+        };
+        let evidence = verdict.because.and_then(|(cue, from, to)| {
+            let (start, end) = (byte(from, false)?, byte(to.checked_sub(1)?, true)?);
+            let start = characters(message, start);
+            Some(Evidence {
+                cue,
+                start,
+                end: characters(message, end),
+                language: language.to_owned(),
+            })
+        });
+        let rejected = verdict.feedback_type == FeedbackType::Rejected;
+        Self {
+            feedback_type: verdict.feedback_type,
+            confidence: verdict.confidence,
+            correction_type: verdict.correction_type,
+            user_said: rejected.then(|| said(message, verdict, text, matched)),
+            evidence: evidence.into_iter().collect(),
+        }
+    }
+}
+
+/// How many characters a text has before a byte.
+fn characters(text: &str, byte: usize) -> usize {
+    text.get(..byte).map_or(0, |before| before.chars().count())
+}
+
+/// The message, or what of it follows from the sentence with the cue on, if it is too long.
+fn said(message: &str, verdict: Verdict, text: &Text, matched: &Matched) -> String {
+    let message = message.trim_end();
+    if message.len() <= SAID {
+        return message.trim_start().to_owned();
+    }
+    let from = verdict.because.map_or(0, |(_, from, _)| from);
+    let tokens = matched.tokens.get(..=from).unwrap_or_default();
+    let sentence = tokens
+        .iter()
+        .rev()
+        .find(|token| token.before.ends_sentence());
+    let word = sentence.and_then(|token| text.words.get(token.word));
+    let rest = message.get(word.map_or(0, |word| word.span.start)..);
+    rest.unwrap_or(message).chars().take(SAID).collect()
+}
+
+/// The names and texts of the built-in files.
+#[cfg(test)]
+pub(super) fn embedded_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EMBEDDED.into_iter().map(|(_, name, text)| (name, text))
+}

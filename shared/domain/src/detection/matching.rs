@@ -1,0 +1,293 @@
+//! Finding the phrases of a language in a text: where they may start, which of those that overlap
+//! counts, and what is said only to be denied.
+
+use super::cue::{Cue, Role};
+use super::lexicon::{Ending, Lexicon, ROOT, Token, Trait, Tree};
+use super::pattern::{End, Start};
+use crate::text::{Break, Text};
+
+/// A phrase that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    /// What it is for.
+    pub role: Role,
+    /// Its first token.
+    pub from: usize,
+    /// Behind its last token.
+    pub to: usize,
+}
+
+/// How many fillers a phrase may skip.
+const FILLERS: u8 = 2;
+
+/// A text with what was found in it.
+#[derive(Debug, Clone)]
+pub(super) struct Matched {
+    /// Its words, as phrases know them.
+    pub tokens: Vec<Token>,
+    /// The phrases, by where they start.
+    pub found: Vec<Found>,
+    /// Which kind of beginning each token is.
+    heads: Vec<Start>,
+}
+
+impl Matched {
+    /// Finds a language's phrases for messages.
+    pub(super) fn message(text: &Text, lexicon: &Lexicon) -> Self {
+        let mut matched = Self::of(text, lexicon, &lexicon.messages);
+        matched.keep_longest();
+        matched
+    }
+
+    /// Finds a language's phrases for answers.
+    pub(super) fn answer(text: &Text, lexicon: &Lexicon) -> Self {
+        Self::of(text, lexicon, &lexicon.answers)
+    }
+
+    fn of(text: &Text, lexicon: &Lexicon, tree: &Tree) -> Self {
+        let tokens = lexicon.vocabulary.tokens(text);
+        let mut walk = Walk {
+            heads: vec![Start::Anywhere; tokens.len() + 1],
+            tokens: &tokens,
+            behind: text.end,
+            tree,
+            from: 0,
+            found: Vec::new(),
+        };
+        for at in 0..tokens.len() {
+            walk.walk_from(at);
+        }
+        Self {
+            heads: walk.heads,
+            found: walk.found,
+            tokens,
+        }
+    }
+
+    /// Drops every cue that another one covers and goes beyond: "no idea what you mean" is not
+    /// "no idea". What starts a question or a request covers nothing.
+    fn keep_longest(&mut self) {
+        let mut covered: Option<Found> = None;
+        self.found.sort_by_key(|found| {
+            let cue = found.role != Role::Harmless;
+            (found.from, usize::MAX - found.to, cue)
+        });
+        self.found.retain(|found| {
+            if matches!(found.role, Role::Opener) {
+                return false;
+            }
+            if matches!(found.role, Role::Question | Role::Request) {
+                return true;
+            }
+            match covered {
+                Some(longer) if longer.to >= found.to => {
+                    let same = (longer.from, longer.to) == (found.from, found.to);
+                    same && longer.role != Role::Harmless
+                }
+                Some(_) | None => {
+                    covered = Some(*found);
+                    true
+                }
+            }
+        });
+    }
+
+    /// Whether the phrase stands in a case that is not said to be one, or is said to be denied.
+    pub(super) fn is_denied(&self, found: Found) -> bool {
+        let mut before = Vec::new();
+        let mut at = found.from;
+        while at > 0 && before.len() < HYPOTHETICAL_REACH {
+            let first = self.tokens.get(at);
+            if first.is_none_or(|token| token.before != Break::None) {
+                break;
+            }
+            at -= 1;
+            before.push(at);
+        }
+        let is = |at: &usize, class| self.tokens.get(*at).is_some_and(|token| token.is(class));
+        // "No that's wrong" denies nothing: a negation that starts the sentence stands for itself.
+        let starts = |at: &usize| self.head(*at) >= Start::Sentence;
+        before.iter().any(|at| is(at, Trait::Hypothetical))
+            || before
+                .iter()
+                .take(NEGATOR_REACH)
+                .any(|at| is(at, Trait::Negator) && !starts(at))
+    }
+
+    /// Which kind of beginning a token is.
+    pub(super) fn head(&self, token: usize) -> Start {
+        self.heads.get(token).copied().unwrap_or(Start::Anywhere)
+    }
+
+    /// The phrases for one cue.
+    pub(super) fn of_cue(&self, cue: Cue) -> impl Iterator<Item = Found> {
+        self.found
+            .iter()
+            .filter(move |found| found.role == Role::Cue(cue))
+            .copied()
+    }
+
+    /// Whether a phrase of this role is there.
+    pub(super) fn has(&self, role: Role) -> bool {
+        self.found.iter().any(|found| found.role == role)
+    }
+}
+
+/// How many words before a phrase a denial reaches: "I don't think that's wrong".
+const NEGATOR_REACH: usize = 3;
+/// How many words before a phrase an "if" reaches.
+const HYPOTHETICAL_REACH: usize = 8;
+
+/// The search for phrases, from word to word.
+struct Walk<'a> {
+    tokens: &'a [Token],
+    heads: Vec<Start>,
+    /// What follows the last token.
+    behind: Break,
+    tree: &'a Tree,
+    /// Where the phrases start that are looked for.
+    from: usize,
+    found: Vec<Found>,
+}
+
+impl Walk<'_> {
+    /// Finds the phrases that start at a token, and what may start behind it.
+    fn walk_from(&mut self, at: usize) {
+        let Some(token) = self.tokens.get(at) else {
+            return;
+        };
+        let of_itself = match token.before {
+            Break::Sentence | Break::Question if at == 0 => Start::Message,
+            Break::Sentence | Break::Question => Start::Sentence,
+            Break::Clause => Start::Clause,
+            Break::None => Start::Anywhere,
+        };
+        self.raise(at, of_itself);
+        // "Laptops, not phones", "Claude, stop": one word and a comma may be a name.
+        if at == 1 && token.before == Break::Clause {
+            self.raise(at, Start::Sentence);
+        }
+        let head = self.heads.get(at).copied().unwrap_or(Start::Anywhere);
+        if token.is(Trait::Adversative) {
+            self.raise(at + 1, Start::Sentence);
+        }
+        if token.is(Trait::Opener) || token.is(Trait::Filler) {
+            self.raise(at + 1, head);
+        }
+        self.from = at;
+        let first = self.found.len();
+        self.step(ROOT, at, FILLERS, true);
+        let openers: Vec<usize> = self
+            .found
+            .iter()
+            .skip(first)
+            .filter(|found| found.role == Role::Opener)
+            .map(|found| found.to)
+            .collect();
+        for to in openers {
+            self.raise(to, head);
+        }
+    }
+
+    fn raise(&mut self, at: usize, to: Start) {
+        if let Some(head) = self.heads.get_mut(at)
+            && (*head < to)
+        {
+            *head = to;
+        }
+    }
+
+    /// Walks on from a node, with the tokens before `at` behind it. `stepped` is whether the last
+    /// of them was a step and not a filler.
+    fn step(&mut self, node: u32, at: usize, fillers: u8, stepped: bool) {
+        let Some(here) = self.tree.node(node) else {
+            return;
+        };
+        if stepped {
+            for ending in &here.endings {
+                self.end(*ending, at);
+            }
+        }
+        for join in &here.joins {
+            self.step(*join, at, fillers, stepped);
+        }
+        let Some(token) = self.tokens.get(at).copied() else {
+            return;
+        };
+        if at > self.from && token.before.ends_sentence() {
+            return;
+        }
+        for next in self.tree.next(node, token) {
+            self.step(next, at + 1, fillers, true);
+        }
+        // A gap reaches over neither a denial nor a comma.
+        let apart = at > self.from && token.before != Break::None;
+        let open = !apart && !token.is(Trait::Negator) && !token.is(Trait::Adversative);
+        if let Some(next) = here.any
+            && open
+        {
+            self.step(next, at + 1, fillers, true);
+        }
+        if at > self.from && fillers > 0 && token.is(Trait::Filler) {
+            self.step(node, at + 1, fillers - 1, false);
+        }
+    }
+
+    /// Notes a complete phrase, if it stands where it has to.
+    fn end(&mut self, ending: Ending, to: usize) {
+        let Ending { role, start, end } = ending;
+        let head = self.heads.get(self.from).copied();
+        let starts = match start {
+            Start::Anywhere => true,
+            Start::Clause => {
+                let first = self.tokens.get(self.from);
+                first.is_some_and(|token| token.before == Break::Clause)
+            }
+            Start::Sentence | Start::Message => head.is_some_and(|head| head >= start),
+        };
+        // "No, that is it" is not "no that".
+        let broken = matches!(role, Role::Cue(cue) if cue.rejects()) && to > self.from + 1 && {
+            let second = self.tokens.get(self.from + 1);
+            second.is_some_and(|token| token.before != Break::None)
+        };
+        let ends = match end {
+            End::Anywhere => true,
+            End::Clause => self.ends_clause(to),
+            End::Question => {
+                let next = self.tokens.get(to);
+                next.map_or(self.behind, |token| token.before) == Break::Question
+            }
+        };
+        if !starts || broken || !ends {
+            return;
+        }
+        let known = self
+            .found
+            .iter_mut()
+            .rev()
+            .take_while(|found| found.from == self.from)
+            .find(|found| found.role == role);
+        match known {
+            Some(found) => found.to = found.to.max(to),
+            None => self.found.push(Found {
+                role,
+                from: self.from,
+                to,
+            }),
+        }
+    }
+
+    /// Whether only fillers stand between here and the end of the clause.
+    fn ends_clause(&self, at: usize) -> bool {
+        let rest = self.tokens.get(at..).unwrap_or_default();
+        for token in rest {
+            if token.before != Break::None || token.is(Trait::Adversative) {
+                return true;
+            }
+            if !token.is(Trait::Filler) {
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,83 @@
+//! What an answer asks of the user: a "no" to a question rejects nothing but what the question
+//! offers.
+
+use super::cue::{Asks, Role};
+use super::lexicon::Lexicon;
+use super::matching::{Found, Matched};
+use crate::text::{Break, Text};
+
+/// What a message is a reply to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// The answer is not known.
+    Unknown,
+    /// It says something, or proposes it.
+    Nothing,
+    /// Whether there is anything else.
+    More,
+    /// Whether it has understood.
+    Confirmation,
+    /// Whether it shall go on to do something.
+    Offer,
+    /// Something that it needs to know.
+    Detail,
+}
+
+/// Bytes of an answer that are read, at its start and at its end.
+const READ: usize = 400;
+/// Words of an answer that is short enough to be nothing but what it asks.
+const SHORT: usize = 60;
+
+/// Words of an answer that asks even without a question mark.
+const BRIEF: usize = 20;
+
+/// What an answer asks.
+pub(super) fn asked(answer: Option<&str>, lexicon: &Lexicon) -> Asked {
+    let Some(answer) = answer else {
+        return Asked::Unknown;
+    };
+    let text = Text::read(answer, READ, READ);
+    if text.words.is_empty() {
+        return if text.quotes {
+            Asked::Nothing
+        } else {
+            Asked::Unknown
+        };
+    }
+    let matched = Matched::answer(&text, lexicon);
+    let last = sentence_before(&matched, matched.tokens.len());
+    let late = if text.words.len() <= SHORT {
+        0
+    } else {
+        sentence_before(&matched, last)
+    };
+    let has = |asks: Asks, from: usize| {
+        let is = |found: &&Found| found.role == Role::Asks(asks) && found.from >= from;
+        matched.found.iter().any(|found| is(&found))
+    };
+    let question = text.end == Break::Question;
+    // "Let me know if you need anything else" ends a long answer, and expects no reply.
+    let replies = question || text.words.len() <= BRIEF;
+    if replies && has(Asks::More, late) {
+        Asked::More
+    } else if has(Asks::Confirmation, late) && !(question && has(Asks::Detail, last)) {
+        Asked::Confirmation
+    } else if has(Asks::Suggestion, last) {
+        Asked::Nothing
+    } else if has(Asks::Detail, last) {
+        Asked::Detail
+    } else if replies && has(Asks::Offer, last) {
+        Asked::Offer
+    } else if question {
+        Asked::Detail
+    } else {
+        Asked::Nothing
+    }
+}
+
+/// The first token of the sentence that ends before a token.
+fn sentence_before(matched: &Matched, end: usize) -> usize {
+    let tokens = matched.tokens.get(..end).unwrap_or_default();
+    let starts = |token: &super::lexicon::Token| token.before.ends_sentence();
+    tokens.iter().rposition(starts).unwrap_or(0)
+}

@@ -1,0 +1,402 @@
+//! The decision: from the cues of a message and what it replies to, to one verdict.
+//!
+//! Source: `User Feedback System`, "Detection Priority Order": explicit rejection, rephrase,
+//! abandonment, continuation, neutral. Within this order a cue that only may reject ("no",
+//! "actually") gives way to what the same message says besides, and to what it replies to.
+
+use super::cue::{CorrectionType, Cue, FeedbackType, Role};
+use super::lexicon::{Lexicon, Token, Trait};
+use super::matching::{Found, Matched};
+use super::pattern::Start;
+use super::rephrase::rephrases;
+use super::reply::Asked;
+use crate::similarity::Comparison;
+use crate::text::{Break, Text, Word};
+
+/// Words of a message that is long: what it says in its middle is rarely about the answer.
+const LONG: usize = 80;
+/// Words at the start of a long message, and at its end, that may be about the answer.
+const ABOUT: (usize, usize) = (40, 25);
+/// Words of a message that is short.
+const SHORT: usize = 30;
+/// Words of a message that is nothing but a wish.
+const WISH: usize = 10;
+
+/// A message in its exchange, read.
+pub(super) struct Case<'a> {
+    /// The words of the message.
+    pub text: &'a Text,
+    /// What was found in them.
+    pub matched: &'a Matched,
+    /// What it replies to.
+    pub asked: Asked,
+    /// The answer before it.
+    pub response: Option<&'a str>,
+    /// The query before that.
+    pub query: Option<&'a str>,
+    /// The language.
+    pub lexicon: &'a Lexicon,
+}
+
+/// What was decided, and on what.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Verdict {
+    /// The verdict.
+    pub feedback_type: FeedbackType,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// How it rejects, if it does.
+    pub correction_type: Option<CorrectionType>,
+    /// The cue with its first token and the one behind its last.
+    pub because: Option<(Cue, usize, usize)>,
+}
+
+impl Verdict {
+    fn rejected(cue: Cue, found: Found) -> Self {
+        let correction = if cue == Cue::Abandonment {
+            CorrectionType::Abandonment
+        } else {
+            CorrectionType::Explicit
+        };
+        Self {
+            feedback_type: FeedbackType::Rejected,
+            confidence: cue.confidence(),
+            correction_type: Some(correction),
+            because: Some((cue, found.from, found.to)),
+        }
+    }
+
+    fn accepted(cue: Cue, from: usize, to: usize) -> Self {
+        Self {
+            feedback_type: FeedbackType::Accepted,
+            confidence: cue.confidence(),
+            correction_type: None,
+            because: Some((cue, from, to)),
+        }
+    }
+
+    fn neutral(because: Option<(Cue, Found)>) -> Self {
+        Self {
+            feedback_type: FeedbackType::Neutral,
+            confidence: NEUTRAL,
+            correction_type: None,
+            because: because.map(|(cue, found)| (cue, found.from, found.to)),
+        }
+    }
+}
+
+/// The confidence of a verdict without a cue (the source's own number).
+const NEUTRAL: f64 = 0.5;
+
+/// Cues that reject wherever they stand and whatever was asked.
+const STRONG: &[Cue] = &[
+    Cue::Correction,
+    Cue::Wrong,
+    Cue::Quality,
+    Cue::Failure,
+    Cue::Unasked,
+    Cue::Confusion,
+];
+
+impl Case<'_> {
+    /// The verdict, by the source's order.
+    pub(super) fn verdict(&self) -> Verdict {
+        self.explicit()
+            .or_else(|| self.rephrased())
+            .or_else(|| self.abandoned())
+            .or_else(|| self.accepted())
+            .unwrap_or_else(|| self.neutral())
+    }
+
+    /// The first phrase for a cue that is meant and may be about the answer.
+    fn first(&self, cue: Cue) -> Option<Found> {
+        self.matched
+            .of_cue(cue)
+            .find(|found| self.is_about_answer(*found) && !self.matched.is_denied(*found))
+    }
+
+    fn has(&self, cue: Cue) -> bool {
+        self.first(cue).is_some()
+    }
+
+    fn has_any(&self, cues: &[Cue]) -> bool {
+        cues.iter().any(|cue| self.has(*cue))
+    }
+
+    /// Whether a phrase stands where a message speaks of the answer: in a long one, at either end.
+    fn is_about_answer(&self, found: Found) -> bool {
+        let all = self.matched.tokens.len();
+        all <= LONG || found.from < ABOUT.0 || found.to + ABOUT.1 > all
+    }
+
+    /// Priority 1: it says so.
+    fn explicit(&self) -> Option<Verdict> {
+        self.strong()
+            .or_else(|| self.negation())
+            .or_else(|| self.symptom())
+            .or_else(|| self.change())
+            .or_else(|| self.wanted())
+    }
+
+    fn strong(&self) -> Option<Verdict> {
+        let all = STRONG
+            .iter()
+            .filter_map(|cue| Some((*cue, self.first(*cue)?)));
+        // After the user has changed something, to try again is no complaint.
+        let retry = self.first(Cue::Retry);
+        let retry = retry.filter(|_| !self.matched.has(Role::UserFixed));
+        let (cue, found) = all
+            .chain(retry.map(|found| (Cue::Retry, found)))
+            .min_by_key(|(_, found)| found.from)?;
+        Some(Verdict::rejected(cue, found))
+    }
+
+    /// "No, …" rejects what was said, and declines what was offered.
+    fn negation(&self) -> Option<Verdict> {
+        let found = self.first(Cue::Negation)?;
+        let content = [Cue::Thanks, Cue::Praise, Cue::Enough];
+        let rejects = match self.asked {
+            Asked::Detail => false,
+            Asked::More => self.has_any(&[Cue::Change, Cue::Contrast]),
+            Asked::Offer => self.replaces(),
+            Asked::Unknown | Asked::Nothing | Asked::Confirmation => true,
+        };
+        let gives_way = self.has_any(&content) || self.has_any(&[Cue::Decline, Cue::Unsure]);
+        (rejects && !gives_way).then(|| Verdict::rejected(Cue::Negation, found))
+    }
+
+    /// Whether a reply to an offer wants something else in the place of what was offered.
+    fn replaces(&self) -> bool {
+        if self.has_any(&[Cue::Change, Cue::Contrast]) {
+            return true;
+        }
+        // "Play it in the kitchen": what was offered, but otherwise.
+        let tokens = &self.matched.tokens;
+        let goes_on = |at: usize| {
+            tokens
+                .get(at)
+                .is_some_and(|token| token.before == Break::None)
+        };
+        let object =
+            |at: usize, token: &Token| token.is(Trait::Reference) && (at..=at + 2).all(goes_on);
+        let mut later = tokens.iter().enumerate().skip(1);
+        self.matched.has(Role::Request) && later.any(|(at, token)| object(at, token))
+    }
+
+    /// An error that is shown is about the answer if that gave something to run.
+    fn symptom(&self) -> Option<Verdict> {
+        let found = self.first(Cue::Symptom)?;
+        let runs = self.response.is_some_and(|text| text.contains("```"));
+        runs.then(|| Verdict::rejected(Cue::Symptom, found))
+    }
+
+    /// Something else than what was understood.
+    fn change(&self) -> Option<Verdict> {
+        if matches!(self.asked, Asked::Offer | Asked::Detail | Asked::More) || self.is_content() {
+            return None;
+        }
+        let mut found = self.matched.found.iter();
+        let request = found.find(|found| found.role == Role::Request);
+        // "Do you have others instead?" asks, and changes nothing.
+        if self.text.end == Break::Question && request.is_none() {
+            return None;
+        }
+        let said = [Cue::Contrast, Cue::Change].into_iter();
+        let mut said = said.filter_map(|cue| Some((cue, self.first(cue)?)));
+        if let Some((cue, found)) = said.next()
+            && self.matched.tokens.len() <= SHORT
+        {
+            return Some(Verdict::rejected(cue, found));
+        }
+        // To a request for confirmation, another request is a correction.
+        let asks = self.has_any(&[Cue::FollowUp, Cue::DrillDown, Cue::Comparison]);
+        let corrects = self.asked == Asked::Confirmation && !asks;
+        let request = request.filter(|_| corrects)?;
+        Some(Verdict::rejected(Cue::Change, *request))
+    }
+
+    /// Whether the message says that all is well, or that it does not matter.
+    fn is_content(&self) -> bool {
+        // "Yes, but …" is not.
+        let yes = self.first(Cue::Agreement);
+        let agrees = yes.is_some_and(|yes| {
+            let next = self.matched.tokens.get(yes.to);
+            next.is_none_or(|token| !token.is(Trait::Adversative))
+        });
+        agrees
+            || self.has_any(&[
+                Cue::Thanks,
+                Cue::Praise,
+                Cue::Chosen,
+                Cue::Enough,
+                Cue::Decline,
+                Cue::Unsure,
+            ])
+    }
+
+    /// "I want gaming laptops", of one who had asked for laptops: said again, with what was missed.
+    fn wanted(&self) -> Option<Verdict> {
+        let found = self.first(Cue::Wanted)?;
+        let answers = matches!(self.asked, Asked::Detail | Asked::Offer | Asked::More);
+        if answers || self.is_content() || self.matched.head(found.from) != Start::Message {
+            return None;
+        }
+        let all = self.matched.tokens.len();
+        let query = Text::read(self.query.unwrap_or_default(), READ, READ);
+        let last = self.text.all_folded().filter(|word| matters(word)).last();
+        let again = last.is_some_and(|last| query.all_folded().any(|word| word == last));
+        let only = all <= WISH && self.text.end != Break::Question;
+        (found.to == all || (again && only)).then(|| Verdict::rejected(Cue::Wanted, found))
+    }
+
+    /// Priority 2: the same was asked before.
+    fn rephrased(&self) -> Option<Verdict> {
+        let continues = [
+            Cue::FollowUp,
+            Cue::DrillDown,
+            Cue::Comparison,
+            Cue::Addition,
+        ];
+        // To say again what one wants is an answer, if that is what one was asked.
+        if self.asked == Asked::Detail || self.is_content() || self.has_any(&continues) {
+            return None;
+        }
+        let query = Text::read(self.query?, READ, READ);
+        let similarity = rephrases(self.text, &query, self.lexicon)?;
+        Some(Verdict {
+            feedback_type: FeedbackType::Rejected,
+            confidence: similarity,
+            correction_type: Some(CorrectionType::Rephrased),
+            because: Some((Cue::Rephrase, 0, self.matched.tokens.len())),
+        })
+    }
+
+    /// Priority 3: it gives up.
+    fn abandoned(&self) -> Option<Verdict> {
+        let found = self.first(Cue::Abandonment)?;
+        // "How do I cancel the request" gives nothing up.
+        let tokens = self.matched.tokens.get(..found.from).unwrap_or_default();
+        let sentence = tokens
+            .iter()
+            .rposition(|token| token.before.ends_sentence());
+        let sentence = tokens.get(sentence.unwrap_or(0)..).unwrap_or_default();
+        if sentence.iter().any(|token| token.is(Trait::Interrogative)) {
+            return None;
+        }
+        let solved = self.matched.has(Role::OwnFault) || self.has(Cue::Praise);
+        (!solved).then(|| Verdict::rejected(Cue::Abandonment, found))
+    }
+
+    /// Priority 4: it goes on from the answer, or is content with it.
+    fn accepted(&self) -> Option<Verdict> {
+        let no = [Cue::Negation, Cue::Decline]
+            .into_iter()
+            .find_map(|cue| self.first(cue));
+        if let Some(no) = no
+            && self.asked == Asked::More
+        {
+            return Some(Verdict::accepted(Cue::Enough, no.from, no.to));
+        }
+        let declines = self.has_any(&[Cue::Decline, Cue::Unsure]);
+        if declines && self.asked != Asked::More {
+            return None;
+        }
+        let by = |cue: Cue| {
+            let found = self.first(cue)?;
+            Some(Verdict::accepted(cue, found.from, found.to))
+        };
+        // "A hatchback is always nice" answers what was asked, and praises nothing.
+        if self.asked == Asked::Detail {
+            let opens = |found: &Found| self.matched.head(found.from) == Start::Message;
+            let praise = self.first(Cue::Praise).filter(opens);
+            let praise = praise.map(|found| Verdict::accepted(Cue::Praise, found.from, found.to));
+            return praise.or_else(|| by(Cue::Thanks));
+        }
+        let content = [Cue::Praise, Cue::Thanks, Cue::Chosen, Cue::Enough];
+        if let Some(verdict) = content.into_iter().find_map(by) {
+            return Some(verdict);
+        }
+        let on = [
+            Cue::Agreement,
+            Cue::FollowUp,
+            Cue::Comparison,
+            Cue::DrillDown,
+            Cue::Addition,
+        ];
+        on.into_iter()
+            .find_map(by)
+            .or_else(|| self.mentions())
+            .or_else(|| self.goes_on())
+    }
+
+    /// A name or a number of the answer that the user had not said themself.
+    fn mentions(&self) -> Option<Verdict> {
+        let response = Text::read(self.response?, READ, READ);
+        let query = Text::read(self.query.unwrap_or_default(), READ, READ);
+        let telling = |word: &Word, text: &Text| {
+            let folded = text.folded(word);
+            let digits = folded.bytes().any(|byte| byte.is_ascii_digit());
+            let name = word.capital && !word.before.ends_sentence() && matters(folded);
+            (digits || name).then(|| folded.to_owned())
+        };
+        let details: Vec<_> = response
+            .words
+            .iter()
+            .filter_map(|word| telling(word, &response))
+            .collect();
+        let known = |word: &str| query.all_folded().any(|other| other == word);
+        let at = self.matched.tokens.iter().position(|token| {
+            let word = self
+                .text
+                .words
+                .get(token.word)
+                .map(|word| self.text.folded(word));
+            word.is_some_and(|word| details.iter().any(|detail| detail == word) && !known(word))
+        })?;
+        Some(Verdict::accepted(Cue::Mention, at, at + 1))
+    }
+
+    /// A question or a request without any cue: the user has moved on, within the topic or to
+    /// another.
+    fn goes_on(&self) -> Option<Verdict> {
+        let response = self.response?;
+        let question = self.text.end == Break::Question || self.matched.has(Role::Question);
+        let request = self.matched.has(Role::Request);
+        let all = self.matched.tokens.len();
+        let response = Text::read(response, READ, READ);
+        let compared = Comparison::of(&response, self.text);
+        let mine = self.text.all_folded().filter(|word| matters(word)).count();
+        let shared = mine.saturating_sub(compared.only_second.len());
+        let refers = self
+            .matched
+            .tokens
+            .iter()
+            .any(|token| token.is(Trait::Reference));
+        if question && (refers || shared > 0) {
+            return Some(Verdict::accepted(Cue::FollowUp, 0, all));
+        }
+        if question || request {
+            let cue = if shared > 0 || refers {
+                Cue::NextRequest
+            } else {
+                Cue::TopicChange
+            };
+            return Some(Verdict::accepted(cue, 0, all));
+        }
+        None
+    }
+
+    /// Priority 5: nothing that can be told.
+    fn neutral(&self) -> Verdict {
+        let by = |cue: Cue| Some((cue, self.first(cue)?));
+        Verdict::neutral([Cue::Decline, Cue::Unsure].into_iter().find_map(by))
+    }
+}
+
+/// Bytes of the query and of the answer that are compared, at either end.
+const READ: usize = 1_000;
+
+/// Whether a word may tell what a text is about.
+fn matters(word: &str) -> bool {
+    !crate::text::language::is_function_word(word)
+}

@@ -1,0 +1,175 @@
+//! How alike two texts are in what they say, from 0 to 1, by their words alone.
+//!
+//! Two questions about one thing differ in the one word that matters ("their address", "their
+//! phone number"), and two ways to ask the same in many that do not ("can you find me", "please
+//! show"). Strings of three characters see it the other way round, for most characters are in the
+//! frame and few in the word that matters. So words are compared, those that every text has count
+//! little, and spelling counts only between words that have no equal on the other side: a typo, a
+//! plural, a compound.
+
+use crate::text::Text;
+use crate::text::language::is_function_word;
+
+/// What a word counts that every text has.
+const FREQUENT: f64 = 0.2;
+/// How alike the letters of two words must be to pass for one word.
+const SAME_WORD: f64 = 0.6;
+/// Words without an equal that are still compared by their letters, each with each.
+const COMPARED: usize = 24;
+/// Bytes that are read at either end of a text.
+const READ: usize = 2_000;
+
+/// How alike two texts are: 1 if they have the same words, 0 if they share none. What is quoted
+/// in them does not count. Symmetric; linear in the texts.
+#[must_use]
+pub fn similarity(one: &str, other: &str) -> f64 {
+    let (one, other) = (Text::read(one, READ, READ), Text::read(other, READ, READ));
+    Comparison::of(&one, &other).similarity
+}
+
+/// Two texts compared.
+#[derive(Debug)]
+pub(crate) struct Comparison<'a> {
+    /// From 0 to 1.
+    pub similarity: f64,
+    /// The words that matter of the first that the second has nothing like.
+    pub only_first: Vec<&'a str>,
+    /// Those of the second that the first has nothing like.
+    pub only_second: Vec<&'a str>,
+}
+
+/// A word, what it counts, and how often it is left without an equal.
+struct Counted<'a> {
+    word: &'a str,
+    weight: f64,
+}
+
+impl<'a> Comparison<'a> {
+    /// Compares two texts.
+    pub(crate) fn of(one: &'a Text, other: &'a Text) -> Self {
+        let (mut first, mut second) = (sorted(one), sorted(other));
+        let weight = |words: &[Counted<'_>]| words.iter().map(|word| word.weight).sum::<f64>();
+        let all = weight(&first) + weight(&second);
+        remove_equal(&mut first, &mut second);
+        let alike = alike(&mut first, &mut second);
+        let left = weight(&first) + weight(&second) + alike;
+        let words = |left: Vec<Counted<'a>>| {
+            let matters = left.into_iter().filter(|word| word.weight > FREQUENT);
+            matters.map(|word| word.word).collect()
+        };
+        Self {
+            similarity: if all > 0.0 {
+                (1.0 - left / all).clamp(0.0, 1.0)
+            } else {
+                0.0
+            },
+            only_first: words(first),
+            only_second: words(second),
+        }
+    }
+}
+
+fn sorted(text: &Text) -> Vec<Counted<'_>> {
+    let mut words: Vec<_> = text
+        .all_folded()
+        .map(|word| Counted {
+            word,
+            weight: if is_function_word(word) {
+                FREQUENT
+            } else {
+                1.0
+            },
+        })
+        .collect();
+    words.sort_unstable_by_key(|counted| counted.word);
+    words
+}
+
+/// Leaves what has no equal on the other side.
+fn remove_equal<'a>(first: &mut Vec<Counted<'a>>, second: &mut Vec<Counted<'a>>) {
+    let mut others = std::mem::take(second).into_iter().peekable();
+    first.retain(|counted| {
+        while let Some(smaller) = others.next_if(|other| other.word < counted.word) {
+            second.push(smaller);
+        }
+        others.next_if(|other| other.word == counted.word).is_none()
+    });
+    second.extend(others);
+}
+
+/// Takes out the words that are spelled alike, and returns what they differ by.
+fn alike(first: &mut Vec<Counted<'_>>, second: &mut Vec<Counted<'_>>) -> f64 {
+    if first.len() > COMPARED || second.len() > COMPARED {
+        return 0.0;
+    }
+    let mut difference = 0.0;
+    first.retain(|counted| {
+        let likeness = |other: &Counted<'_>| spelled_alike(counted.word, other.word);
+        let best = second
+            .iter()
+            .enumerate()
+            .map(|(at, other)| (at, likeness(other)))
+            .max_by(|(_, one), (_, other)| one.total_cmp(other));
+        let Some((at, likeness)) = best.filter(|(_, likeness)| *likeness >= SAME_WORD) else {
+            return true;
+        };
+        let other = second.swap_remove(at);
+        difference += (1.0 - likeness) * (counted.weight + other.weight);
+        false
+    });
+    difference
+}
+
+/// The share of pairs of neighbouring letters that two words have in common, their edges counted
+/// in. Words with a digit are alike only if they are the same: 5 is not 6.
+fn spelled_alike(one: &str, other: &str) -> f64 {
+    let digits = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
+    let lengths = (one.len(), other.len());
+    if digits(one) || digits(other) || lengths.0.min(lengths.1) < 4 {
+        return 0.0;
+    }
+    let pairs = |word: &str| -> Vec<(char, char)> {
+        let edged = || std::iter::once(' ').chain(word.chars());
+        let mut pairs: Vec<_> = edged().zip(word.chars().chain([' '])).collect();
+        pairs.sort_unstable();
+        pairs
+    };
+    let (one, mut other) = (pairs(one), pairs(other));
+    let all = one.len() + other.len();
+    let mut common = 0;
+    for pair in one {
+        if let Ok(at) = other.binary_search(&pair) {
+            other.remove(at);
+            common += 2;
+        }
+    }
+    ratio(common, all)
+}
+
+fn ratio(part: usize, whole: usize) -> f64 {
+    let number = |count: usize| u32::try_from(count).map_or(f64::INFINITY, f64::from);
+    number(part) / number(whole).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_that_matters_counts() {
+        let other_thing = similarity("What is their phone number?", "What is their address?");
+        assert!(other_thing < 0.5, "{other_thing}");
+        let other_words = similarity(
+            "Can you find me cheap flights to Rome?",
+            "please find cheap flight to rome",
+        );
+        assert!(other_words > 0.8, "{other_words}");
+    }
+
+    #[test]
+    fn a_text_is_itself_and_order_is_nothing() {
+        assert!((similarity("gaming laptops", "laptops, gaming!") - 1.0).abs() < 1e-9);
+        assert!(similarity("gaming laptops", "hamster food").abs() < 1e-9);
+        assert!(similarity("", "").abs() < 1e-9);
+    }
+}

@@ -1,0 +1,185 @@
+//! Which past turn a message is about: the nearest by what was said, and by when.
+//!
+//! Source: `Feedback System` (v2.2), target location; product specification, section 3: 0.85 of
+//! the score is similarity and 0.15 is recency, five turns, of the last 365 days.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::embedding::Quantized;
+use crate::turn::quantized;
+
+/// How many turns are found.
+pub const TOP_K: usize = 5;
+/// How far back turns are looked for.
+pub const WINDOW: TimeDelta = TimeDelta::days(365);
+/// After how long a turn is half as recent.
+pub const HALF_LIFE: TimeDelta = TimeDelta::days(7);
+const SIMILARITY: f64 = 0.85;
+const RECENCY: f64 = 0.15;
+
+/// A past turn with its vector, as it is stored.
+#[derive(Debug, Clone, Copy)]
+pub struct Stored<'a, T> {
+    /// Which turn it is.
+    pub turn: T,
+    /// When it was.
+    pub ts: DateTime<Utc>,
+    /// Its vector, as [`quantized`] makes it.
+    pub vector: &'a [u8],
+}
+
+/// A turn that a message may be about.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Target<T> {
+    /// Which turn it is.
+    pub turn: T,
+    /// When it was.
+    pub ts: DateTime<Utc>,
+    /// How alike the vectors are, −1 to 1.
+    pub similarity: f64,
+    /// The score by which turns rank, −0.85 to 1.
+    pub score: f64,
+}
+
+/// How recent a turn is: 1 now, half of it a week later. What is ahead of our clock is now.
+#[must_use]
+pub fn recency(age: TimeDelta) -> f64 {
+    let age = age.max(TimeDelta::zero());
+    let half_lives = age.as_seconds_f64() / HALF_LIFE.as_seconds_f64();
+    (-half_lives).exp2()
+}
+
+/// The score of a turn by its similarity, −1 to 1, and its age.
+#[must_use]
+pub fn score(similarity: f64, age: TimeDelta) -> f64 {
+    SIMILARITY * similarity + RECENCY * recency(age)
+}
+
+/// The [`TOP_K`] turns with the highest scores, the highest first; of equal ones the newer. Turns
+/// beyond [`WINDOW`], and those with vectors of another size, are passed over.
+#[must_use]
+pub fn top_k<'a, T>(
+    vector: &[f32],
+    stored: impl IntoIterator<Item = Stored<'a, T>>,
+    now: DateTime<Utc>,
+) -> Vec<Target<T>> {
+    let mut best: Vec<Target<T>> = Vec::with_capacity(TOP_K + 1);
+    let vector = quantized(vector);
+    let Some(vector) = Quantized::read(&vector) else {
+        return best;
+    };
+    for Stored {
+        turn,
+        ts,
+        vector: bytes,
+    } in stored
+    {
+        let age = now - ts;
+        let cosine = || vector.cosine(&Quantized::read(bytes)?);
+        let Some(similarity) = (age <= WINDOW).then(cosine).flatten() else {
+            continue;
+        };
+        let score = score(similarity, age);
+        let after =
+            |other: &Target<T>| other.score > score || (other.score >= score && other.ts >= ts);
+        let at = best.partition_point(after);
+        if at < TOP_K {
+            let target = Target {
+                turn,
+                ts,
+                similarity,
+                score,
+            };
+            best.insert(at, target);
+            best.truncate(TOP_K);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::embedding::{Idf, embed};
+
+    fn now() -> DateTime<Utc> {
+        "2026-01-04T09:30:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn recency_halves_in_a_week() {
+        assert!((recency(TimeDelta::zero()) - 1.0).abs() < 1e-12);
+        assert!((recency(TimeDelta::days(7)) - 0.5).abs() < 1e-12);
+        assert!((recency(TimeDelta::days(-1)) - 1.0).abs() < 1e-12);
+        assert!((score(1.0, TimeDelta::days(14)) - (0.85 + 0.15 * 0.25)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_turn_that_is_meant_comes_first() {
+        let idf = Idf::default();
+        let texts = [
+            "gaming laptops",
+            "hamster food",
+            "a table for two",
+            "train to Rome",
+            "tax",
+            "x",
+        ];
+        let vectors: Vec<_> = texts
+            .iter()
+            .map(|text| quantized(&embed(text, &idf)))
+            .collect();
+        let stored = texts
+            .iter()
+            .zip(&vectors)
+            .enumerate()
+            .map(|(days, (text, vector))| Stored {
+                turn: *text,
+                ts: now() - TimeDelta::days(i64::try_from(days).unwrap()),
+                vector,
+            });
+        let query = embed("that food for my hamster was wrong", &idf);
+        let found = top_k(&query, stored, now());
+        assert_eq!(found.len(), TOP_K);
+        assert_eq!(found[0].turn, "hamster food");
+    }
+
+    #[test]
+    fn turns_beyond_the_window_are_passed_over() {
+        let vector = quantized(&[1.0, 0.0]);
+        let turn = |days| Stored {
+            turn: days,
+            ts: now() - TimeDelta::days(days),
+            vector: &vector,
+        };
+        let found = top_k(&[1.0, 0.0], [turn(366), turn(365), turn(1)], now());
+        let turns: Vec<_> = found.iter().map(|target| target.turn).collect();
+        assert_eq!(turns, [1, 365]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_are_those_of_a_full_sort(
+            turns in prop::collection::vec((-1.0_f32..1.0, -1.0_f32..1.0, 0_i64..400), 0..40)
+        ) {
+            let vectors: Vec<_> = turns.iter().map(|(x, y, _)| quantized(&[*x, *y])).collect();
+            let stored = || turns.iter().zip(&vectors).enumerate().map(|(n, ((_, _, days), vector))| Stored {
+                turn: n,
+                ts: now() - TimeDelta::days(*days),
+                vector,
+            });
+            let found = top_k(&[0.6, 0.8], stored(), now());
+            let mut all: Vec<f64> = stored()
+                .filter(|turn| now() - turn.ts <= WINDOW)
+                .flat_map(|turn| top_k(&[0.6, 0.8], [turn], now()))
+                .map(|target| target.score)
+                .collect();
+            all.sort_by(|a, b| b.total_cmp(a));
+            all.truncate(TOP_K);
+            let scores: Vec<f64> = found.iter().map(|target| target.score).collect();
+            prop_assert_eq!(scores, all);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What the detector costs: in time to load, for a message, and beside one pass of a regex set.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use hearback_domain::detection::{Detector, Exchange};
+use regex::{RegexSet, RegexSetBuilder};
+use serde::Deserialize;
+
+use crate::Labelled;
+
+/// Detections of one run.
+const RUN: u32 = 100_000;
+/// Bytes of the long message.
+const LONG: usize = 100_000;
+
+pub(crate) fn print(labelled: &[Labelled]) -> anyhow::Result<()> {
+    println!("\ncost");
+    let (detector, first) = timed(|| {
+        let detector = Detector::embedded();
+        black_box(detector.detect(&message("that's wrong")));
+        detector
+    });
+    println!("  load and the first message, English  {first:>10.2?}");
+    for (language, text) in [("de", "das ist falsch"), ("ja", "違います")] {
+        let exchange = Exchange {
+            language: Some(language),
+            ..message(text)
+        };
+        let (_, first) = timed(|| black_box(detector.detect(&exchange)));
+        println!("  the first message in {language}              {first:>10.2?}");
+    }
+    let exchanges: Vec<_> = labelled.iter().map(Labelled::exchange).collect();
+    let run: Vec<_> = exchanges.iter().cycle().take(as_usize(RUN)).collect();
+    let ((), detecting) = timed(|| {
+        for exchange in &run {
+            black_box(detector.detect(exchange));
+        }
+    });
+    let set = regex_set()?;
+    let read = |exchange: &Exchange<'_>| {
+        black_box(set.matches(exchange.message));
+    };
+    let ((), matching) = timed(|| run.iter().for_each(|exchange| read(exchange)));
+    let ((), whole) = timed(|| {
+        for exchange in &run {
+            read(exchange);
+            for text in [exchange.prev_query, exchange.prev_response]
+                .into_iter()
+                .flatten()
+            {
+                black_box(set.matches(text));
+            }
+        }
+    });
+    println!(
+        "  {RUN} detections                    {detecting:>10.2?}  {:.0} a second",
+        rate(detecting)
+    );
+    println!(
+        "  a regex set of {} phrases, messages    {matching:>10.2?}  ratio {:.2}",
+        set.len(),
+        detecting.as_secs_f64() / matching.as_secs_f64()
+    );
+    println!(
+        "  the same over all that was said        {whole:>10.2?}  ratio {:.2}",
+        detecting.as_secs_f64() / whole.as_secs_f64()
+    );
+    for (what, unit) in [
+        ("prose", "that is wrong, really. "),
+        ("marks", "“'\"`"),
+        ("lines", "> no\n"),
+    ] {
+        let long = unit.repeat(LONG / unit.len());
+        let exchange = Exchange {
+            prev_query: Some(&long),
+            prev_response: Some(&long),
+            ..message(&long)
+        };
+        let (_, cost) = timed(|| black_box(detector.detect(&exchange)));
+        println!("  a message of 100 kB, {what}             {cost:>10.2?}");
+    }
+    Ok(())
+}
+
+fn message(message: &str) -> Exchange<'_> {
+    Exchange {
+        message,
+        ..Exchange::default()
+    }
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let done = work();
+    (done, start.elapsed())
+}
+
+fn rate(run: Duration) -> f64 {
+    f64::from(RUN) / run.as_secs_f64()
+}
+
+fn as_usize(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// What a phrase file has for the regex set.
+#[derive(Deserialize)]
+struct Phrases {
+    classes: BTreeMap<String, Vec<String>>,
+    phrases: BTreeMap<String, Vec<String>>,
+}
+
+/// The English phrases as regular expressions, without regard to case and to where they stand.
+fn regex_set() -> anyhow::Result<RegexSet> {
+    let text = include_str!("../../../shared/domain/phrases/en.toml");
+    let file: Phrases = toml::from_str(text).context("the English phrases cannot be read")?;
+    let classes: Vec<_> = file
+        .classes
+        .iter()
+        .map(|(name, words)| (format!("{{{name}}}"), format!("(?:{})", words.join("|"))))
+        .collect();
+    let expression = |phrase: &String| {
+        let mut written = phrase.trim_matches(['^', '$', ',', ' ']).to_owned();
+        for (from, to) in [
+            ("(", "(?:"),
+            ("*", r"(?:\S+ ){0,3}"),
+            ("[", "(?:"),
+            ("]", ")?"),
+        ] {
+            written = written.replace(from, to);
+        }
+        for (class, words) in &classes {
+            written = written.replace(class, words);
+        }
+        let words = written
+            .split(' ')
+            .map(|word| if word == "_" { r"\S+" } else { word });
+        format!(r"(?-u:\b){}(?-u:\b)", words.collect::<Vec<_>>().join(" ?"))
+    };
+    let phrases = file.phrases.values().flatten().map(expression);
+    RegexSetBuilder::new(phrases)
+        .case_insensitive(true)
+        .size_limit(1 << 28)
+        .dfa_size_limit(1 << 26)
+        .build()
+        .context("the phrases are no regular expressions")
+}
