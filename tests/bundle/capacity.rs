@@ -5,6 +5,8 @@ use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use axum::Router;
 use axum::http::{Method, StatusCode};
 use chrono::Utc;
+use futures::StreamExt;
+use hearback_domain::embedded::Embedded;
 use hearback_export::Exporter;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
@@ -195,9 +197,10 @@ async fn registering_a_turn_is_one_look_and_a_write_for_each_item() {
         let (metered, turn) = (&metered, &turn);
         async move { metered.call(Method::PUT, turn, &body).await }
     };
+    // Whether it is known, and what it may follow; its place among its user's turns, and its row.
     assert_eq!(
         register(body.clone()).await,
-        (StatusCode::CREATED, cost(2, 1.0, 1.0))
+        (StatusCode::CREATED, cost(4, 2.0, 2.0))
     );
     // A repeat is told by the look alone, and so is another body.
     assert_eq!(
@@ -210,8 +213,27 @@ async fn registering_a_turn_is_one_look_and_a_write_for_each_item() {
         (StatusCode::CONFLICT, cost(1, 1.0, 0.0))
     );
     let other = path("c", "u");
-    let spent = metered.call(Method::PUT, &other, &body).await;
-    assert_eq!(spent, (StatusCode::CREATED, cost(3, 1.0, 2.0)));
+    let mut elsewhere = body.clone();
+    elsewhere["ts"] = json!("2026-01-04T10:00:00Z");
+    let spent = metered.call(Method::PUT, &other, &elsewhere).await;
+    assert_eq!(spent, (StatusCode::CREATED, cost(5, 2.0, 3.0)));
+}
+
+#[tokio::test]
+async fn a_turn_that_follows_another_is_noted_with_it_in_a_write_for_each_note() {
+    let metered = Metered::start().await;
+    metered
+        .call(Method::PUT, &path("c", "t"), &said("a", "b"))
+        .await;
+    let rejection = said("No, that's wrong.", "b");
+    let follow_up = path("c", "u");
+    let register = || async { metered.call(Method::PUT, &follow_up, &rejection).await };
+    // The turn before; its status, and the machine's reaction with the marker of its minute.
+    let first = register().await;
+    assert_eq!(first, (StatusCode::CREATED, cost(8, 3.0, 5.0)));
+    // A repeat sees to it that all of it was done.
+    let again = register().await;
+    assert_eq!(again, (StatusCode::OK, cost(4, 2.0, 2.0)));
 }
 
 #[tokio::test]
@@ -228,12 +250,13 @@ async fn a_reaction_is_one_write_unit_and_one_for_a_marker_that_is_new() {
     // The turn and what stands, in one call.
     let first = react(at(0, json!("ok"))).await;
     assert_eq!(first, (StatusCode::OK, cost(3, 2.0, 2.0)));
-    assert_eq!(metered.generate_of_reaction().await, cost(2, 1.0, 1.0));
+    // Its words; how the turn was taken, and its event.
+    assert_eq!(metered.generate_of_reaction().await, cost(3, 1.0, 2.0));
     // This process marked that minute already.
     let replaced = react(at(1, json!("not_ok"))).await;
     assert_eq!(replaced, (StatusCode::OK, cost(2, 2.0, 1.0)));
     // And the withdrawal of what it replaced.
-    assert_eq!(metered.generate_of_reaction().await, cost(3, 1.0, 2.0));
+    assert_eq!(metered.generate_of_reaction().await, cost(4, 1.0, 3.0));
     let superseded = react(at(0, json!("ok"))).await;
     assert_eq!(superseded, (StatusCode::OK, cost(1, 2.0, 0.0)));
     let cleared = react(at(2, Value::Null)).await;
@@ -330,6 +353,52 @@ async fn the_evaluation_read_costs_what_the_card_says() {
     exporter.handle(&request, None).await.unwrap();
     // The four shards of a day; all are of one user, and so in one of them.
     assert_eq!(metered.meter.take(), cost(8, 8.0, 0.0));
+}
+
+/// Gives ada 5,000 turns, the last of them now, a minute apart.
+async fn with_a_year_of_turns(metered: &Metered) {
+    let store = &metered.engine.store;
+    let now = Utc::now();
+    let turns = (0..5_000_i64).map(|number| {
+        let body = said(
+            &format!("question {number} about topic {}", number % 700),
+            "answer",
+        );
+        let at = serde_json::from_value(json!({
+            "tenant": "acme", "project": "order-service",
+            "conversation_id": format!("conversation-{}", number / 10),
+            "turn_id": format!("turn_{number:013}"),
+        }));
+        let ada = hearback_domain::caller::Caller {
+            user: "ada".try_into().unwrap(),
+            tenant: "acme".try_into().unwrap(),
+            projects: Vec::new(),
+            scopes: Vec::new(),
+        };
+        let ts = now - chrono::TimeDelta::minutes(number);
+        let turn = hearback_domain::turn::Turn::parse(at.unwrap(), &body, &ada, ts).unwrap();
+        (turn.core.clone(), Embedded::of(None, &turn.texts()))
+    });
+    futures::stream::iter(turns)
+        .for_each_concurrent(16, |(turn, embedded)| async move {
+            store.put_vector(&turn, &embedded).await.unwrap();
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn locating_a_target_among_5000_turns_is_one_query() {
+    let metered = Metered::start().await;
+    with_a_year_of_turns(&metered).await;
+    let search = "/conversations/acme/order-service/strategies/search";
+    let query = json!({"query": "question 4711 about topic 511"});
+    let (status, spent) = metered.call(Method::POST, search, &query).await;
+    assert_eq!(status, StatusCode::OK);
+    // The pages of one query, at half a read for each 4 KB, and the five turns in one call, each a
+    // read whether or not it is there.
+    assert!(spent.calls <= 4, "{spent:?}");
+    assert!(spent.reads <= 400.0, "{spent:?}");
+    assert!(spent.reads > 100.0 && spent.writes == 0.0, "{spent:?}");
 }
 
 #[tokio::test]

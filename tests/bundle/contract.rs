@@ -54,7 +54,7 @@ fn the_template_has_the_routes_of_the_routers() {
         .map(|(method, path, _)| (method.clone(), path.clone()))
         .collect();
     assert_eq!(explicit, routers);
-    assert_eq!(routers.len(), 16);
+    assert_eq!(routers.len(), 20);
     // A wrong method reaches a function of the path, whose router answers 405.
     for (method, path, _) in &explicit_of(&template) {
         let has_any = template.iter().any(|(any, of, function)| {

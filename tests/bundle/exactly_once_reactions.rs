@@ -79,6 +79,43 @@ async fn a_registration_that_died_anywhere_is_completed_by_the_next() {
 }
 
 #[tokio::test]
+async fn a_follow_up_that_died_anywhere_is_noted_once_after_a_retry() {
+    let engine = Engine::start().await;
+    let whole = functions_of(&engine, None);
+    let mut deaths = 0;
+    for side in [Side::Before, Side::After] {
+        for at in 1.. {
+            let conversation = format!("c-{side:?}-{at}");
+            let first = path(&conversation, "t");
+            call(
+                &whole,
+                Method::PUT,
+                &first,
+                &said("a question", "an answer"),
+            )
+            .await;
+            let next = path(&conversation, "u");
+            let rejection = said("No, that's wrong.", "another");
+            let death = Death::at(at, side);
+            let dying = functions_of(&engine, Some(&death));
+            let (died, _) = call(&dying, Method::PUT, &next, &rejection).await;
+            let (status, answer) = call(&whole, Method::PUT, &next, &rejection).await;
+            assert!(status.is_success(), "died at call {at}, {side:?}: {status}");
+            assert_eq!(answer["detection"]["feedback_type"], "rejected");
+            let (_, marked) = call(&whole, Method::GET, &first, &Value::Null).await;
+            assert_eq!(marked["user_feedback_status"], "rejected");
+            assert_eq!(marked["rejection_detected_in"], "u");
+            assert_eq!(marked["reactions"].as_array().unwrap().len(), 1);
+            if died.is_success() {
+                break;
+            }
+            deaths += 1;
+        }
+    }
+    assert!(deaths >= 14, "only {deaths} deaths");
+}
+
+#[tokio::test]
 async fn a_reaction_that_died_anywhere_stands_once_after_a_retry() {
     let engine = Engine::start().await;
     let whole = functions_of(&engine, None);

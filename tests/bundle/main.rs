@@ -4,9 +4,11 @@ mod capacity;
 mod contract;
 mod deployment;
 mod evaluation;
+
 mod exactly_once;
 mod exactly_once_reactions;
 mod exactly_once_signals;
+mod follow_ups;
 mod message_signals;
 mod permissions;
 mod pipeline;

@@ -130,8 +130,14 @@ async fn submit_may_what_it_calls() {
 #[tokio::test]
 async fn turns_may_what_it_calls() {
     let watched = Watched::start().await;
-    let functions = service(hearback_turns::routes().router(watched.with_blobs()));
-    make(&functions, &[turn(), turn()]).await;
+    let functions = service(hearback_turns::routes().router(watched.with_blobs().into()));
+    let (_, _, first) = turn();
+    let mut next = first.clone();
+    next["user"]["text"] = json!("No, that's wrong.");
+    next["assistant"]["message_id"] = json!("n");
+    let path = path("c", "u");
+    let next = (Method::PUT, path.as_str(), next);
+    make(&functions, &[turn(), next.clone(), turn(), next]).await;
     watched.check("TurnsFunction");
 }
 

@@ -1,8 +1,10 @@
 //! What became of feedback: every read but preferences.
 
 mod feedback;
+mod feedback_context;
 mod message_signals;
 mod period;
+mod strategies;
 mod timeline;
 mod turns;
 
@@ -44,4 +46,6 @@ pub fn routes() -> Routes<WithBlobs> {
         .and(period::routes())
         .and(timeline::routes())
         .and(message_signals::routes())
+        .and(feedback_context::routes())
+        .and(strategies::routes())
 }

@@ -6,6 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_domain::caller::Caller;
+use hearback_domain::detection::FeedbackType;
+use hearback_domain::follow_up::{TurnStatus, UserFeedback};
 use hearback_domain::identifier::TurnId;
 use hearback_domain::mirror;
 use hearback_domain::period::Counts;
@@ -19,6 +21,7 @@ use hearback_lambda::routes::Routes;
 use hearback_lambda::{Problem, WithBlobs, routes};
 use hearback_storage::Error;
 use hearback_storage::reactions::{Row, behind};
+use hearback_storage::turns::IndexRow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -103,12 +106,20 @@ struct OneTurn {
     validation_outcome: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     quality_score: Option<f64>,
+    /// How it was taken: as its user said, or else as their next message implied.
+    user_feedback_status: FeedbackType,
+    /// How sure that is, 0 to 1; 0.5 where nothing is known.
+    feedback_confidence: f64,
+    /// The turn in which it was found to be rejected.
+    rejection_detected_in: Option<String>,
+    /// What its user's next message implied.
+    user_feedback: Option<UserFeedback>,
     #[serde(flatten)]
     turn: Turn,
 }
 
 impl OneTurn {
-    fn of(core: TurnCore, turn: Turn) -> Self {
+    fn of(core: TurnCore, status: TurnStatus, turn: Turn) -> Self {
         let tags = core.tags();
         Self {
             user_id: core.user_id.into(),
@@ -125,6 +136,10 @@ impl OneTurn {
             strategy: core.strategy.map(Into::into),
             validation_outcome: core.validation_outcome.map(Into::into),
             quality_score: core.quality_score,
+            user_feedback_status: status.status(),
+            feedback_confidence: status.confidence(),
+            rejection_detected_in: status.rejection_detected_in().map(ToString::to_string),
+            user_feedback: status.inferred,
             turn,
         }
     }
@@ -156,12 +171,12 @@ async fn turn(
     State(app): State<WithBlobs>,
     InTurn { at, caller }: InTurn,
 ) -> Result<Json<OneTurn>, Problem> {
-    let (core, log) = materialized(&app, &at, &caller)
+    let (row, log) = materialized(&app, &at, &caller)
         .await?
         .ok_or_else(Problem::not_found)?;
     let reactions = seen(app.app.store.reactions_of(&at).await?, &caller);
     let turn = Turn::of(&at.turn, Some(log), &reactions);
-    Ok(Json(OneTurn::of(core, turn)))
+    Ok(Json(OneTurn::of(row.core, row.status, turn)))
 }
 
 /// A turn and its log, if the caller may see them.
@@ -169,7 +184,7 @@ async fn materialized(
     app: &WithBlobs,
     at: &TurnRef,
     caller: &Caller,
-) -> Result<Option<(TurnCore, TurnLog)>, Error> {
+) -> Result<Option<(IndexRow, TurnLog)>, Error> {
     let sees = |turn: &TurnCore| caller.sees(&turn.user_id);
     let mut found = app.blobs.turn_with_log(&app.app.store, at, sees).await?;
     if let Some((_, log)) = &mut found {

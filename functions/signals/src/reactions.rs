@@ -1,9 +1,9 @@
-//! What follows from a reaction on a turn: the withdrawal of what it replaced, its own event in the
-//! ledger, and its mirror in the turn's log. Each step may be repeated.
+//! What follows from a reaction on a turn: the withdrawal of what it replaced, how the turn was
+//! taken, its own event in the ledger, and its mirror in the turn's log. Each step may be repeated.
 
 use hearback_domain::ledger::{event_of, retraction_of};
 use hearback_domain::mirror;
-use hearback_domain::reaction::{ReactionCore, StoredReaction};
+use hearback_domain::reaction::{Origin, ReactionCore, StoredReaction};
 use hearback_storage::turns::Moved;
 use hearback_storage::{Blobs, Error, Store};
 
@@ -24,6 +24,13 @@ pub(crate) async fn work_off(
     // What was written with it stands in the table alone. If another act took its place since,
     // its words are gone with it, and it is withdrawn by the message of that act.
     let standing = store.reaction(reaction).await?;
+    if let Some(StoredReaction { core, .. }) = &standing
+        && core.own
+        && core.origin == Origin::User
+    {
+        // What stands now, which may be later than this: the later one counts.
+        store.note_said(&core.at, core.reaction, core.ts).await?;
+    }
     let standing = standing.filter(|standing| standing.core.id == reaction.id);
     let text = standing.as_ref().map_or("", |standing| &standing.text);
     if let Some(event) = event_of(reaction, text) {

@@ -1,15 +1,23 @@
 //! The registry of turns: what a user said and what was answered.
 //!
-//! A turn's message goes into the directory first, its log to the bucket next, and its index row
-//! last: the row is what makes a turn known, so a registration that dies on the way left nothing
-//! that anybody sees, and the next one goes on from there.
+//! A turn's message goes into the directory first, its log to the bucket next, then its vector, and
+//! its index row last: the row is what makes a turn known, so a registration that dies on the way
+//! left nothing that anybody sees, and the next one goes on from there. What the turn says of the one
+//! before it (`follow_up.rs`) stands in the row, and is noted with that turn after; the repeat of a
+//! registration notes it again, which changes nothing.
 
+mod detect;
+mod follow_up;
+mod infer;
+mod registry;
 mod wire;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use hearback_domain::caller::Caller;
+use hearback_domain::embedded::Embedded;
 use hearback_domain::turn::{Refused, Turn};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InTurn;
@@ -19,19 +27,23 @@ use hearback_lambda::{Problem, WithBlobs, routes};
 use hearback_storage::Written;
 use hearback_storage::turns::IndexRow;
 
+pub use registry::{Registry, detector};
 use wire::{Registered, Registration};
 
 /// Largest body of a turn, in bytes.
 pub const MAX_BODY: usize = 5 * 1024 * 1024;
 
 /// Every route of this function.
-pub fn routes() -> Routes<WithBlobs> {
-    routes!(WithBlobs => register)
+pub fn routes() -> Routes<Registry> {
+    routes!(Registry => register)
+        .and(detect::routes())
+        .and(infer::routes())
 }
 
 /// Register a turn
 ///
-/// The identical body again changes nothing; another one for a known turn is refused.
+/// Answers with what the turn says of the one before it. The identical body again changes nothing;
+/// another one for a known turn is refused.
 #[utoipa::path(
     put,
     path = "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}",
@@ -56,19 +68,32 @@ pub fn routes() -> Routes<WithBlobs> {
     security(("bearer" = []))
 )]
 async fn register(
-    State(app): State<WithBlobs>,
+    State(registry): State<Registry>,
     InTurn { at, caller }: InTurn,
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Response, Problem> {
+    let app = &registry.app;
     let turn = Turn::parse(at, &body, &caller, app.app.clock.now()).map_err(refused)?;
     if let Some(known) = app.app.store.turn(&turn.core.at).await? {
-        return repeated(&turn, &known);
+        return repeated(app, &caller, &turn, known).await;
     }
-    enter_message(&app, &turn).await?;
+    let follow_up = follow_up::detect(&registry, &turn).await?;
+    enter_message(app, &turn).await?;
     let log = app.blobs.put_turn_log(&turn.core.at, &turn.log).await?;
-    match app.app.store.put_turn(&turn, &log).await? {
-        Written::New => Ok((StatusCode::CREATED, Json(Registered::of(&turn.core))).into_response()),
-        Written::Known => lost(&app, &turn, &log).await,
+    let vector = Embedded::of(turn.embedding.as_deref(), &turn.texts());
+    app.app.store.put_vector(&turn.core, &vector).await?;
+    let said = follow_up.as_ref().map(|(follow_up, _)| follow_up);
+    match app.app.store.put_turn(&turn, &log, said).await? {
+        Written::New => {
+            if let Some((follow_up, previous)) = &follow_up {
+                let said = (follow_up, previous);
+                follow_up::note(&app.app, &caller, &turn.core, said).await?;
+            }
+            let follow_up = follow_up.map(|(follow_up, _)| follow_up);
+            let registered = Registered::of(&turn.core, follow_up);
+            Ok((StatusCode::CREATED, Json(registered)).into_response())
+        }
+        Written::Known => lost(app, &caller, &turn, &log).await,
     }
 }
 
@@ -85,7 +110,12 @@ async fn enter_message(app: &WithBlobs, turn: &Turn) -> Result<(), Problem> {
 }
 
 /// Somebody else registered the turn meanwhile: what is not theirs is taken away again.
-async fn lost(app: &WithBlobs, turn: &Turn, log: &str) -> Result<Response, Problem> {
+async fn lost(
+    app: &WithBlobs,
+    caller: &Caller,
+    turn: &Turn,
+    log: &str,
+) -> Result<Response, Problem> {
     let known = app.app.store.turn(&turn.core.at).await?;
     let known = known.ok_or_else(Problem::not_found)?;
     if known.hosted_uri != log {
@@ -96,16 +126,22 @@ async fn lost(app: &WithBlobs, turn: &Turn, log: &str) -> Result<Response, Probl
     {
         app.app.store.remove_message(message, &turn.core).await?;
     }
-    repeated(turn, &known)
+    repeated(app, caller, turn, known).await
 }
 
-fn repeated(turn: &Turn, known: &IndexRow) -> Result<Response, Problem> {
-    if known.core.fingerprint == turn.core.fingerprint {
-        Ok(Json(Registered::of(&known.core)).into_response())
-    } else {
-        Err(Problem::new(StatusCode::CONFLICT, "turn_conflict")
-            .detail("This turn is registered with another body."))
+/// Answers what was answered before, and sees to it that all of it was done.
+async fn repeated(
+    app: &WithBlobs,
+    caller: &Caller,
+    turn: &Turn,
+    known: IndexRow,
+) -> Result<Response, Problem> {
+    if known.core.fingerprint != turn.core.fingerprint {
+        return Err(Problem::new(StatusCode::CONFLICT, "turn_conflict")
+            .detail("This turn is registered with another body."));
     }
+    follow_up::note_again(&app.app, caller, &known).await?;
+    Ok(Json(Registered::of(&known.core, known.follow_up)).into_response())
 }
 
 fn refused(refused: Refused) -> Problem {

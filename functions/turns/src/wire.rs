@@ -2,6 +2,7 @@
 //! and read by the domain, which reports every wrong member at once.
 
 use chrono::{DateTime, Utc};
+use hearback_domain::follow_up::FollowUp;
 use hearback_domain::turn::TurnCore;
 use serde::Serialize;
 use serde_json::Value;
@@ -63,7 +64,7 @@ struct Said {
 struct Answered {
     /// The answer.
     text: String,
-    /// The answer's own name, one in the tenant.
+    /// The answer's own name, one in the project.
     message_id: Option<String>,
 }
 
@@ -78,16 +79,19 @@ pub(crate) struct Registered {
     ts: DateTime<Utc>,
     /// How it is found.
     tags: Vec<String>,
+    /// What it says of the turn before it; `null` if it follows none.
+    detection: Option<FollowUp>,
 }
 
 impl Registered {
-    pub(crate) fn of(turn: &TurnCore) -> Self {
+    pub(crate) fn of(turn: &TurnCore, detection: Option<FollowUp>) -> Self {
         Self {
             conversation_id: turn.at.within.conversation.to_string(),
             turn_id: turn.at.turn.to_string(),
             user_id: turn.user_id.to_string(),
             ts: turn.ts,
             tags: turn.tags(),
+            detection,
         }
     }
 }

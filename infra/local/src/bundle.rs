@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use axum::Router;
 use hearback_domain::cursor::Cursors;
+use hearback_domain::detection::Detector;
 use hearback_domain::privacy::Pseudonyms;
 use hearback_lambda::app::mirrored;
 use hearback_lambda::aws::{Aws, Service};
@@ -17,6 +18,7 @@ use hearback_lambda::{App, WithBlobs};
 use hearback_signals::Generator;
 use hearback_signals::dead_letters::DeadLetters;
 use hearback_storage::{Blobs, Store};
+use hearback_turns::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -56,6 +58,8 @@ pub struct Options {
     /// Projects whose reactions are mirrored into turn logs, as `tenant/project` with commas
     /// between.
     pub mirror: String,
+    /// A folder of phrase files that add to those of the detector.
+    pub phrases: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -67,6 +71,7 @@ impl Default for Options {
             names: Names::default(),
             visibility: Duration::from_secs(10),
             mirror: String::new(),
+            phrases: None,
         }
     }
 }
@@ -150,6 +155,7 @@ pub struct Bundle {
     /// Makes tokens that the gateway takes.
     pub tokens: Tokens,
     mirrored: Arc<[String]>,
+    detector: Arc<Detector>,
     load: Load,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -163,6 +169,10 @@ impl Bundle {
         let data = match &options.data {
             Some(folder) => DataDir::open(folder)?,
             None => DataDir::in_memory()?,
+        };
+        let detector = match &options.phrases {
+            Some(folder) => hearback_turns::detector(folder).map_err(anyhow::Error::msg)?,
+            None => Detector::embedded(),
         };
         let gateway = engines::bind(options.port).await?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -185,6 +195,7 @@ impl Bundle {
             blobs: Blobs::new(clients.s3.clone(), options.names.bucket()),
             clients,
             mirrored: mirrored(&options.mirror),
+            detector: Arc::new(detector),
             store,
             queues,
             tokens: Tokens::new(&secret(data.path(), KEY_FILE)?),
@@ -251,7 +262,8 @@ impl Bundle {
             app,
             blobs: self.blobs.clone(),
         };
-        let router: Router = gateway::router(app, self.tokens.clone(), self.load.clone());
+        let registry = Registry::new(app, self.detector.clone());
+        let router: Router = gateway::router(registry, self.tokens.clone(), self.load.clone());
         let ended = self.stop.clone().cancelled_owned();
         self.tasks.spawn(async move {
             if let Err(error) = axum::serve(listener, router)

@@ -74,6 +74,9 @@ struct Serve {
     /// tenant/project with commas between
     #[arg(long, default_value = "", value_name = "LIST")]
     mirror: String,
+    /// Folder of phrase files (<language>.toml) that add to those by which feedback is detected
+    #[arg(long, value_name = "DIR")]
+    phrases: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -257,6 +260,7 @@ impl Serve {
             endpoint_url: self.endpoint_url,
             names: Names::new(self.stack),
             mirror: self.mirror,
+            phrases: self.phrases,
             ..Options::default()
         })
         .await?;

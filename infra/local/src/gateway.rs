@@ -10,8 +10,8 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use hearback_lambda::WithBlobs;
 use hearback_lambda::caller::Unauthorized;
+use hearback_turns::Registry;
 use lambda_http::request::RequestContext;
 use serde_json::json;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -23,11 +23,13 @@ use crate::load::Load;
 use crate::token::{Claims, Tokens};
 
 /// Every route of every function.
-pub fn functions(app: WithBlobs) -> Router {
+pub fn functions(registry: impl Into<Registry>) -> Router {
+    let registry = registry.into();
+    let app = registry.app.clone();
     hearback_submit::routes()
         .router(app.app.clone())
         .merge(hearback_preferences::routes().router(app.app.clone()))
-        .merge(hearback_turns::routes().router(app.clone()))
+        .merge(hearback_turns::routes().router(registry))
         .merge(hearback_retrieval::routes().router(app))
 }
 
@@ -57,8 +59,8 @@ pub fn openapi() -> OpenApi {
 }
 
 /// The gateway.
-pub fn router(app: WithBlobs, tokens: Tokens, load: Load) -> Router {
-    let functions = functions(app)
+pub fn router(registry: Registry, tokens: Tokens, load: Load) -> Router {
+    let functions = functions(registry)
         .route_layer(from_fn_with_state(Arc::new(tokens), authorize))
         .route_layer(from_fn_with_state(load, count));
     hearback_lambda::http::service(

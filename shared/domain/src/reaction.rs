@@ -10,8 +10,10 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::caller::{Caller, Forbidden, Scope};
+use crate::detection::FeedbackType;
 use crate::digest::uuid;
 use crate::event::{EventContext, is_false, wire_names};
+use crate::follow_up::FollowUp;
 use crate::identifier::{Label, UserId};
 use crate::parse::{
     Errors, FieldError, Object, boolean, date_time, identifier, number_in, one_of, text, to_instant,
@@ -90,6 +92,9 @@ pub struct ReactionCore {
     /// Whether it is to be written into the turn's log too.
     #[serde(default, skip_serializing_if = "is_false")]
     pub mirror: bool,
+    /// Whether it is the turn's own user who reacted: then it says how the turn was taken.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub own: bool,
     /// The track of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub track_id: Option<Label>,
@@ -343,6 +348,7 @@ impl Posted {
                 id,
                 at: turn.at.clone(),
                 turn_ts: turn.ts,
+                own: user_id == turn.user_id,
                 user_id,
                 origin: self.origin,
                 reaction: self.reaction,
@@ -359,6 +365,27 @@ impl Posted {
             },
             text: self.text,
         }
+    }
+
+    /// What the machine infers of a follow-up about the turn before it, if it is sure enough to
+    /// write it down. The same follow-up gives the same reaction.
+    #[must_use]
+    pub fn inferred(follow_up: &FollowUp, ts: DateTime<Utc>) -> Option<Self> {
+        let detection = &follow_up.detection;
+        let reaction = match detection.feedback_type {
+            FeedbackType::Rejected => Reaction::NotOk,
+            FeedbackType::Accepted => Reaction::Ok,
+            FeedbackType::Neutral => return None,
+        };
+        (detection.confidence >= GATE).then(|| Self {
+            user_id: None,
+            origin: Origin::Machine,
+            reaction: Some(reaction),
+            confidence: detection.confidence,
+            text: detection.user_said.clone().unwrap_or_default(),
+            ts: Some(ts),
+            mirror: None,
+        })
     }
 
     /// The act's id: the same for a retry, another for a change of mind. The machine adds to what

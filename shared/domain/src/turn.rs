@@ -4,7 +4,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::caller::{Caller, Forbidden};
 use crate::digest::digest;
@@ -16,6 +16,9 @@ use crate::parse::{
 
 /// Characters of each side's text that the index row keeps.
 const SUMMARY: usize = 300;
+/// Characters of an answer's end that it keeps besides, where that is not all: what an answer asks
+/// stands there.
+const ENDING: usize = 200;
 /// Most numbers of an embedding.
 const MAX_DIMENSIONS: usize = 4096;
 
@@ -126,13 +129,37 @@ pub struct TurnLog {
     pub turn_log: Map<String, Value>,
 }
 
+/// What was said in a turn, in short.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The beginning of what the user said.
+    pub user: String,
+    /// The beginning of what was answered.
+    pub assistant: String,
+    /// The end of what was answered, if the beginning is not all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub assistant_end: String,
+}
+
+impl Summary {
+    /// The answer as far as it is kept.
+    #[must_use]
+    pub fn answer(&self) -> String {
+        if self.assistant_end.is_empty() {
+            self.assistant.clone()
+        } else {
+            format!("{}\n…\n{}", self.assistant, self.assistant_end)
+        }
+    }
+}
+
 /// A turn to be registered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     /// What the index row tells.
     pub core: TurnCore,
-    /// What was said, in short, for the index row: JSON.
-    pub summary: String,
+    /// What was said, in short, for the index row.
+    pub summary: Summary,
     /// The embedding of the turn, if the caller made one.
     pub embedding: Option<Vec<f32>>,
     /// What goes to the bucket.
@@ -170,6 +197,18 @@ const MEMBERS: &[&str] = &[
 ];
 
 impl Turn {
+    /// What the user said, whole.
+    #[must_use]
+    pub fn query(&self) -> &str {
+        text_of(&self.log.user)
+    }
+
+    /// What was said on both sides.
+    #[must_use]
+    pub fn texts(&self) -> String {
+        format!("{}\n{}", self.query(), text_of(&self.log.assistant))
+    }
+
     /// Reads a registration. `now` is the time of receipt, and the turn's own time if it names
     /// none.
     pub fn parse(
@@ -251,7 +290,8 @@ fn side<'a>(turn: Object<'a>, name: &str, errors: &mut Errors) -> Option<&'a Val
     Some(value)
 }
 
-fn embedding(value: &Value) -> Result<Vec<f32>, String> {
+/// Reads an embedding.
+pub fn embedding(value: &Value) -> Result<Vec<f32>, String> {
     let numbers = value
         .as_array()
         .filter(|numbers| (1..=MAX_DIMENSIONS).contains(&numbers.len()));
@@ -277,12 +317,22 @@ fn fingerprint(body: &Value, caller: &Caller) -> String {
 }
 
 /// What was said, cut short.
-fn summary(user: &Value, assistant: &Value) -> String {
-    let short = |side: &Value| -> String {
-        let text = side.get("text").and_then(Value::as_str);
-        text.unwrap_or_default().chars().take(SUMMARY).collect()
-    };
-    json!({"user": short(user), "assistant": short(assistant)}).to_string()
+fn summary(user: &Value, assistant: &Value) -> Summary {
+    let (user, assistant) = (text_of(user), text_of(assistant));
+    let beginning = |text: &str| -> String { text.chars().take(SUMMARY).collect() };
+    let length = assistant.chars().count();
+    let from = length.saturating_sub(ENDING).max(SUMMARY);
+    Summary {
+        user: beginning(user),
+        assistant: beginning(assistant),
+        assistant_end: assistant.chars().skip(from).collect(),
+    }
+}
+
+/// The text of a side of a turn.
+fn text_of(side: &Value) -> &str {
+    let text = side.get("text").and_then(Value::as_str);
+    text.unwrap_or_default()
 }
 
 /// An embedding in the store: a scale, and a signed byte for each number.
@@ -308,6 +358,8 @@ pub fn quantized(embedding: &[f32]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn caller() -> Caller {

@@ -16,6 +16,17 @@ use crate::clock::Clock;
 #[error("the environment variable {0} is not set")]
 pub struct MissingSetting(pub &'static str);
 
+/// Why a function cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum BadSetting {
+    /// A setting is missing.
+    #[error(transparent)]
+    Missing(#[from] MissingSetting),
+    /// A setting cannot be used.
+    #[error("{0} cannot be used: {1}")]
+    Unusable(&'static str, String),
+}
+
 /// Reads a setting from the environment.
 pub fn setting(name: &'static str) -> Result<String, MissingSetting> {
     std::env::var(name).map_err(|_| MissingSetting(name))
@@ -35,11 +46,14 @@ pub const ACTIVITY_SHARDS: &str = "HEARBACK_ACTIVITY_SHARDS";
 /// Projects whose reactions are mirrored into turn logs unless a request says otherwise, as
 /// `tenant/project` with commas between.
 pub const MIRROR_PROJECTS: &str = "HEARBACK_MIRROR_PROJECTS";
+/// A folder of phrase files (`<language>.toml`) that add to those of the detector; none if it is
+/// not set.
+pub const PHRASES: &str = "HEARBACK_PHRASES";
 
 /// What handlers work with, made at init of what the environment says.
 pub trait FromEnv: Clone + Send + Sync + 'static {
     /// Reads the settings and builds the clients.
-    fn from_env() -> Result<Self, MissingSetting>;
+    fn from_env() -> Result<Self, BadSetting>;
 }
 
 /// What a handler works with.
@@ -67,7 +81,7 @@ impl App {
 }
 
 impl FromEnv for App {
-    fn from_env() -> Result<Self, MissingSetting> {
+    fn from_env() -> Result<Self, BadSetting> {
         let store = store_from_env()?;
         let key = setting(PSEUDONYM_KEY)?;
         Ok(Self {
@@ -99,7 +113,7 @@ pub struct WithBlobs {
 }
 
 impl FromEnv for WithBlobs {
-    fn from_env() -> Result<Self, MissingSetting> {
+    fn from_env() -> Result<Self, BadSetting> {
         Ok(Self {
             app: App::from_env()?,
             blobs: blobs_from_env()?,

@@ -15,7 +15,7 @@ pub mod problem;
 pub mod routes;
 pub mod telemetry;
 
-pub use app::{App, FromEnv, MissingSetting, WithBlobs};
+pub use app::{App, BadSetting, FromEnv, MissingSetting, WithBlobs};
 pub use problem::Problem;
 
 use lambda_runtime::Error;

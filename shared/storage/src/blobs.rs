@@ -8,6 +8,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use hearback_domain::turn::{TurnCore, TurnLog, TurnRef};
 use sha2::{Digest, Sha256};
 
+use crate::turns::IndexRow;
 use crate::{Error, Store, keys};
 
 const TURN_LOG: &str = "turn log";
@@ -106,14 +107,14 @@ impl Blobs {
         store: &Store,
         at: &TurnRef,
         wanted: impl Fn(&TurnCore) -> bool,
-    ) -> Result<Option<(TurnCore, TurnLog)>, Error> {
+    ) -> Result<Option<(IndexRow, TurnLog)>, Error> {
         for _ in 0..LOG_TRIES {
             let Some(row) = store.turn(at).await?.filter(|row| wanted(&row.core)) else {
                 return Ok(None);
             };
             // A log that is not there was moved on since the row was read.
             if let Some(log) = self.turn_log(&row.hosted_uri).await? {
-                return Ok(Some((row.core, log)));
+                return Ok(Some((row, log)));
             }
         }
         Err(Error::Unavailable {

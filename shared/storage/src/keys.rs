@@ -4,7 +4,7 @@
 //! Parts are joined by `#`, so a `#` within a part is escaped. A part whose UTF-8 is too long for
 //! a key (2,048 bytes for a partition key, 1,024 for a sort key) is replaced by its SHA-256.
 
-use chrono::{NaiveDate, NaiveTime};
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use hearback_domain::dedupe::DedupeKey;
 use hearback_domain::digest::digest;
 use hearback_domain::identifier::{
@@ -26,6 +26,8 @@ pub const RETRACTION: &str = "RETRACTION";
 pub const TURN_PREFIX: &str = "TURN#";
 /// What the sort keys of message signals begin with.
 pub const SIGNAL_PREFIX: &str = "SIGNAL#";
+/// What the sort keys of a user's turns by time begin with.
+pub const VECTOR_PREFIX: &str = "VEC#";
 /// What the sort keys of reactions begin with.
 pub const REACTION_PREFIX: &str = "REACTION#";
 /// Sort key of a message's directory entry.
@@ -146,6 +148,25 @@ pub fn message_signal(message: &MessageId, signal: MessageSignal) -> String {
     format!("{}{}", message_signals(message), signal.as_str())
 }
 
+/// What the sort keys of a user's turns at an instant begin with; sorts by time, for times from
+/// 1970 on, and before all of those from then on.
+#[must_use]
+pub fn vectors(ts: DateTime<Utc>) -> String {
+    format!("{VECTOR_PREFIX}{:018}#", ts.timestamp_micros().max(0))
+}
+
+/// The sort key of a user's turn. A digest of its names, because a year of turns is read at once
+/// and names may be long; the item has them.
+#[must_use]
+pub fn vector(ts: DateTime<Utc>, at: &TurnRef) -> String {
+    let names = [
+        at.within.project.as_str(),
+        at.within.conversation.as_str(),
+        at.turn.as_str(),
+    ];
+    format!("{}{}", vectors(ts), short(digest(names), 16))
+}
+
 /// What signals on a trace have in common, for an index.
 #[must_use]
 pub fn trace(tenant: &TenantId, trace: &Label) -> String {
@@ -168,13 +189,16 @@ pub fn turn_log(at: &TurnRef, version: &str) -> String {
         at.turn.as_str(),
     ];
     let (tenant, turn) = (digest([at.within.tenant.as_str()]), digest(names));
-    let short =
-        |digest: [u8; 32], bytes| hex::encode(digest.into_iter().take(bytes).collect::<Vec<_>>());
     format!(
         "turn-logs/{}/{}/{version}.json",
         short(tenant, 8),
         short(turn, 20)
     )
+}
+
+/// The first bytes of a digest, in hex.
+fn short(digest: [u8; 32], bytes: usize) -> String {
+    hex::encode(digest.into_iter().take(bytes).collect::<Vec<_>>())
 }
 
 /// What the keys of a day's exports in the bucket begin with.

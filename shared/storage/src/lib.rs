@@ -8,6 +8,7 @@
 //! | turn | [`turns`] | it is new |
 //! | reaction | [`reactions`] | what stood in its place is what was read there |
 //! | message signal | [`message_signals`] | what stood in its place is what was read there |
+//! | turn vector | [`vectors`] | |
 //! | activity marker | [`activity`] | |
 //! | event | [`events`] | its id is new: idempotency is the key itself |
 //! | outcome | [`events`] | the event has none yet |
@@ -33,6 +34,7 @@ mod reads;
 pub mod stream;
 pub mod table;
 pub mod turns;
+pub mod vectors;
 
 pub use blobs::Blobs;
 pub use error::Error;

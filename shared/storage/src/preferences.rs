@@ -19,7 +19,7 @@ pub enum Freshness {
 }
 
 impl Freshness {
-    fn is_consistent(self) -> bool {
+    pub(crate) fn is_consistent(self) -> bool {
         match self {
             Self::Eventual => false,
             Self::Latest => true,

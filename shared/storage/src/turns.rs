@@ -4,8 +4,12 @@ use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use chrono::{DateTime, Utc};
+use hearback_domain::follow_up::{FollowUp, TurnStatus, UserFeedback};
 use hearback_domain::identifier::MessageId;
-use hearback_domain::turn::{Turn, TurnCore, TurnRef, quantized};
+use hearback_domain::reaction::Reaction;
+use hearback_domain::turn::{Summary, Turn, TurnCore, TurnRef, quantized};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::item::{self, Builder, Item};
@@ -22,13 +26,30 @@ const EMBEDDING: &str = "embedding";
 /// Where the turn's log is.
 const HOSTED_URI: &str = "hosted_uri";
 
+/// What the turn says of the one before it.
+const FOLLOW_UP: &str = "follow_up";
+/// What its follow-up implied of it.
+const USER_FEEDBACK: &str = "user_feedback";
+/// When that follow-up was.
+const FOLLOWED_AT: &str = "followed_at";
+/// What its user said of it on purpose.
+const SAID: &str = "said";
+/// When.
+const SAID_AT: &str = "said_at";
+
 /// An index row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexRow {
     /// What it tells of the turn.
     pub core: TurnCore,
+    /// What was said in it, in short.
+    pub summary: Summary,
     /// Where the turn's log is.
     pub hosted_uri: String,
+    /// What it says of the turn before it, if one was found.
+    pub follow_up: Option<FollowUp>,
+    /// How it was taken.
+    pub status: TurnStatus,
 }
 
 /// Which turn a message is of.
@@ -51,20 +72,105 @@ impl Store {
         found.item.as_ref().map(index_row).transpose()
     }
 
+    /// The index rows of turns, each in its place; no turn twice. One call for each hundred, one
+    /// read for each 4 KB of each.
+    pub async fn turns(&self, turns: &[TurnRef]) -> Result<Vec<Option<IndexRow>>, Error> {
+        let key = |at: &TurnRef| (keys::conversation(&at.within), keys::turn(&at.turn));
+        let keys: Vec<_> = turns.iter().map(key).collect();
+        let found = self.get_batch(&keys).await?.into_iter();
+        found
+            .map(|item| item.as_ref().map(index_row).transpose())
+            .collect()
+    }
+
     /// Stores an index row, if the turn is new. One call, one write for each KB.
-    pub async fn put_turn(&self, turn: &Turn, hosted_uri: &str) -> Result<Written, Error> {
+    pub async fn put_turn(
+        &self,
+        turn: &Turn,
+        hosted_uri: &str,
+        follow_up: Option<&FollowUp>,
+    ) -> Result<Written, Error> {
         let at = &turn.core.at;
         let mut item = Builder::new(keys::conversation(&at.within), keys::turn(&at.turn))
             .json(TURN, CORE, &turn.core)?
             .json(TURN, TAGS, &turn.core.tags())?
-            .string(TEXT, turn.summary.clone())
-            .string(HOSTED_URI, hosted_uri.to_owned())
-            .build();
+            .json(TURN, TEXT, &turn.summary)?
+            .string(HOSTED_URI, hosted_uri.to_owned());
+        if let Some(follow_up) = follow_up {
+            item = item.json(TURN, FOLLOW_UP, follow_up)?;
+        }
+        let mut item = item.build();
         if let Some(embedding) = &turn.embedding {
             let bytes = AttributeValue::B(Blob::new(quantized(embedding)));
             item.insert(EMBEDDING.to_owned(), bytes);
         }
         self.put_once(item).await
+    }
+
+    /// Notes what a follow-up, which was at `followed_at`, implied of a turn, unless one that came
+    /// nearer after it did. May be repeated. One call; writes for the whole row.
+    pub async fn note_inferred(
+        &self,
+        at: &TurnRef,
+        feedback: &UserFeedback,
+        followed_at: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let note = Note {
+            part: USER_FEEDBACK,
+            value: json_text(feedback)?,
+            time: FOLLOWED_AT,
+            at: followed_at,
+            condition: "attribute_exists(PK) AND (attribute_not_exists(#time) OR #time >= :time)",
+        };
+        self.note(at, note).await
+    }
+
+    /// Notes what a turn's user said of it on purpose, or that they took it back, unless something
+    /// later was noted. May be repeated. One call; writes for the whole row.
+    pub async fn note_said(
+        &self,
+        at: &TurnRef,
+        said: Option<Reaction>,
+        said_at: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let note = Note {
+            part: SAID,
+            value: json_text(&said)?,
+            time: SAID_AT,
+            at: said_at,
+            condition: "attribute_exists(PK) AND (attribute_not_exists(#time) OR #time <= :time)",
+        };
+        self.note(at, note).await
+    }
+
+    async fn note(&self, at: &TurnRef, note: Note) -> Result<(), Error> {
+        let time = AttributeValue::N(note.at.timestamp_micros().to_string());
+        let noted = self
+            .client
+            .update_item()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(keys::conversation(&at.within)))
+            .key(SK, AttributeValue::S(keys::turn(&at.turn)))
+            .update_expression("SET #part = :part, #time = :time")
+            .condition_expression(note.condition)
+            .expression_attribute_names("#part", note.part)
+            .expression_attribute_names("#time", note.time)
+            .expression_attribute_values(":part", AttributeValue::S(note.value))
+            .expression_attribute_values(":time", time)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await;
+        match noted {
+            Ok(_) => Ok(()),
+            Err(error)
+                if error
+                    .as_service_error()
+                    .is_some_and(UpdateItemError::is_conditional_check_failed_exception) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(Error::unavailable("UpdateItem", &error)),
+        }
     }
 
     /// Points an index row to another version of the turn's log, if it still points to `from`,
@@ -177,9 +283,38 @@ pub enum Moved {
     Lost,
 }
 
-pub(crate) fn index_row(item: &Item) -> Result<IndexRow, Error> {
+/// A part of a row, with the time that decides whether it takes the place of what is there.
+struct Note {
+    part: &'static str,
+    value: String,
+    time: &'static str,
+    at: DateTime<Utc>,
+    condition: &'static str,
+}
+
+fn json_text(part: &impl Serialize) -> Result<String, Error> {
+    serde_json::to_string(part).map_err(|error| Error::undecodable(TURN, &error))
+}
+
+pub(crate) fn index_row(found: &Item) -> Result<IndexRow, Error> {
+    let said: Option<Option<Reaction>> = part(found, SAID)?;
     Ok(IndexRow {
-        core: item::json(item, TURN, CORE)?,
-        hosted_uri: item::string(item, TURN, HOSTED_URI)?.to_owned(),
+        core: item::json(found, TURN, CORE)?,
+        summary: item::json(found, TURN, TEXT)?,
+        hosted_uri: item::string(found, TURN, HOSTED_URI)?.to_owned(),
+        follow_up: part(found, FOLLOW_UP)?,
+        status: TurnStatus {
+            inferred: part(found, USER_FEEDBACK)?,
+            said: said.flatten(),
+        },
     })
+}
+
+/// A part that may not be there.
+fn part<T: DeserializeOwned>(found: &Item, name: &str) -> Result<Option<T>, Error> {
+    if found.contains_key(name) {
+        item::json(found, TURN, name).map(Some)
+    } else {
+        Ok(None)
+    }
 }

@@ -1,0 +1,127 @@
+//! What a planner is told of how a turn was taken, as Markdown.
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use hearback_domain::detection::FeedbackType;
+use hearback_domain::feedback_context::{FeedbackContext, Strategy, unrejected};
+use hearback_domain::sequence::Sequence;
+use hearback_lambda::params::InTurn;
+use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::routes::Routes;
+use hearback_lambda::{App, Problem, WithBlobs, routes};
+use hearback_storage::keys;
+use hearback_storage::preferences::Freshness;
+use hearback_storage::turns::IndexRow;
+
+pub(crate) fn routes() -> Routes<WithBlobs> {
+    routes!(WithBlobs => feedback_context)
+}
+
+/// The feedback on a turn, for a planner
+///
+/// Section 2 of its context, in Markdown. Of a turn that was rejected what the user said and what not
+/// to do again; of any other its status.
+#[utoipa::path(
+    get,
+    path = "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}/feedback-context",
+    tag = "turns",
+    params(
+        ("tenant" = String, Path, description = "The token's tenant"),
+        ("project" = String, Path, description = "A project that the token holds"),
+        ("conversation_id" = String, Path, description = "The conversation"),
+        ("turn_id" = String, Path, description = "The turn"),
+    ),
+    responses(
+        (status = 200, description = "The section", body = String, content_type = "text/markdown"),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 404, description = "No such turn, or not the caller's", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn feedback_context(
+    State(app): State<App>,
+    InTurn { at, caller }: InTurn,
+) -> Result<Response, Problem> {
+    let row = app.store.turn(&at).await?;
+    let row = row
+        .filter(|row| caller.sees(&row.core.user_id))
+        .ok_or_else(Problem::not_found)?;
+    let markdown = if row.status.status() == FeedbackType::Rejected {
+        let (tenant, user) = (&at.within.tenant, &row.core.user_id);
+        let newest = app.store.newest_version(tenant, user, Freshness::Eventual);
+        let preferences = newest.await?.map(|version| version.preferences);
+        let global = preferences.unwrap_or_default().global_preferences;
+        let session = format!(
+            "- communication style: {}\n- detail level: {}",
+            global.communication_style.as_str(),
+            global.detail_level.as_str()
+        );
+        section(&app, &row, &session).await?
+    } else {
+        unrejected(row.status.status())
+    };
+    let media_type = [(CONTENT_TYPE, "text/markdown; charset=utf-8")];
+    Ok((media_type, markdown).into_response())
+}
+
+async fn section(app: &App, row: &IndexRow, preferences: &str) -> Result<String, Problem> {
+    let said = said(app, row).await?;
+    let detected_in = row.status.rejection_detected_in();
+    // How many there were in a row, the turn that rejected this one knows.
+    let mut sequence = Sequence::of([FeedbackType::Rejected]);
+    if let Some(detected_in) = detected_in {
+        let mut at = row.core.at.clone();
+        at.turn = detected_in.clone();
+        let follow_up = app.store.turn(&at).await?.and_then(|row| row.follow_up);
+        sequence = follow_up.map_or(sequence, |follow_up| follow_up.sequence);
+    }
+    let turn = row.core.at.turn.as_str();
+    let strategy = row.core.strategy.as_ref();
+    let instruction = format!("User said what they want instead: \"{said}\"");
+    let instructions = [instruction.as_str()];
+    let instructions = if said.is_empty() {
+        &[]
+    } else {
+        instructions.as_slice()
+    };
+    let context = FeedbackContext {
+        detected_in: detected_in.map_or(turn, |turn| turn.as_str()),
+        rejected: turn,
+        user_said: &said,
+        strategy: strategy.map(|strategy| Strategy {
+            name: strategy.as_str(),
+            query: Some(&row.summary.user),
+        }),
+        what_went_wrong: None,
+        instructions,
+        sequence,
+        conversation: &conversation(row),
+        preferences,
+    };
+    Ok(context.to_markdown())
+}
+
+/// What the user said: with their reaction if they rejected the turn on purpose, or in their next
+/// message.
+async fn said(app: &App, row: &IndexRow) -> Result<String, Problem> {
+    if row.status.said.is_none() {
+        let inferred = row.status.inferred.as_ref();
+        let said = inferred.and_then(|inferred| inferred.user_said.clone());
+        return Ok(said.unwrap_or_default());
+    }
+    let at = &row.core.at;
+    let place = keys::user_reaction(&at.turn, &row.core.user_id);
+    let found = app.store.turn_and_reaction(at, Some(&place)).await?;
+    let standing = found.and_then(|(_, standing)| standing);
+    Ok(standing.map_or_else(String::new, |standing| standing.held.text))
+}
+
+/// What was said in the turn, a side a line.
+fn conversation(row: &IndexRow) -> String {
+    let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (user, assistant) = (line(&row.summary.user), line(&row.summary.assistant));
+    format!("- User: {user}\n- Assistant: {assistant}")
+}

@@ -1,0 +1,157 @@
+//! Strategies to use again: the caller's past turns that are like a query, as they were taken.
+
+use std::cmp::Ordering;
+
+use axum::Json;
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use hearback_domain::detection::FeedbackType;
+use hearback_domain::embedded::Embedded;
+use hearback_domain::parse::{Errors, Object, string};
+use hearback_domain::satisfaction::{Rank, ValidationOutcome, satisfaction_score};
+use hearback_domain::target::Target;
+use hearback_domain::turn::{TurnRef, embedding};
+use hearback_lambda::body::JsonBody;
+use hearback_lambda::params::InProject;
+use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::routes::Routes;
+use hearback_lambda::{App, Problem, WithBlobs, routes};
+use hearback_storage::turns::IndexRow;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::MAX_BODY;
+
+/// The quality of an answer that nobody judged.
+const UNJUDGED: f64 = 0.5;
+
+pub(crate) fn routes() -> Routes<WithBlobs> {
+    routes!(WithBlobs => search)
+}
+
+/// What is looked for.
+#[derive(Serialize, ToSchema)]
+#[schema(example = json!({"query": "gaming laptops under $1000"}))]
+struct SearchRequest {
+    /// What is to be answered.
+    query: String,
+    /// Its embedding, by the maker of the turns' own; without it the embedded lexical one's.
+    #[schema(min_items = 1, max_items = 4096)]
+    embedding: Option<Vec<f32>>,
+}
+
+/// Past turns whose strategies may be used again.
+#[derive(Serialize, ToSchema)]
+struct Strategies {
+    /// Who made the vectors that were compared.
+    embedder: String,
+    /// The turns: accepted ones first, then those of which nothing is known, each by
+    /// `ranking_score`. Rejected ones are left out.
+    strategies: Vec<Strategy>,
+}
+
+/// A past turn.
+#[derive(Serialize, ToSchema)]
+struct Strategy {
+    conversation_id: String,
+    turn_id: String,
+    ts: DateTime<Utc>,
+    /// What its user had asked, in short.
+    query: String,
+    /// The strategy by which it was answered.
+    strategy: Option<String>,
+    /// How like the query it is, −1 to 1.
+    similarity: f64,
+    /// How it was taken.
+    user_feedback_status: FeedbackType,
+    /// How sure that is, 0 to 1.
+    feedback_confidence: f64,
+    /// As it was registered, 0 to 1.
+    quality_score: Option<f64>,
+    /// 0.6 · quality + 0.4 · what its user made of it; a turn without a quality counts as 0.5.
+    ranking_score: f64,
+    /// What a validation and its user made of it, −1 to 1.
+    satisfaction_score: f64,
+}
+
+/// Search strategies
+///
+/// Of the caller's own turns of the last 365 days, the five that are most like the query, less
+/// those that were rejected.
+#[utoipa::path(
+    post,
+    path = "/conversations/{tenant}/{project}/strategies/search",
+    tag = "turns",
+    params(
+        ("tenant" = String, Path, description = "The token's tenant"),
+        ("project" = String, Path, description = "A project that the token holds"),
+    ),
+    request_body = SearchRequest,
+    responses(
+        (status = 200, description = "The strategies, the first choice first", body = Strategies),
+        (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 413, description = "The body has more than 1 MiB", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn search(
+    State(app): State<App>,
+    within: InProject,
+    JsonBody(body): JsonBody<MAX_BODY>,
+) -> Result<Json<Strategies>, Problem> {
+    let about = parse(&body)?;
+    let owner = (&within.tenant, &within.caller.user);
+    let now = app.clock.now();
+    let targets = app
+        .store
+        .targets(owner, &within.project, &about, now)
+        .await?;
+    let at: Vec<TurnRef> = targets.iter().map(|target| target.turn.clone()).collect();
+    let rows = app.store.turns(&at).await?;
+    let mut ranked: Vec<(Rank, Strategy)> = (targets.into_iter().zip(rows))
+        .filter_map(|(target, row)| ranked(&target, row?))
+        .collect();
+    ranked.sort_by(|(one, _), (other, _)| -> Ordering { one.order(other) });
+    Ok(Json(Strategies {
+        embedder: about.embedder,
+        strategies: ranked.into_iter().map(|(_, strategy)| strategy).collect(),
+    }))
+}
+
+fn parse(body: &Value) -> Result<Embedded, Problem> {
+    let mut errors = Errors::default();
+    let request = Object::root(body, &mut errors);
+    request.known_only(&["query", "embedding"], &mut errors);
+    let query = request.required("query", &mut errors, string);
+    let given = request.nullable("embedding", &mut errors, embedding);
+    match query {
+        Some(query) if errors.is_empty() => Ok(Embedded::of(given.as_deref(), query)),
+        _ => Err(Problem::invalid(errors.into_vec())),
+    }
+}
+
+/// A turn with its place, unless it was rejected.
+fn ranked(target: &Target<TurnRef>, row: IndexRow) -> Option<(Rank, Strategy)> {
+    let status = row.status.status();
+    let rank = Rank::of(row.core.quality_score.unwrap_or(UNJUDGED), status)?;
+    let outcome = row.core.validation_outcome.as_ref();
+    let outcome = outcome.and_then(|outcome| ValidationOutcome::named(outcome.as_str()));
+    let strategy = Strategy {
+        conversation_id: row.core.at.within.conversation.into(),
+        turn_id: row.core.at.turn.into(),
+        ts: row.core.ts,
+        query: row.summary.user,
+        strategy: row.core.strategy.map(Into::into),
+        similarity: target.similarity,
+        user_feedback_status: status,
+        feedback_confidence: row.status.confidence(),
+        quality_score: row.core.quality_score,
+        ranking_score: rank.ranking_score,
+        satisfaction_score: satisfaction_score(outcome, status),
+    };
+    Some((rank, strategy))
+}

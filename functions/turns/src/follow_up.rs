@@ -1,0 +1,90 @@
+//! What a turn says of the one before it: detected at its registration, and noted with that turn.
+
+use hearback_domain::caller::Caller;
+use hearback_domain::detection::Exchange;
+use hearback_domain::follow_up::{FollowUp, SESSION, UserFeedback};
+use hearback_domain::reaction::Posted;
+use hearback_domain::turn::{Turn, TurnCore};
+use hearback_lambda::App;
+use hearback_storage::Error;
+use hearback_storage::preferences::Freshness;
+use hearback_storage::turns::IndexRow;
+use hearback_storage::vectors::Span;
+
+use crate::Registry;
+
+/// What a turn says of the one before it, and that one; `None` if it follows none within a session.
+pub(crate) async fn detect(
+    registry: &Registry,
+    turn: &Turn,
+) -> Result<Option<(FollowUp, TurnCore)>, Error> {
+    let Some(previous) = previous(&registry.app.app, &turn.core).await? else {
+        return Ok(None);
+    };
+    let answer = previous.summary.answer();
+    let detection = registry.detector.detect(&Exchange {
+        prev_query: Some(&previous.summary.user),
+        prev_response: Some(&answer),
+        message: turn.query(),
+        language: None,
+    });
+    let turn = previous.core.at.turn.clone();
+    let follow_up = FollowUp::of(turn, detection, previous.follow_up.as_ref());
+    Ok(Some((follow_up, previous.core)))
+}
+
+/// The turn of the same user in the same conversation that was last before this one, if that was
+/// within a session.
+async fn previous(app: &App, turn: &TurnCore) -> Result<Option<IndexRow>, Error> {
+    let owner = (&turn.at.within.tenant, &turn.user_id);
+    let span = Span {
+        from: turn.ts - SESSION,
+        to: turn.ts,
+    };
+    for earlier in app.store.turns_of(owner, span, Freshness::Latest).await? {
+        if earlier.mark.at.within != turn.at.within || earlier.mark.at == turn.at {
+            continue;
+        }
+        // Of a registration that was not finished there is no row.
+        if let Some(row) = app.store.turn(&earlier.mark.at).await? {
+            return Ok(Some(row));
+        }
+    }
+    Ok(None)
+}
+
+/// Notes with the turn before what this one says of it, and writes down what the machine infers of
+/// that, if it is sure enough. Each step may be repeated.
+pub(crate) async fn note(
+    app: &App,
+    caller: &Caller,
+    turn: &TurnCore,
+    (follow_up, previous): (&FollowUp, &TurnCore),
+) -> Result<(), Error> {
+    let feedback = UserFeedback::of(follow_up, turn.at.turn.clone(), app.clock.now());
+    app.store
+        .note_inferred(&previous.at, &feedback, turn.ts)
+        .await?;
+    let Some(inferred) = Posted::inferred(follow_up, turn.ts) else {
+        return Ok(());
+    };
+    let mirror = app.mirrors(&previous.at.within);
+    let reaction = inferred.about(previous, caller, mirror, app.clock.now());
+    app.store.mark_activity(&reaction.core).await?;
+    // One that stands is the same, of an earlier try.
+    app.store.put_reaction(&reaction, None).await?;
+    Ok(())
+}
+
+/// Notes again what a turn that is known says, for a registration that may have died before.
+pub(crate) async fn note_again(app: &App, caller: &Caller, known: &IndexRow) -> Result<(), Error> {
+    let Some(follow_up) = &known.follow_up else {
+        return Ok(());
+    };
+    let mut at = known.core.at.clone();
+    at.turn = follow_up.previous_turn_id.clone();
+    match app.store.turn(&at).await? {
+        Some(previous) => note(app, caller, &known.core, (follow_up, &previous.core)).await,
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,188 @@
+//! What a message says of an answer that it does not name: detected, and attached to the turn that it is
+//! most likely about.
+
+use axum::Json;
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use hearback_domain::detection::{Detection, Exchange};
+use hearback_domain::embedded::Embedded;
+use hearback_domain::follow_up::FollowUp;
+use hearback_domain::parse::{Errors, Object, string};
+use hearback_domain::reaction::Posted;
+use hearback_domain::target::Target;
+use hearback_domain::turn::{TurnRef, embedding};
+use hearback_lambda::body::JsonBody;
+use hearback_lambda::params::InProject;
+use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::routes::Routes;
+use hearback_lambda::{Problem, routes};
+use hearback_storage::Replaced;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::Registry;
+
+/// Largest body, in bytes.
+const MAX_BODY: usize = 256 * 1024;
+
+pub(crate) fn routes() -> Routes<Registry> {
+    routes!(Registry => infer)
+}
+
+/// A message that may be about any of the caller's turns.
+#[derive(Serialize, ToSchema)]
+#[schema(example = json!({"message": "The laptops you showed me were wrong, I meant gaming laptops"}))]
+struct InferRequest {
+    /// What the user says.
+    message: String,
+    /// Its language, as `en` or `en-GB`; guessed if left out.
+    language: Option<String>,
+    /// Its embedding, by the maker of the turns' own; without it the embedded lexical one's.
+    #[schema(min_items = 1, max_items = 4096)]
+    embedding: Option<Vec<f32>>,
+}
+
+/// What was inferred.
+#[derive(Serialize, ToSchema)]
+struct Inferred {
+    /// What the message says.
+    detection: Detection,
+    /// Who made the vectors that were compared.
+    embedder: String,
+    /// The turns that it may be about, the likeliest first, at most five.
+    targets: Vec<Likely>,
+    /// The artifact of the machine's reaction to the first of them; `null` if the detection is not
+    /// sure enough, or there is no turn.
+    rn: Option<String>,
+}
+
+/// A turn that a message may be about.
+#[derive(Serialize, ToSchema)]
+struct Likely {
+    conversation_id: String,
+    turn_id: String,
+    ts: DateTime<Utc>,
+    /// How like the message it is, −1 to 1.
+    similarity: f64,
+    /// 0.85 · similarity + 0.15 · recency.
+    score: f64,
+}
+
+impl Likely {
+    fn of(target: &Target<TurnRef>) -> Self {
+        Self {
+            conversation_id: target.turn.within.conversation.to_string(),
+            turn_id: target.turn.turn.to_string(),
+            ts: target.ts,
+            similarity: target.similarity,
+            score: target.score,
+        }
+    }
+}
+
+struct Request<'a> {
+    message: &'a str,
+    language: Option<&'a str>,
+    about: Embedded,
+}
+
+/// Infer feedback from a message
+///
+/// Detects what it says, and looks among the caller's own turns of the last 365 days for the one that it
+/// is about. If the detection is sure enough (0.70), the machine's reaction is written to that turn;
+/// the same message again changes nothing.
+#[utoipa::path(
+    post,
+    path = "/conversations/{tenant}/{project}/feedback/infer",
+    tag = "reactions",
+    params(
+        ("tenant" = String, Path, description = "The token's tenant"),
+        ("project" = String, Path, description = "A project that the token holds"),
+    ),
+    request_body = InferRequest,
+    responses(
+        (status = 200, description = "What was inferred", body = Inferred),
+        (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 413, description = "The body has more than 256 KiB", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn infer(
+    State(registry): State<Registry>,
+    within: InProject,
+    JsonBody(body): JsonBody<MAX_BODY>,
+) -> Result<Json<Inferred>, Problem> {
+    let app = &registry.app.app;
+    let request = parse(&body)?;
+    let now = app.clock.now();
+    let detection = registry.detector.detect(&Exchange {
+        message: request.message,
+        language: request.language,
+        ..Exchange::default()
+    });
+    let owner = (&within.tenant, &within.caller.user);
+    let about = &request.about;
+    let targets = app
+        .store
+        .targets(owner, &within.project, about, now)
+        .await?;
+    let rn = match targets.first() {
+        Some(target) => react(&registry, &within, (target, &detection), now).await?,
+        None => None,
+    };
+    Ok(Json(Inferred {
+        detection,
+        embedder: request.about.embedder,
+        targets: targets.iter().map(Likely::of).collect(),
+        rn,
+    }))
+}
+
+fn parse(body: &Value) -> Result<Request<'_>, Problem> {
+    let mut errors = Errors::default();
+    let request = Object::root(body, &mut errors);
+    request.known_only(&["message", "language", "embedding"], &mut errors);
+    let message = request.required("message", &mut errors, string);
+    let language = request.nullable("language", &mut errors, string);
+    let given = request.nullable("embedding", &mut errors, embedding);
+    match message {
+        Some(message) if errors.is_empty() => Ok(Request {
+            message,
+            language,
+            about: Embedded::of(given.as_deref(), message),
+        }),
+        _ => Err(Problem::invalid(errors.into_vec())),
+    }
+}
+
+/// Writes the machine's reaction down, if it is sure enough, and answers its artifact's name.
+async fn react(
+    registry: &Registry,
+    within: &InProject,
+    (target, detection): (&Target<TurnRef>, &Detection),
+    now: DateTime<Utc>,
+) -> Result<Option<String>, Problem> {
+    let app = &registry.app.app;
+    let turn = target.turn.turn.clone();
+    let follow_up = FollowUp::of(turn, detection.clone(), None);
+    let Some(inferred) = Posted::inferred(&follow_up, now) else {
+        return Ok(None);
+    };
+    let Some(row) = app.store.turn(&target.turn).await? else {
+        return Ok(None);
+    };
+    let mirror = app.mirrors(&target.turn.within);
+    let reaction = inferred.about(&row.core, &within.caller, mirror, now);
+    app.store.mark_activity(&reaction.core).await?;
+    Ok(Some(
+        match app.store.put_reaction(&reaction, None).await? {
+            // One that stands says the same.
+            Replaced::Lost(Some(standing)) => standing.held.core.rn(),
+            Replaced::Done | Replaced::Lost(None) => reaction.core.rn(),
+        },
+    ))
+}

@@ -1,0 +1,77 @@
+//! What the registry of turns works with.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+use hearback_domain::detection::Detector;
+use hearback_lambda::app::{PHRASES, setting};
+use hearback_lambda::{App, BadSetting, FromEnv, WithBlobs};
+
+/// Table, bucket, and what detects and embeds.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    /// Table and bucket.
+    pub app: WithBlobs,
+    /// Detects what a message says of the answer before it.
+    pub detector: Arc<Detector>,
+}
+
+impl Registry {
+    /// A registry on this table and bucket.
+    #[must_use]
+    pub fn new(app: WithBlobs, detector: Arc<Detector>) -> Self {
+        Self { app, detector }
+    }
+}
+
+impl From<WithBlobs> for Registry {
+    /// With the built-in phrases.
+    fn from(app: WithBlobs) -> Self {
+        Self::new(app, Arc::new(Detector::embedded()))
+    }
+}
+
+impl FromEnv for Registry {
+    fn from_env() -> Result<Self, BadSetting> {
+        let app = WithBlobs::from_env()?;
+        let Ok(folder) = setting(PHRASES) else {
+            return Ok(app.into());
+        };
+        let detector = detector(Path::new(&folder));
+        let detector = detector.map_err(|reason| BadSetting::Unusable(PHRASES, reason))?;
+        Ok(Self::new(app, Arc::new(detector)))
+    }
+}
+
+/// A detector with the built-in phrases, and those of a folder's `.toml` files; or everything that is
+/// wrong with these.
+pub fn detector(folder: &Path) -> Result<Detector, String> {
+    let unreadable = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            let text = std::fs::read_to_string(&path).map_err(unreadable)?;
+            files.push((path.display().to_string(), text));
+        }
+    }
+    // The same whatever order the folder has them in.
+    files.sort();
+    let files = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()));
+    Detector::with_additions(files).map_err(|errors| {
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        errors.join("; ")
+    })
+}
+
+impl FromRef<Registry> for App {
+    fn from_ref(registry: &Registry) -> Self {
+        registry.app.app.clone()
+    }
+}

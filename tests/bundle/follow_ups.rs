@@ -1,0 +1,351 @@
+//! What a turn says of the one before it: detected when it is registered, and what follows from that.
+
+use hearback_tests::app::{Answer, TestApp, eventually};
+use hearback_tests::ledger::ledger;
+use hearback_tests::turns::{conversation_path, path, said};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+/// Registers a turn of the conversation `c`, so many seconds after the first of the day.
+async fn register(app: &TestApp, token: &str, turn: &str, (second, query): (u32, &str)) -> Answer {
+    let mut body = said(query, "Here are three business laptops under $1000.");
+    let (hours, minutes) = (10 + second / 3600, second / 60 % 60);
+    body["ts"] = json!(format!(
+        "2026-01-04T{hours}:{minutes:02}:{:02}Z",
+        second % 60
+    ));
+    app.put(token, &path("c", turn), &body).await
+}
+
+async fn turn(app: &TestApp, token: &str, turn: &str) -> Value {
+    let answer = app.get(token, &path("c", turn)).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    answer.body
+}
+
+const REJECTION: &str = "No, I meant gaming laptops not business laptops";
+
+#[tokio::test]
+async fn a_rejection_in_the_next_message_marks_the_turn_before_it() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    let first = register(&app, &ada, "t1", (0, "laptops under $1000")).await;
+    assert_eq!(first.body["detection"], Value::Null);
+    let second = register(&app, &ada, "t2", (120, REJECTION)).await;
+    assert_eq!(second.status, StatusCode::CREATED);
+    let detection = &second.body["detection"];
+    assert_eq!(detection["previous_turn_id"], "t1");
+    assert_eq!(detection["feedback_type"], "rejected");
+    assert_eq!(detection["confidence"], 0.9);
+    assert_eq!(detection["correction_type"], "explicit");
+    assert_eq!(detection["user_said"], REJECTION);
+    assert_eq!(detection["consecutive_rejections"], 1);
+    assert!(!detection["evidence"].as_array().unwrap().is_empty());
+
+    let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["user_feedback_status"], "rejected");
+    assert_eq!(marked["feedback_confidence"], 0.9);
+    assert_eq!(marked["rejection_detected_in"], "t2");
+    assert_eq!(marked["user_feedback"]["user_said"], REJECTION);
+    assert_eq!(marked["user_feedback"]["detected_in_turn"], "t2");
+    // It is the machine's reaction too, and an event in the ledger.
+    let [reaction] = marked["reactions"].as_array().unwrap().as_slice() else {
+        panic!("{marked}")
+    };
+    assert_eq!(reaction["reaction"]["origin"], "machine");
+    assert_eq!(reaction["reaction"]["reaction"], "not_ok");
+    assert_eq!(reaction["reaction"]["confidence"], 0.9);
+    let events = ledger(&app, &ada, 1).await;
+    assert_eq!(events[0]["core"]["channel"], "implicit");
+    assert_eq!(events[0]["signals"][0]["reward"]["confidence"], 0.94);
+}
+
+#[tokio::test]
+async fn the_repeat_of_a_registration_answers_the_same_and_repeats_nothing() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    register(&app, &ada, "t1", (0, "laptops under $1000")).await;
+    let first = register(&app, &ada, "t2", (120, REJECTION)).await;
+    let again = register(&app, &ada, "t2", (120, REJECTION)).await;
+    assert_eq!(again.status, StatusCode::OK);
+    assert_eq!(again.body, first.body);
+    let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["reactions"].as_array().unwrap().len(), 1);
+    assert_eq!(ledger(&app, &ada, 1).await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_not_sure_enough_sets_the_status_and_writes_nothing_down() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    register(&app, &ada, "t1", (0, "laptops under $1000")).await;
+    let next = register(&app, &ada, "t2", (60, "I need hamster food")).await;
+    let detection = &next.body["detection"];
+    assert_eq!(detection["feedback_type"], "accepted");
+    assert_eq!(detection["confidence"], 0.6);
+    let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["user_feedback_status"], "accepted");
+    assert_eq!(marked["rejection_detected_in"], Value::Null);
+    assert_eq!(marked["reactions"], json!([]));
+}
+
+#[tokio::test]
+async fn a_message_after_half_an_hour_follows_nothing() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    register(&app, &ada, "t1", (0, "laptops under $1000")).await;
+    let late = register(&app, &ada, "t2", (1801, REJECTION)).await;
+    assert_eq!(late.body["detection"], Value::Null);
+    assert_eq!(
+        turn(&app, &ada, "t1").await["user_feedback_status"],
+        "neutral"
+    );
+    let in_time = register(&app, &ada, "t3", (3601, REJECTION)).await;
+    assert_eq!(in_time.body["detection"]["previous_turn_id"], "t2");
+}
+
+#[tokio::test]
+async fn another_user_or_conversation_is_followed_by_nobody_elses_message() {
+    let app = TestApp::start().await;
+    let (ada, eve) = (app.token("ada"), app.token("eve"));
+    register(&app, &ada, "t1", (0, "laptops under $1000")).await;
+    let other = register(&app, &eve, "t2", (60, REJECTION)).await;
+    assert_eq!(other.body["detection"], Value::Null);
+    let mut body = said(REJECTION, "b");
+    body["ts"] = json!("2026-01-04T10:01:00Z");
+    let elsewhere = app.put(&ada, &path("d", "t"), &body).await;
+    assert_eq!(elsewhere.body["detection"], Value::Null);
+}
+
+#[tokio::test]
+async fn rejections_in_a_row_advise_to_clarify() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    register(&app, &ada, "t1", (0, "laptops under $1000")).await;
+    let one = register(&app, &ada, "t2", (60, REJECTION)).await;
+    assert_eq!(one.body["detection"]["clarify"], false);
+    let two = register(&app, &ada, "t3", (120, "No, that's wrong again.")).await;
+    assert_eq!(two.body["detection"]["consecutive_rejections"], 2);
+    assert_eq!(two.body["detection"]["clarify"], true);
+    let thanks = register(&app, &ada, "t4", (180, "Thanks!")).await;
+    assert_eq!(thanks.body["detection"]["consecutive_rejections"], 0);
+}
+
+#[tokio::test]
+async fn the_turn_that_comes_nearest_after_counts_whenever_it_is_registered() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    register(&app, &ada, "t1", (0, "laptops under $1000")).await;
+    register(&app, &ada, "t3", (120, "Thanks!")).await;
+    register(&app, &ada, "t2", (60, REJECTION)).await;
+    let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["user_feedback"]["detected_in_turn"], "t2");
+    assert_eq!(marked["user_feedback_status"], "rejected");
+}
+
+#[tokio::test]
+async fn what_the_user_says_on_purpose_outranks_what_was_inferred() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    register(&app, &ada, "t1", (0, "laptops under $1000")).await;
+    register(&app, &ada, "t2", (60, REJECTION)).await;
+    let feedback = format!("{}/feedback", path("c", "t1"));
+    let status = |expected: &'static str| {
+        let (app, ada) = (&app, &ada);
+        async move {
+            eventually(|| async {
+                let turn = turn(app, ada, "t1").await;
+                (turn["user_feedback_status"] == expected).then_some(turn)
+            })
+            .await
+        }
+    };
+    app.post(&ada, &feedback, &json!({"reaction": "ok"})).await;
+    let flipped = status("accepted").await;
+    assert_eq!(flipped["feedback_confidence"], 1.0);
+    assert_eq!(flipped["rejection_detected_in"], Value::Null);
+    // What was inferred is still told.
+    assert_eq!(flipped["user_feedback"]["status"], "rejected");
+    // Somebody else's word on it is no word of its user's.
+    let other = json!({"reaction": "not_ok"});
+    app.post(&app.token("eve"), &feedback, &other).await;
+    app.post(&ada, &feedback, &json!({"reaction": "neutral"}))
+        .await;
+    status("neutral").await;
+    // Taken back, what was inferred counts again.
+    app.post(&ada, &feedback, &json!({"reaction": null})).await;
+    status("rejected").await;
+    let report = format!("{}/turns-with-feedbacks", conversation_path("c"));
+    let report = app.post(&ada, &report, &json!({"days": 3650})).await;
+    assert_eq!(
+        report.body["turns"][0]["reactions"][0]["reaction"]["origin"],
+        "machine"
+    );
+}
+
+#[tokio::test]
+async fn the_detector_alone_stores_nothing() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    let body = json!({
+        "prev_query": "laptops under $1000", "prev_response": "Here are three business laptops.",
+        "message": REJECTION
+    });
+    let answer = app.post(&ada, "/v1/feedback/detect", &body).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(answer.body["feedback_type"], "rejected");
+    assert_eq!(answer.body["correction_type"], "explicit");
+    let broken = json!({"message": 1, "mood": "bad", "language": 2});
+    let refused = app.post(&ada, "/v1/feedback/detect", &broken).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    assert_eq!(refused.body["errors"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_planner_is_told_what_was_rejected_and_what_not_to_do_again() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    let mut first = said("laptops under $1000", "Here are three business laptops.");
+    first["ts"] = json!("2026-01-04T10:00:00Z");
+    first["strategy"] = json!("commerce_search");
+    app.put(&ada, &path("c", "turn_001233"), &first).await;
+    let context = |token: String| {
+        let app = &app;
+        async move {
+            let path = format!("{}/feedback-context", path("c", "turn_001233"));
+            let request = app.request(reqwest::Method::GET, &path).bearer_auth(token);
+            let answer = request.send().await.unwrap();
+            (answer.status(), answer.text().await.unwrap())
+        }
+    };
+    let (_, before) = context(ada.clone()).await;
+    assert!(before.ends_with("**Status:** NEUTRAL\n"), "{before}");
+    register(&app, &ada, "turn_001234", (60, REJECTION)).await;
+    let (status, markdown) = context(ada.clone()).await;
+    assert_eq!(status, StatusCode::OK);
+    for line in [
+        "## 2. Gathered Context",
+        "### Previous Response Feedback",
+        "**Status:** REJECTED",
+        "**Detected:** Turn 1234 detected that Turn 1233 was rejected",
+        "**User said:** \"No, I meant gaming laptops not business laptops\"",
+        "**Previous strategy:** commerce_search with query \"laptops under $1000\"",
+        "- Do NOT reuse the strategy from Turn 1233",
+        "- Assistant: Here are three business laptops.",
+        "- communication style: technical",
+    ] {
+        assert!(
+            markdown.lines().any(|found| found == line),
+            "{line}\n{markdown}"
+        );
+    }
+    let (status, _) = context(app.token("eve")).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn strategies_are_accepted_ones_first_and_rejected_ones_never() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    for (turn, quality) in [("good", 0.9), ("taken", 0.2), ("wrong", 1.0)] {
+        let mut body = said("gaming laptops under $1000", "Here are three.");
+        body["quality_score"] = json!(quality);
+        body["validation_outcome"] = json!("APPROVE");
+        body["strategy"] = json!(format!("{turn} strategy"));
+        app.put(&ada, &path(turn, "t"), &body).await;
+    }
+    for (turn, verdict) in [("taken", "ok"), ("wrong", "not_ok")] {
+        let feedback = format!("{}/feedback", path(turn, "t"));
+        app.post(&ada, &feedback, &json!({"reaction": verdict}))
+            .await;
+    }
+    // Somebody else's turns are not searched.
+    let other = said("gaming laptops under $1000", "Others.");
+    app.put(&app.token("eve"), &path("other", "t"), &other)
+        .await;
+    let search = "/conversations/acme/order-service/strategies/search";
+    let query = json!({"query": "cheap gaming laptops"});
+    let found = eventually(|| async {
+        let found = app.post(&ada, search, &query).await.body;
+        (found["strategies"].as_array()?.len() == 2).then_some(found)
+    })
+    .await;
+    assert_eq!(found["embedder"], "embedded-lexical-256");
+    let names: Vec<_> = found["strategies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|strategy| strategy["strategy"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["taken strategy", "good strategy"]);
+    let taken = &found["strategies"][0];
+    assert_eq!(taken["user_feedback_status"], "accepted");
+    assert_eq!(taken["satisfaction_score"], 1.0);
+    let rank = taken["ranking_score"].as_f64().unwrap();
+    assert!((rank - (0.6 * 0.2 + 0.4 * 0.5)).abs() < 1e-9);
+    assert!(taken["similarity"].as_f64().unwrap() > 0.4);
+    // Vectors of one's own are compared with such only.
+    let own = json!({"query": "cheap gaming laptops", "embedding": [0.1, 0.2]});
+    let none = app.post(&ada, search, &own).await.body;
+    assert_eq!(none, json!({"embedder": "request:2", "strategies": []}));
+}
+
+#[tokio::test]
+async fn a_message_that_names_no_turn_is_attached_to_the_one_it_is_about() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    for (turn, query, answer) in [
+        (
+            "laptops",
+            "gaming laptops under $1000",
+            "Here are three business laptops.",
+        ),
+        ("hamster", "What do hamsters eat?", "Seeds and vegetables."),
+        ("rome", "A train to Rome on Friday", "There is one at nine."),
+    ] {
+        app.put(&ada, &path(turn, "t"), &said(query, answer)).await;
+    }
+    let infer = "/conversations/acme/order-service/feedback/infer";
+    let body = json!({"message": "No, the business laptops are wrong, I asked for gaming laptops"});
+    let inferred = app.post(&ada, infer, &body).await;
+    assert_eq!(inferred.status, StatusCode::OK);
+    assert_eq!(inferred.body["detection"]["feedback_type"], "rejected");
+    assert_eq!(inferred.body["targets"][0]["conversation_id"], "laptops");
+    assert_eq!(inferred.body["targets"].as_array().unwrap().len(), 3);
+    let target = &inferred.body["targets"][0];
+    let (score, similarity) = (&target["score"], &target["similarity"]);
+    let expected = 0.85 * similarity.as_f64().unwrap() + 0.15;
+    assert!((score.as_f64().unwrap() - expected).abs() < 1e-3);
+    let marked = app.get(&ada, &path("laptops", "t")).await.body;
+    assert_eq!(marked["reactions"][0]["reaction"]["origin"], "machine");
+    assert_eq!(marked["reactions"][0]["meta"]["rn"], inferred.body["rn"]);
+    // The same again is the same reaction.
+    let again = app.post(&ada, infer, &body).await;
+    assert_eq!(again.body["rn"], inferred.body["rn"]);
+    // What says nothing is attached to nothing, and another user has no turns.
+    let nothing = app.post(&ada, infer, &json!({"message": "hamsters"})).await;
+    assert_eq!(nothing.body["rn"], Value::Null);
+    let eve = app.post(&app.token("eve"), infer, &body).await;
+    assert_eq!(
+        (&eve.body["targets"], &eve.body["rn"]),
+        (&json!([]), &Value::Null)
+    );
+}
+
+#[tokio::test]
+async fn phrases_of_a_folder_add_to_those_that_are_built_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("en.toml");
+    std::fs::write(&file, "language = \"en\"\n[phrases]\nwrong = [\"that is bananas\"]\n").unwrap();
+    let detector = hearback_turns::detector(folder.path());
+    let detector = detector.unwrap_or_else(|error| panic!("{error}"));
+    let exchange = hearback_domain::detection::Exchange {
+        message: "That is bananas.",
+        ..Default::default()
+    };
+    let rejected = hearback_domain::detection::FeedbackType::Rejected;
+    assert_eq!(detector.detect(&exchange).feedback_type, rejected);
+    std::fs::write(&file, "language = \"en\"\n[phrases]\nwrong = 7\n").unwrap();
+    let error = hearback_turns::detector(folder.path()).unwrap_err();
+    assert!(error.contains("en.toml:3"), "{error}");
+}
