@@ -336,7 +336,11 @@ async fn a_message_that_names_no_turn_is_attached_to_the_one_it_is_about() {
 async fn phrases_of_a_folder_add_to_those_that_are_built_in() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("en.toml");
-    std::fs::write(&file, "language = \"en\"\n[phrases]\nwrong = [\"that is bananas\"]\n").unwrap();
+    std::fs::write(
+        &file,
+        "language = \"en\"\n[phrases]\nwrong = [\"that is bananas\"]\n",
+    )
+    .unwrap();
     let detector = hearback_turns::detector(folder.path());
     let detector = detector.unwrap_or_else(|error| panic!("{error}"));
     let exchange = hearback_domain::detection::Exchange {
