@@ -48,6 +48,8 @@ async fn a_rejection_in_the_next_message_marks_the_turn_before_it() {
     assert_eq!(marked["rejection_detected_in"], "t2");
     assert_eq!(marked["user_feedback"]["user_said"], REJECTION);
     assert_eq!(marked["user_feedback"]["detected_in_turn"], "t2");
+    let correction = &marked["user_feedback"]["correction_type"];
+    assert_eq!(correction, "explicit_correction");
     // It is the machine's reaction too, and an event in the ledger.
     let [reaction] = marked["reactions"].as_array().unwrap().as_slice() else {
         panic!("{marked}")

@@ -55,11 +55,33 @@ pub struct UserFeedback {
     #[schema(value_type = String)]
     pub detected_in_turn: TurnId,
     /// How it was rejected; `null` if it was not.
-    pub correction_type: Option<CorrectionType>,
+    pub correction_type: Option<Correction>,
     /// How sure that is, 0 to 1.
     pub confidence: f64,
     /// What the user said, if they rejected.
     pub user_said: Option<String>,
+}
+
+/// How a turn was rejected, as its metadata names it (`User Feedback System`, "metadata.json").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Correction {
+    /// The message says so.
+    ExplicitCorrection,
+    /// It asks the same again in other words.
+    Rephrased,
+    /// It gives up on what was tried.
+    Abandonment,
+}
+
+impl From<CorrectionType> for Correction {
+    fn from(correction: CorrectionType) -> Self {
+        match correction {
+            CorrectionType::Explicit => Self::ExplicitCorrection,
+            CorrectionType::Rephrased => Self::Rephrased,
+            CorrectionType::Abandonment => Self::Abandonment,
+        }
+    }
 }
 
 impl UserFeedback {
@@ -71,7 +93,7 @@ impl UserFeedback {
             status: detection.feedback_type,
             detected_at: at,
             detected_in_turn: detected_in,
-            correction_type: detection.correction_type,
+            correction_type: detection.correction_type.map(Correction::from),
             confidence: detection.confidence,
             user_said: detection.user_said.clone(),
         }

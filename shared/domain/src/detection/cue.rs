@@ -264,8 +264,8 @@ impl Cue {
             | Self::Quality
             | Self::Failure
             | Self::Unasked => 0.9,
-            Self::Confusion | Self::Abandonment | Self::Change | Self::Contrast => 0.85,
-            Self::Rephrase => 0.8,
+            Self::Abandonment => 0.85,
+            Self::Confusion | Self::Change | Self::Contrast | Self::Rephrase => 0.8,
             Self::Symptom | Self::Wanted => 0.75,
             Self::Thanks
             | Self::Praise

@@ -1,5 +1,6 @@
 //! The detector: phrase sets of all languages, and the way from a message to a detection.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -7,7 +8,6 @@ use super::cue::FeedbackType;
 use super::lexicon::Lexicon;
 use super::matching::Matched;
 use super::phrases::{PhraseError, PhraseFile};
-use super::reply::asked;
 use super::verdict::{Case, Verdict};
 use super::{Detection, Evidence, Exchange};
 use crate::hash::FastMap;
@@ -150,7 +150,7 @@ impl Detector {
         let case = Case {
             text,
             matched: &matched,
-            asked: asked(response, lexicon),
+            asked: OnceCell::new(),
             response,
             query: exchange.prev_query.filter(said),
             lexicon,

@@ -4,6 +4,8 @@
 //! Every step is taken from one word at most, phrases are at most twelve steps long and skip at
 //! most two fillers, so the walk from each word is bounded and the whole is linear in the text.
 
+use std::hash::BuildHasherDefault;
+
 use super::cue::Role;
 use super::pattern::{End, Pattern, Start, Step};
 use crate::hash::FastMap;
@@ -97,12 +99,31 @@ pub(super) struct Ending {
 pub(super) struct Node {
     /// The classes that a step from here may be of, as bits.
     classes: u64,
+    /// The symbols that a step from here may be, as bits of a few symbols each: where a bit is not
+    /// set, there is no edge to look for.
+    symbols: u64,
     /// Where any word leads.
     pub any: Option<u32>,
-    /// Where one is as well, without a word.
-    pub joins: Vec<u32>,
-    /// The phrases that are complete here.
-    pub endings: Vec<Ending>,
+    /// The last of the places where one is as well, without a word: see [`Link`].
+    joins: Option<u32>,
+    /// The last of the phrases that are complete here.
+    endings: Option<u32>,
+}
+
+/// One of the things that a node has, and the one that it had before. Most nodes have none, so
+/// that a list for each would be mostly allocations.
+#[derive(Debug, Clone, Copy)]
+struct Link<T> {
+    value: T,
+    before: Option<u32>,
+}
+
+fn links<T: Copy>(links: &[Link<T>], last: Option<u32>) -> impl Iterator<Item = T> {
+    let link = |at: u32| links.get(index(at));
+    std::iter::successors(last.and_then(link), move |link| {
+        link.before.and_then(|at| links.get(index(at)))
+    })
+    .map(|link| link.value)
 }
 
 /// A language's phrases for one kind of text. The first node is the root.
@@ -111,13 +132,20 @@ pub(super) struct Tree {
     nodes: Vec<Node>,
     /// Where a symbol or a class leads from a node: see [`edge`].
     edges: FastMap<u64, u32>,
+    joins: Vec<Link<u32>>,
+    endings: Vec<Link<Ending>>,
 }
 
-impl Default for Tree {
-    fn default() -> Self {
+impl Tree {
+    /// A tree with nothing but its root, and room for so many nodes.
+    fn new(room: usize) -> Self {
+        let mut nodes = Vec::with_capacity(room);
+        nodes.push(Node::default());
         Self {
-            nodes: vec![Node::default()],
-            edges: FastMap::default(),
+            nodes,
+            edges: FastMap::with_capacity_and_hasher(room, BuildHasherDefault::default()),
+            joins: Vec::with_capacity(room),
+            endings: Vec::with_capacity(room / 4),
         }
     }
 }
@@ -129,6 +157,11 @@ fn edge(node: u32, label: u32) -> u64 {
     (u64::from(node) << 32) | u64::from(label)
 }
 
+/// The bit of a symbol among those of others.
+fn bit(symbol: u32) -> u64 {
+    1 << (symbol % u64::BITS)
+}
+
 fn index(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
@@ -137,15 +170,42 @@ fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
+/// What a written word stands for.
+#[derive(Debug, Clone)]
+enum Symbols {
+    One(u32),
+    /// A contraction.
+    Several(Box<[u32]>),
+}
+
+impl Symbols {
+    fn as_slice(&self) -> &[u32] {
+        match self {
+            Self::One(symbol) => std::slice::from_ref(symbol),
+            Self::Several(symbols) => symbols,
+        }
+    }
+}
+
 /// The words that phrases know.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Vocabulary {
     /// The symbols of a word as it is written; several for a contraction.
-    written: FastMap<Box<str>, Vec<u32>>,
+    written: FastMap<Box<str>, Symbols>,
     /// The classes of each symbol, as bits.
     classes: Vec<u64>,
     /// The number of each class.
     names: FastMap<Box<str>, u32>,
+    /// Room for the symbols of one step.
+    scratch: Vec<u32>,
+}
+
+/// One step in the tree.
+#[derive(Debug, Clone, Copy)]
+enum Label {
+    Any,
+    /// A symbol, or a class.
+    Edge(u32),
 }
 
 impl Vocabulary {
@@ -176,13 +236,38 @@ impl Vocabulary {
 
     fn learn_part(&mut self, part: &str, symbols: &mut Vec<u32>) {
         if let Some(known) = self.written.get(part) {
-            symbols.extend(known);
+            symbols.extend(known.as_slice());
             return;
         }
         let symbol = number(self.classes.len());
         self.classes.push(0);
-        self.written.insert(part.into(), vec![symbol]);
+        self.written.insert(part.into(), Symbols::One(symbol));
         symbols.push(symbol);
+    }
+
+    /// Adds what a step of a phrase is, as steps of the tree.
+    fn labels(&mut self, step: Step<'_>, labels: &mut Vec<Label>) -> Result<(), String> {
+        match step {
+            Step::Any => labels.push(Label::Any),
+            Step::Class(name) => {
+                let class = self.class(name).ok_or_else(|| {
+                    format!("names the class `{name}`, which is not under [classes]")
+                })?;
+                labels.push(Label::Edge(CLASS | class));
+            }
+            Step::Word(written) => {
+                let mut symbols = std::mem::take(&mut self.scratch);
+                symbols.clear();
+                self.learn(written, &mut symbols);
+                labels.extend(symbols.iter().map(|symbol| Label::Edge(*symbol)));
+                let silent = symbols.is_empty();
+                self.scratch = symbols;
+                if silent {
+                    return Err(format!("has `{written}`, which has no letter"));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The number of a class.
@@ -211,7 +296,10 @@ impl Vocabulary {
             };
             for part in parts(text.folded(word), &self.written) {
                 match self.written.get(part) {
-                    Some(symbols) => symbols.iter().copied().map(Some).for_each(&mut push),
+                    Some(symbols) => symbols
+                        .as_slice()
+                        .iter()
+                        .for_each(|symbol| push(Some(*symbol))),
                     None => push(None),
                 }
             }
@@ -228,9 +316,10 @@ impl Vocabulary {
 /// with what follows it where that is known, as in "that's", and goes where not, as in "c'est".
 fn parts<'a>(
     word: &'a str,
-    known: &FastMap<Box<str>, Vec<u32>>,
+    known: &FastMap<Box<str>, Symbols>,
 ) -> impl Iterator<Item = &'a str> + use<'a> {
-    let (first, second) = match word.find('\'') {
+    let apostrophe = word.bytes().position(|byte| byte == b'\'');
+    let (first, second) = match apostrophe {
         Some(at) if !known.contains_key(word) => {
             let (first, second) = word.split_at(at);
             let bare = second.trim_start_matches('\'');
@@ -250,32 +339,22 @@ const APART: usize = 6;
 pub(super) const ROOT: u32 = 0;
 
 impl Tree {
-    /// Where a step of a phrase leads. `symbols` is scratch.
-    fn step(
-        &mut self,
-        from: u32,
-        step: Step<'_>,
-        vocabulary: &mut Vocabulary,
-        symbols: &mut Vec<u32>,
-    ) -> Result<u32, String> {
-        match step {
-            Step::Any => Ok(self.grow_any(from)),
-            Step::Class(name) => {
-                let class = vocabulary.class(name).ok_or_else(|| {
-                    format!("names the class `{name}`, which is not under [classes]")
-                })?;
-                Ok(self.grow(from, CLASS | class))
-            }
-            Step::Word(written) => {
-                symbols.clear();
-                vocabulary.learn(written, symbols);
-                if symbols.is_empty() {
-                    return Err(format!("has `{written}`, which has no letter"));
-                }
-                let grow = |node, symbol: &u32| self.grow(node, *symbol);
-                Ok(symbols.iter().fold(from, grow))
-            }
-        }
+    /// Where some steps lead from a node.
+    fn way(&mut self, from: u32, labels: &[Label]) -> u32 {
+        labels.iter().fold(from, |node, label| match label {
+            Label::Any => self.grow_any(node),
+            Label::Edge(label) => self.grow(node, *label),
+        })
+    }
+
+    /// Where one is as well, being at a node.
+    pub(super) fn joins(&self, node: &Node) -> impl Iterator<Item = u32> {
+        links(&self.joins, node.joins)
+    }
+
+    /// The phrases that are complete at a node.
+    pub(super) fn endings(&self, node: &Node) -> impl Iterator<Item = Ending> {
+        links(&self.endings, node.endings)
     }
 
     /// A node.
@@ -285,8 +364,10 @@ impl Tree {
 
     /// Where a word leads from a node, by itself and by its classes.
     pub(super) fn next(&self, node: u32, token: Token) -> impl Iterator<Item = u32> {
-        let symbol = token.symbol;
-        let mut classes = self.node(node).map_or(0, |node| node.classes) & token.classes;
+        let here = self.node(node);
+        let symbols = here.map_or(0, |node| node.symbols);
+        let symbol = token.symbol.filter(|symbol| symbols & bit(*symbol) != 0);
+        let mut classes = here.map_or(0, |node| node.classes) & token.classes;
         let by_class = std::iter::from_fn(move || {
             let class = (classes != 0).then(|| classes.trailing_zeros())?;
             classes &= classes - 1;
@@ -303,10 +384,11 @@ impl Tree {
         if child == next {
             self.nodes.push(Node::default());
         }
-        if label & CLASS != 0
-            && let Some(node) = self.nodes.get_mut(index(node))
-        {
-            node.classes |= 1 << (label & !CLASS);
+        if let Some(node) = self.nodes.get_mut(index(node)) {
+            match label & CLASS {
+                0 => node.symbols |= bit(label),
+                _ => node.classes |= 1 << (label & !CLASS),
+            }
         }
         child
     }
@@ -325,28 +407,37 @@ impl Tree {
 
     /// The places from which a phrase goes on: where there are many, one that all of them lead to,
     /// so that its parts add up and do not multiply.
-    fn joined(&mut self, reached: Vec<u32>) -> Vec<u32> {
+    fn join(&mut self, reached: &mut Vec<u32>) {
         if reached.len() <= APART {
-            return reached;
+            return;
         }
         let join = number(self.nodes.len());
         self.nodes.push(Node::default());
-        for node in reached {
+        for node in reached.drain(..) {
             if let Some(node) = self.nodes.get_mut(index(node)) {
-                node.joins.push(join);
+                let link = Link {
+                    value: join,
+                    before: node.joins.replace(number(self.joins.len())),
+                };
+                self.joins.push(link);
             }
         }
-        vec![join]
+        reached.push(join);
     }
 
     fn end(&mut self, node: u32, ending: Ending) {
-        if let Some(node) = self.nodes.get_mut(index(node))
-            && !node.endings.contains(&ending)
-        {
-            node.endings.push(ending);
+        if let Some(node) = self.nodes.get_mut(index(node)) {
+            let link = Link {
+                value: ending,
+                before: node.endings.replace(number(self.endings.len())),
+            };
+            self.endings.push(link);
         }
     }
 }
+
+/// How many nodes a language's phrases need, about.
+const ROOM: usize = 8_192;
 
 /// The phrases of one language.
 #[derive(Debug, Clone)]
@@ -364,8 +455,8 @@ impl Lexicon {
     pub(super) fn new() -> Self {
         Self {
             vocabulary: Vocabulary::new(),
-            messages: Tree::default(),
-            answers: Tree::default(),
+            messages: Tree::new(ROOM),
+            answers: Tree::new(ROOM / 8),
         }
     }
 
@@ -384,6 +475,7 @@ impl Lexicon {
             return Err("must stand for at least one word".to_owned());
         }
         let written = format!("{ending}{first}").into_boxed_str();
+        let symbols = Symbols::Several(symbols.into_boxed_slice());
         self.vocabulary.written.insert(written, symbols);
         Ok(())
     }
@@ -427,22 +519,23 @@ impl Lexicon {
             | Role::Question
             | Role::Request => &mut self.messages,
         };
-        let mut symbols = Vec::new();
+        let mut labels = Vec::new();
         let mut reached = vec![ROOT];
-        for alternatives in &pattern.elements {
-            let mut next = Vec::with_capacity(reached.len() * alternatives.len());
+        let mut next = Vec::new();
+        for alternatives in pattern.elements() {
             for way in alternatives {
-                for node in &reached {
-                    let mut node = *node;
-                    for step in way {
-                        node = tree.step(node, *step, &mut self.vocabulary, &mut symbols)?;
-                    }
-                    next.push(node);
+                labels.clear();
+                for step in way {
+                    self.vocabulary.labels(*step, &mut labels)?;
                 }
+                let way = reached.iter().map(|node| tree.way(*node, &labels));
+                next.extend(way);
             }
             next.sort_unstable();
             next.dedup();
-            reached = tree.joined(next);
+            tree.join(&mut next);
+            reached.clone_from(&next);
+            next.clear();
         }
         for node in reached {
             let ending = Ending {

@@ -204,12 +204,13 @@ impl Walk<'_> {
             return;
         };
         if stepped {
-            for ending in &here.endings {
-                self.end(*ending, at);
+            let tree = self.tree;
+            for ending in tree.endings(here) {
+                self.end(ending, at);
             }
         }
-        for join in &here.joins {
-            self.step(*join, at, fillers, stepped);
+        for join in self.tree.joins(here) {
+            self.step(join, at, fillers, stepped);
         }
         let Some(token) = self.tokens.get(at).copied() else {
             return;

@@ -14,6 +14,8 @@
 //! | `wrong $` | before a comma, or the end of a sentence |
 //! | `correct ?` | before a question mark |
 
+use std::ops::Range;
+
 /// Where a phrase has to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Start {
@@ -49,9 +51,6 @@ pub(super) enum Step<'a> {
     Any,
 }
 
-/// The ways to say one element of a phrase.
-pub(super) type Alternatives<'a> = Vec<Vec<Step<'a>>>;
-
 /// A phrase that is read: where it has to stand, and what it is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern<'a> {
@@ -59,8 +58,12 @@ pub(super) struct Pattern<'a> {
     pub start: Start,
     /// Where it has to end.
     pub end: End,
-    /// One behind the other.
-    pub elements: Vec<Alternatives<'a>>,
+    /// All steps of all ways of all elements, one behind the other.
+    steps: Vec<Step<'a>>,
+    /// Behind the last step of each way.
+    ways: Vec<usize>,
+    /// Behind the last way of each element.
+    elements: Vec<usize>,
 }
 
 /// Most ways that one phrase may stand for: more are a mistake, and would be walked in vain.
@@ -88,87 +91,121 @@ impl<'a> Pattern<'a> {
         } else {
             (End::Anywhere, rest)
         };
-        let mut elements = Vec::new();
-        while let Some((alternatives, behind)) = element(rest.trim())? {
-            elements.push(alternatives);
-            rest = behind;
-        }
-        let read = Self {
+        let mut read = Self {
             start,
             end,
-            elements,
+            steps: Vec::with_capacity(rest.len() / 4),
+            ways: Vec::with_capacity(rest.len() / 6),
+            elements: Vec::with_capacity(8),
         };
+        while !rest.trim().is_empty() {
+            rest = read.element(rest.trim())?;
+            read.elements.push(read.ways.len());
+        }
         read.check()?;
         Ok(read)
     }
 
+    /// The elements, each as the ways to say it.
+    pub(super) fn elements(&self) -> impl Iterator<Item = impl Iterator<Item = &[Step<'a>]>> {
+        parts(&self.elements).map(|ways| {
+            let first = ways.start;
+            let before = first
+                .checked_sub(1)
+                .and_then(|before| self.ways.get(before));
+            let ends = self.ways.get(ways).unwrap_or_default();
+            let starts = before.or(Some(&0)).into_iter().chain(ends);
+            let steps = starts
+                .zip(ends)
+                .map(|(start, end)| self.steps.get(*start..*end));
+            steps.map(Option::unwrap_or_default)
+        })
+    }
+
     fn check(&self) -> Result<(), String> {
-        let says = |way: &Vec<Step<'_>>| way.iter().any(|step| *step != Step::Any);
-        let longest = |ways: &Alternatives<'_>| ways.iter().map(Vec::len).max().unwrap_or(0);
-        if !self.elements.iter().any(|ways| ways.iter().all(says)) {
+        let says = |way: &[Step<'_>]| way.iter().any(|step| *step != Step::Any);
+        let (mut says_something, mut longest, mut ways) = (false, 0, 1_usize);
+        for element in self.elements() {
+            let element: Vec<_> = element.collect();
+            says_something |= element.iter().all(|way| says(way));
+            longest += element.iter().map(|way| way.len()).max().unwrap_or(0);
+            ways = ways.saturating_mul(element.len());
+        }
+        if !says_something {
             return Err("must have a word or a class in every way to say it".to_owned());
         }
-        if self.elements.iter().map(longest).sum::<usize>() > MAX_STEPS {
+        if longest > MAX_STEPS {
             return Err(format!("must have at most {MAX_STEPS} words"));
         }
-        if self.elements.iter().map(Vec::len).product::<usize>() > MAX_WAYS {
+        if ways > MAX_WAYS {
             return Err(format!("must stand for at most {MAX_WAYS} ways to say it"));
         }
         Ok(())
     }
+
+    /// Reads the first element of a phrase, and returns what is behind it.
+    fn element(&mut self, rest: &'a str) -> Result<&'a str, String> {
+        let first = rest.chars().next().unwrap_or(' ');
+        let behind = rest.get(first.len_utf8()..).unwrap_or_default();
+        let group = |closer| {
+            let split = behind.split_once(closer);
+            split.ok_or_else(|| format!("has `{first}` without `{closer}`"))
+        };
+        match first {
+            '(' => {
+                let (inner, behind) = group(')')?;
+                inner.split('|').try_for_each(|way| self.way(way))?;
+                Ok(behind)
+            }
+            '[' => {
+                let (inner, behind) = group(']')?;
+                inner.split('|').try_for_each(|way| self.way(way))?;
+                self.way("")?;
+                Ok(behind)
+            }
+            '*' => {
+                ["", "_", "_ _", "_ _ _"]
+                    .into_iter()
+                    .try_for_each(|way| self.way(way))?;
+                Ok(behind)
+            }
+            _ => {
+                let end = rest.find(['(', '[', '*']).unwrap_or(rest.len());
+                let (plain, behind) = rest.split_at(end);
+                self.way(plain)?;
+                Ok(behind)
+            }
+        }
+    }
+
+    /// Adds words and classes, one behind the other, as a way to say the element.
+    fn way(&mut self, written: &'a str) -> Result<(), String> {
+        for word in written.split_whitespace() {
+            self.steps.push(step(word)?);
+        }
+        self.ways.push(self.steps.len());
+        Ok(())
+    }
 }
 
-/// The alternatives of a phrase's first element, and what is behind it.
-type Element<'a> = (Alternatives<'a>, &'a str);
-
-fn element(rest: &str) -> Result<Option<Element<'_>>, String> {
-    let Some(first) = rest.chars().next() else {
-        return Ok(None);
-    };
-    let behind = rest.get(first.len_utf8()..).unwrap_or_default();
-    let alternatives = |closer| -> Result<Element<'_>, String> {
-        let (inner, behind) = behind
-            .split_once(closer)
-            .ok_or_else(|| format!("has `{first}` without `{closer}`"))?;
-        let ways: Result<_, _> = inner.split('|').map(words).collect();
-        Ok((ways?, behind))
-    };
-    let element = match first {
-        '(' => alternatives(')')?,
-        '[' => {
-            let (mut ways, behind) = alternatives(']')?;
-            ways.push(Vec::new());
-            (ways, behind)
-        }
-        '*' => (
-            (0..=3).map(|words| vec![Step::Any; words]).collect(),
-            behind,
-        ),
-        _ => {
-            let end = rest.find(['(', '[', '*']).unwrap_or(rest.len());
-            let (plain, behind) = rest.split_at(end);
-            (vec![words(plain)?], behind)
-        }
-    };
-    Ok(Some(element))
+/// The ranges that end at these numbers, one behind the other.
+fn parts(ends: &[usize]) -> impl Iterator<Item = Range<usize>> {
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    starts.zip(ends).map(|(start, end)| start..*end)
 }
 
-/// Words and classes, one behind the other.
-fn words(written: &str) -> Result<Vec<Step<'_>>, String> {
-    written
-        .split_whitespace()
-        .map(|word| match word.strip_prefix('{') {
-            _ if word == "_" => Ok(Step::Any),
-            Some(class) => class
-                .strip_suffix('}')
-                .map(Step::Class)
-                .ok_or_else(|| "has `{` without `}`, or no space behind it".to_owned()),
-            None if word.contains(['{', '}', ')', ']', '^', '$', '?', '|', ',']) => Err(format!(
-                "has `{word}`, which is no word: see the signs in the built-in files"
-            )),
-            None => Ok(Step::Word(word)),
-        })
-        .collect()
+fn step(word: &str) -> Result<Step<'_>, String> {
+    match word.strip_prefix('{') {
+        _ if word == "_" => Ok(Step::Any),
+        Some(class) => class
+            .strip_suffix('}')
+            .map(Step::Class)
+            .ok_or_else(|| "has `{` without `}`, or no space behind it".to_owned()),
+        None if word.contains(['{', '}', ')', ']', '^', '$', '?', '|', ',']) => Err(format!(
+            "has `{word}`, which is no word: see the signs in the built-in files"
+        )),
+        None => Ok(Step::Word(word)),
+    }
 }
 
 #[cfg(test)]
@@ -183,9 +220,8 @@ mod tests {
             Step::Any => " _".to_owned(),
         };
         let mut ways = vec![String::new()];
-        for alternatives in Pattern::read(written).unwrap().elements {
+        for alternatives in Pattern::read(written).unwrap().elements() {
             let alternatives: Vec<String> = alternatives
-                .iter()
                 .map(|way| way.iter().map(step).collect())
                 .collect();
             ways = ways

@@ -101,7 +101,7 @@ impl<'a> PhraseFile<'a> {
             return Ok(());
         }
         let detail = "must be the language's code, two or three small letters: \"en\"";
-        Err(self.error(language.span(), "language", detail))
+        Err(self.error(language.span(), code, detail))
     }
 
     /// Adds what the file says to a lexicon of its language, and collects what is wrong with it.

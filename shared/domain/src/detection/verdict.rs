@@ -4,13 +4,14 @@
 //! abandonment, continuation, neutral. Within this order a cue that only may reject ("no",
 //! "actually") gives way to what the same message says besides, and to what it replies to.
 
+use std::cell::OnceCell;
+
 use super::cue::{CorrectionType, Cue, FeedbackType, Role};
 use super::lexicon::{Lexicon, Token, Trait};
 use super::matching::{Found, Matched};
 use super::pattern::Start;
 use super::rephrase::rephrases;
-use super::reply::Asked;
-use crate::similarity::Comparison;
+use super::reply::{Asked, asked};
 use crate::text::{Break, Text, Word};
 
 /// Words of a message that is long: what it says in its middle is rarely about the answer.
@@ -19,6 +20,8 @@ const LONG: usize = 80;
 const ABOUT: (usize, usize) = (40, 25);
 /// Words of a message that is short.
 const SHORT: usize = 30;
+/// Letters of a word that may be a name.
+const NAME: usize = 3;
 /// Words of a message that is nothing but a wish.
 const WISH: usize = 10;
 
@@ -28,8 +31,8 @@ pub(super) struct Case<'a> {
     pub text: &'a Text,
     /// What was found in them.
     pub matched: &'a Matched,
-    /// What it replies to.
-    pub asked: Asked,
+    /// What it replies to, once that matters.
+    pub asked: OnceCell<Asked>,
     /// The answer before it.
     pub response: Option<&'a str>,
     /// The query before that.
@@ -99,6 +102,12 @@ const STRONG: &[Cue] = &[
 ];
 
 impl Case<'_> {
+    fn asked(&self) -> Asked {
+        *self
+            .asked
+            .get_or_init(|| asked(self.response, self.lexicon))
+    }
+
     /// The verdict, by the source's order.
     pub(super) fn verdict(&self) -> Verdict {
         self.explicit()
@@ -155,7 +164,7 @@ impl Case<'_> {
     fn negation(&self) -> Option<Verdict> {
         let found = self.first(Cue::Negation)?;
         let content = [Cue::Thanks, Cue::Praise, Cue::Enough];
-        let rejects = match self.asked {
+        let rejects = match self.asked() {
             Asked::Detail => false,
             Asked::More => self.has_any(&[Cue::Change, Cue::Contrast]),
             Asked::Offer => self.replaces(),
@@ -192,7 +201,7 @@ impl Case<'_> {
 
     /// Something else than what was understood.
     fn change(&self) -> Option<Verdict> {
-        if matches!(self.asked, Asked::Offer | Asked::Detail | Asked::More) || self.is_content() {
+        if matches!(self.asked(), Asked::Offer | Asked::Detail | Asked::More) || self.is_content() {
             return None;
         }
         let mut found = self.matched.found.iter();
@@ -210,7 +219,7 @@ impl Case<'_> {
         }
         // To a request for confirmation, another request is a correction.
         let asks = self.has_any(&[Cue::FollowUp, Cue::DrillDown, Cue::Comparison]);
-        let corrects = self.asked == Asked::Confirmation && !asks;
+        let corrects = self.asked() == Asked::Confirmation && !asks;
         let request = request.filter(|_| corrects)?;
         Some(Verdict::rejected(Cue::Change, *request))
     }
@@ -237,7 +246,7 @@ impl Case<'_> {
     /// "I want gaming laptops", of one who had asked for laptops: said again, with what was missed.
     fn wanted(&self) -> Option<Verdict> {
         let found = self.first(Cue::Wanted)?;
-        let answers = matches!(self.asked, Asked::Detail | Asked::Offer | Asked::More);
+        let answers = matches!(self.asked(), Asked::Detail | Asked::Offer | Asked::More);
         if answers || self.is_content() || self.matched.head(found.from) != Start::Message {
             return None;
         }
@@ -258,7 +267,7 @@ impl Case<'_> {
             Cue::Addition,
         ];
         // To say again what one wants is an answer, if that is what one was asked.
-        if self.asked == Asked::Detail || self.is_content() || self.has_any(&continues) {
+        if self.asked() == Asked::Detail || self.is_content() || self.has_any(&continues) {
             return None;
         }
         let query = Text::read(self.query?, READ, READ);
@@ -293,12 +302,12 @@ impl Case<'_> {
             .into_iter()
             .find_map(|cue| self.first(cue));
         if let Some(no) = no
-            && self.asked == Asked::More
+            && self.asked() == Asked::More
         {
             return Some(Verdict::accepted(Cue::Enough, no.from, no.to));
         }
         let declines = self.has_any(&[Cue::Decline, Cue::Unsure]);
-        if declines && self.asked != Asked::More {
+        if declines && self.asked() != Asked::More {
             return None;
         }
         let by = |cue: Cue| {
@@ -306,7 +315,7 @@ impl Case<'_> {
             Some(Verdict::accepted(cue, found.from, found.to))
         };
         // "A hatchback is always nice" answers what was asked, and praises nothing.
-        if self.asked == Asked::Detail {
+        if self.asked() == Asked::Detail {
             let opens = |found: &Found| self.matched.head(found.from) == Start::Message;
             let praise = self.first(Cue::Praise).filter(opens);
             let praise = praise.map(|found| Verdict::accepted(Cue::Praise, found.from, found.to));
@@ -331,27 +340,31 @@ impl Case<'_> {
 
     /// A name or a number of the answer that the user had not said themself.
     fn mentions(&self) -> Option<Verdict> {
-        let response = Text::read(self.response?, READ, READ);
-        let query = Text::read(self.query.unwrap_or_default(), READ, READ);
-        let telling = |word: &Word, text: &Text| {
-            let folded = text.folded(word);
-            let digits = folded.bytes().any(|byte| byte.is_ascii_digit());
-            let name = word.capital && !word.before.ends_sentence() && matters(folded);
-            (digits || name).then(|| folded.to_owned())
-        };
-        let details: Vec<_> = response
-            .words
-            .iter()
-            .filter_map(|word| telling(word, &response))
-            .collect();
-        let known = |word: &str| query.all_folded().any(|other| other == word);
-        let at = self.matched.tokens.iter().position(|token| {
-            let word = self
-                .text
-                .words
-                .get(token.word)
-                .map(|word| self.text.folded(word));
-            word.is_some_and(|word| details.iter().any(|detail| detail == word) && !known(word))
+        let response = self.response?;
+        let mut tokens = self.matched.tokens.iter().enumerate();
+        let words = |token: &Token| self.text.words.get(token.word);
+        let digits = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
+        let mut read: Option<(Text, Text)> = None;
+        let at = tokens.find_map(|(at, token)| {
+            let word = words(token)?;
+            let folded = self.text.folded(word);
+            if token.symbol().is_some() || (folded.len() < NAME && !digits(folded)) {
+                return None;
+            }
+            // Most messages end here, and nothing else needs to be read.
+            let (response, query) = read.get_or_insert_with(|| {
+                let query = self.query.unwrap_or_default();
+                (
+                    Text::read(response, READ, READ),
+                    Text::read(query, READ, READ),
+                )
+            });
+            let named = |other: &Word| {
+                let name = other.capital && !other.before.ends_sentence();
+                (name || digits(folded)) && response.folded(other) == folded
+            };
+            let known = query.all_folded().any(|other| other == folded);
+            (!known && response.words.iter().any(named)).then_some(at)
         })?;
         Some(Verdict::accepted(Cue::Mention, at, at + 1))
     }
@@ -361,29 +374,22 @@ impl Case<'_> {
     fn goes_on(&self) -> Option<Verdict> {
         let response = self.response?;
         let question = self.text.end == Break::Question || self.matched.has(Role::Question);
-        let request = self.matched.has(Role::Request);
+        if !question && !self.matched.has(Role::Request) {
+            return None;
+        }
+        let refers = |token: &Token| token.is(Trait::Reference);
+        let related = self.matched.tokens.iter().any(refers) || {
+            let response = Text::read(response, READ, READ);
+            let mut mine = self.text.all_folded().filter(|word| matters(word));
+            mine.any(|word| response.all_folded().any(|other| other == word))
+        };
+        let cue = match (question, related) {
+            (true, true) => Cue::FollowUp,
+            (false, true) => Cue::NextRequest,
+            (_, false) => Cue::TopicChange,
+        };
         let all = self.matched.tokens.len();
-        let response = Text::read(response, READ, READ);
-        let compared = Comparison::of(&response, self.text);
-        let mine = self.text.all_folded().filter(|word| matters(word)).count();
-        let shared = mine.saturating_sub(compared.only_second.len());
-        let refers = self
-            .matched
-            .tokens
-            .iter()
-            .any(|token| token.is(Trait::Reference));
-        if question && (refers || shared > 0) {
-            return Some(Verdict::accepted(Cue::FollowUp, 0, all));
-        }
-        if question || request {
-            let cue = if shared > 0 || refers {
-                Cue::NextRequest
-            } else {
-                Cue::TopicChange
-            };
-            return Some(Verdict::accepted(cue, 0, all));
-        }
-        None
+        Some(Verdict::accepted(cue, 0, all))
     }
 
     /// Priority 5: nothing that can be told.
