@@ -68,10 +68,12 @@ async fn the_repeat_of_a_registration_answers_the_same_and_repeats_nothing() {
     let ada = app.token("ada");
     register(&app, &ada, "t1", (0, "laptops under $1000")).await;
     let first = register(&app, &ada, "t2", (120, REJECTION)).await;
+    let before = turn(&app, &ada, "t1").await;
     let again = register(&app, &ada, "t2", (120, REJECTION)).await;
     assert_eq!(again.status, StatusCode::OK);
     assert_eq!(again.body, first.body);
     let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["user_feedback"], before["user_feedback"]);
     assert_eq!(marked["reactions"].as_array().unwrap().len(), 1);
     assert_eq!(ledger(&app, &ada, 1).await.len(), 1);
 }
@@ -243,6 +245,18 @@ async fn a_planner_is_told_what_was_rejected_and_what_not_to_do_again() {
     }
     let (status, _) = context(app.token("eve")).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
+    // Who reads everybody's turns reads nobody's preferences.
+    let formal =
+        json!({"preferenceVersion": 0, "globalPreferences": {"communicationStyle": "formal"}});
+    app.put(&ada, "/v1/preferences/ada", &formal).await;
+    let (_, own) = context(ada.clone()).await;
+    assert!(own.contains("- communication style: formal"), "{own}");
+    let (_, others) = context(app.token_of("eve", "acme", "feedback:report")).await;
+    assert!(others.contains("**Status:** REJECTED"), "{others}");
+    assert!(
+        others.contains("- communication style: technical"),
+        "{others}"
+    );
 }
 
 #[tokio::test]
@@ -293,6 +307,45 @@ async fn strategies_are_accepted_ones_first_and_rejected_ones_never() {
 }
 
 #[tokio::test]
+async fn a_registration_that_lost_against_anothers_reaches_nothing_of_theirs() {
+    let app = TestApp::start().await;
+    let (ada, eve) = (app.token("ada"), app.token("eve"));
+    register(&app, &ada, "t1", (0, "gaming laptops under $1000")).await;
+    // What a registration by eve of the same turn leaves that died before its row was put.
+    let at = json!({
+        "tenant": "acme", "project": "order-service", "conversation_id": "c", "turn_id": "t1"
+    });
+    let body = said("gaming laptops under $1000", "hers");
+    let caller = hearback_domain::caller::Caller {
+        user: "eve".try_into().unwrap(),
+        tenant: "acme".try_into().unwrap(),
+        projects: Vec::new(),
+        scopes: Vec::new(),
+    };
+    let now = "2026-01-04T10:00:00Z".parse().unwrap();
+    let at = serde_json::from_value(at).unwrap();
+    let lost = hearback_domain::turn::Turn::parse(at, &body, &caller, now).unwrap();
+    let embedded = hearback_domain::embedded::Embedded::of(None, &lost.texts());
+    let store = &app.bundle.store;
+    store.put_vector(&lost.core, &embedded).await.unwrap();
+
+    let search = "/conversations/acme/order-service/strategies/search";
+    let query = json!({"query": "gaming laptops under $1000"});
+    let found = app.post(&eve, search, &query).await.body;
+    assert_eq!(found["strategies"], json!([]));
+    let infer = "/conversations/acme/order-service/feedback/infer";
+    let wrong = json!({"message": "The gaming laptops under $1000 are wrong, I meant others"});
+    let inferred = app.post(&eve, infer, &wrong).await.body;
+    assert_eq!(
+        (&inferred["targets"], &inferred["rn"]),
+        (&json!([]), &Value::Null)
+    );
+    let next = register(&app, &eve, "t2", (60, REJECTION)).await;
+    assert_eq!(next.body["detection"], Value::Null);
+    assert_eq!(turn(&app, &ada, "t1").await["user_feedback"], Value::Null);
+}
+
+#[tokio::test]
 async fn a_message_that_names_no_turn_is_attached_to_the_one_it_is_about() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
@@ -324,6 +377,11 @@ async fn a_message_that_names_no_turn_is_attached_to_the_one_it_is_about() {
     // The same again is the same reaction.
     let again = app.post(&ada, infer, &body).await;
     assert_eq!(again.body["rn"], inferred.body["rn"]);
+    // Whatever is like no turn is about none, however recent they are.
+    let unlike = json!({"message": "That's wrong."});
+    let unlike = app.post(&ada, infer, &unlike).await.body;
+    assert_eq!(unlike["detection"]["feedback_type"], "rejected");
+    assert_eq!(unlike["rn"], Value::Null);
     // What says nothing is attached to nothing, and another user has no turns.
     let nothing = app.post(&ada, infer, &json!({"message": "hamsters"})).await;
     assert_eq!(nothing.body["rn"], Value::Null);

@@ -3,8 +3,10 @@
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use hearback_domain::caller::Caller;
 use hearback_domain::detection::FeedbackType;
 use hearback_domain::feedback_context::{FeedbackContext, Strategy, unrejected};
+use hearback_domain::preferences::Preferences;
 use hearback_domain::sequence::Sequence;
 use hearback_lambda::params::InTurn;
 use hearback_lambda::problem::ProblemDocument;
@@ -50,10 +52,9 @@ async fn feedback_context(
         .filter(|row| caller.sees(&row.core.user_id))
         .ok_or_else(Problem::not_found)?;
     let markdown = if row.status.status() == FeedbackType::Rejected {
-        let (tenant, user) = (&at.within.tenant, &row.core.user_id);
-        let newest = app.store.newest_version(tenant, user, Freshness::Eventual);
-        let preferences = newest.await?.map(|version| version.preferences);
-        let global = preferences.unwrap_or_default().global_preferences;
+        let global = own_preferences(&app, &caller, &row)
+            .await?
+            .global_preferences;
         let session = format!(
             "- communication style: {}\n- detail level: {}",
             global.communication_style.as_str(),
@@ -65,6 +66,24 @@ async fn feedback_context(
     };
     let media_type = [(CONTENT_TYPE, "text/markdown; charset=utf-8")];
     Ok((media_type, markdown).into_response())
+}
+
+/// The preferences of the turn's user, who alone is told of them.
+async fn own_preferences(
+    app: &App,
+    caller: &Caller,
+    row: &IndexRow,
+) -> Result<Preferences, Problem> {
+    if row.core.user_id != caller.user {
+        return Ok(Preferences::default());
+    }
+    let newest = app
+        .store
+        .newest_version(&caller.tenant, &caller.user, Freshness::Eventual)
+        .await?;
+    Ok(newest
+        .map(|version| version.preferences)
+        .unwrap_or_default())
 }
 
 async fn section(app: &App, row: &IndexRow, preferences: &str) -> Result<String, Problem> {

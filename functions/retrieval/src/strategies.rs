@@ -9,7 +9,7 @@ use hearback_domain::detection::FeedbackType;
 use hearback_domain::embedded::Embedded;
 use hearback_domain::parse::{Errors, Object, string};
 use hearback_domain::satisfaction::{Rank, ValidationOutcome, satisfaction_score};
-use hearback_domain::target::Target;
+use hearback_domain::target::{TOP_K, Target};
 use hearback_domain::turn::{TurnRef, embedding};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InProject;
@@ -77,8 +77,8 @@ struct Strategy {
 
 /// Search strategies
 ///
-/// Of the caller's own turns of the last 365 days, the five that are most like the query, less
-/// those that were rejected.
+/// Of the caller's own turns of the last 365 days that were not rejected, the five that are most like
+/// the query.
 #[utoipa::path(
     post,
     path = "/conversations/{tenant}/{project}/strategies/search",
@@ -110,10 +110,10 @@ async fn search(
         .store
         .targets(owner, &within.project, &about, now)
         .await?;
-    let at: Vec<TurnRef> = targets.iter().map(|target| target.turn.clone()).collect();
-    let rows = app.store.turns(&at).await?;
-    let mut ranked: Vec<(Rank, Strategy)> = (targets.into_iter().zip(rows))
-        .filter_map(|(target, row)| ranked(&target, row?))
+    // The likeliest that were not rejected.
+    let mut ranked: Vec<(Rank, Strategy)> = (targets.into_iter())
+        .filter_map(|(target, row)| ranked(&target, row))
+        .take(TOP_K)
         .collect();
     ranked.sort_by(|(one, _), (other, _)| -> Ordering { one.order(other) });
     Ok(Json(Strategies {

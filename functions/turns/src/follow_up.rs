@@ -7,7 +7,6 @@ use hearback_domain::reaction::Posted;
 use hearback_domain::turn::{Turn, TurnCore};
 use hearback_lambda::App;
 use hearback_storage::Error;
-use hearback_storage::preferences::Freshness;
 use hearback_storage::turns::IndexRow;
 use hearback_storage::vectors::Span;
 
@@ -41,13 +40,14 @@ async fn previous(app: &App, turn: &TurnCore) -> Result<Option<IndexRow>, Error>
         from: turn.ts - SESSION,
         to: turn.ts,
     };
-    for earlier in app.store.turns_of(owner, span, Freshness::Latest).await? {
-        if earlier.mark.at.within != turn.at.within || earlier.mark.at == turn.at {
+    for earlier in app.store.latest_turns(owner, span).await? {
+        if earlier.at.within != turn.at.within || earlier.at == turn.at {
             continue;
         }
-        // Of a registration that was not finished there is no row.
-        if let Some(row) = app.store.turn(&earlier.mark.at).await? {
-            return Ok(Some(row));
+        let row = app.store.turn(&earlier.at).await?;
+        let row = row.filter(|row| row.is_marked(&turn.user_id, earlier.ts));
+        if row.is_some() {
+            return Ok(row);
         }
     }
     Ok(None)
@@ -62,14 +62,20 @@ pub(crate) async fn note(
     (follow_up, previous): (&FollowUp, &TurnCore),
 ) -> Result<(), Error> {
     let feedback = UserFeedback::of(follow_up, turn.at.turn.clone(), app.clock.now());
-    app.store
+    if !app
+        .store
         .note_inferred(&previous.at, &feedback, turn.ts)
-        .await?;
-    let Some(inferred) = Posted::inferred(follow_up, turn.ts) else {
+        .await?
+    {
+        // Another turn came nearer after it: that one tells.
+        return Ok(());
+    }
+    let now = app.clock.now();
+    let Some(inferred) = Posted::inferred(follow_up, turn.ts.min(now)) else {
         return Ok(());
     };
     let mirror = app.mirrors(&previous.at.within);
-    let reaction = inferred.about(previous, caller, mirror, app.clock.now());
+    let reaction = inferred.about(previous, caller, mirror, now);
     app.store.mark_activity(&reaction.core).await?;
     // One that stands is the same, of an earlier try.
     app.store.put_reaction(&reaction, None).await?;

@@ -9,13 +9,13 @@ use hearback_domain::embedded::Embedded;
 use hearback_domain::follow_up::FollowUp;
 use hearback_domain::parse::{Errors, Object, string};
 use hearback_domain::reaction::Posted;
-use hearback_domain::target::Target;
-use hearback_domain::turn::{TurnRef, embedding};
+use hearback_domain::target::{LEAST_SIMILARITY, TOP_K, Target};
+use hearback_domain::turn::{TurnCore, TurnRef, embedding};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InProject;
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
-use hearback_lambda::{Problem, routes};
+use hearback_lambda::{App, Problem, routes};
 use hearback_storage::Replaced;
 use serde::Serialize;
 use serde_json::Value;
@@ -53,7 +53,7 @@ struct Inferred {
     /// The turns that it may be about, the likeliest first, at most five.
     targets: Vec<Likely>,
     /// The artifact of the machine's reaction to the first of them; `null` if the detection is not
-    /// sure enough, or there is no turn.
+    /// sure enough, or no turn is like the message.
     rn: Option<String>,
 }
 
@@ -90,8 +90,9 @@ struct Request<'a> {
 /// Infer feedback from a message
 ///
 /// Detects what it says, and looks among the caller's own turns of the last 365 days for the one that it
-/// is about. If the detection is sure enough (0.70), the machine's reaction is written to that turn;
-/// the same message again changes nothing.
+/// is about. If the detection is sure enough (0.70), and the likeliest turn is like the message (0.20),
+/// the machine's reaction is written to that turn; the same message about the same turn changes
+/// nothing.
 #[utoipa::path(
     post,
     path = "/conversations/{tenant}/{project}/feedback/infer",
@@ -130,14 +131,19 @@ async fn infer(
         .store
         .targets(owner, &within.project, about, now)
         .await?;
-    let rn = match targets.first() {
-        Some(target) => react(&registry, &within, (target, &detection), now).await?,
+    let likely = targets
+        .first()
+        .filter(|(target, _)| target.similarity >= LEAST_SIMILARITY);
+    let rn = match likely {
+        Some((_, turn)) => react(app, &within, (&turn.core, &detection), now).await?,
         None => None,
     };
     Ok(Json(Inferred {
         detection,
         embedder: request.about.embedder,
-        targets: targets.iter().map(Likely::of).collect(),
+        targets: (targets.iter().take(TOP_K))
+            .map(|(target, _)| Likely::of(target))
+            .collect(),
         rn,
     }))
 }
@@ -161,22 +167,17 @@ fn parse(body: &Value) -> Result<Request<'_>, Problem> {
 
 /// Writes the machine's reaction down, if it is sure enough, and answers its artifact's name.
 async fn react(
-    registry: &Registry,
+    app: &App,
     within: &InProject,
-    (target, detection): (&Target<TurnRef>, &Detection),
+    (turn, detection): (&TurnCore, &Detection),
     now: DateTime<Utc>,
 ) -> Result<Option<String>, Problem> {
-    let app = &registry.app.app;
-    let turn = target.turn.turn.clone();
-    let follow_up = FollowUp::of(turn, detection.clone(), None);
+    let follow_up = FollowUp::of(turn.at.turn.clone(), detection.clone(), None);
     let Some(inferred) = Posted::inferred(&follow_up, now) else {
         return Ok(None);
     };
-    let Some(row) = app.store.turn(&target.turn).await? else {
-        return Ok(None);
-    };
-    let mirror = app.mirrors(&target.turn.within);
-    let reaction = inferred.about(&row.core, &within.caller, mirror, now);
+    let mirror = app.mirrors(&turn.at.within);
+    let reaction = inferred.about(turn, &within.caller, mirror, now);
     app.store.mark_activity(&reaction.core).await?;
     Ok(Some(
         match app.store.put_reaction(&reaction, None).await? {

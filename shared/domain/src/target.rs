@@ -10,6 +10,8 @@ use crate::turn::quantized;
 
 /// How many turns are found.
 pub const TOP_K: usize = 5;
+/// The least similarity at which a message is about a turn: recency alone is no reason.
+pub const LEAST_SIMILARITY: f64 = 0.2;
 /// How far back turns are looked for.
 pub const WINDOW: TimeDelta = TimeDelta::days(365);
 /// After how long a turn is half as recent.
@@ -55,15 +57,26 @@ pub fn score(similarity: f64, age: TimeDelta) -> f64 {
     SIMILARITY * similarity + RECENCY * recency(age)
 }
 
-/// The [`TOP_K`] turns with the highest scores, the highest first; of equal ones the newer. Turns
-/// beyond [`WINDOW`], and those with vectors of another size, are passed over.
+/// The [`TOP_K`] turns with the highest scores: [`nearest`].
 #[must_use]
 pub fn top_k<'a, T>(
     vector: &[f32],
     stored: impl IntoIterator<Item = Stored<'a, T>>,
     now: DateTime<Utc>,
 ) -> Vec<Target<T>> {
-    let mut best: Vec<Target<T>> = Vec::with_capacity(TOP_K + 1);
+    nearest(vector, stored, now, TOP_K)
+}
+
+/// So many turns with the highest scores, the highest first; of equal ones the newer. Turns
+/// beyond [`WINDOW`], and those with vectors of another size, are passed over.
+#[must_use]
+pub fn nearest<'a, T>(
+    vector: &[f32],
+    stored: impl IntoIterator<Item = Stored<'a, T>>,
+    now: DateTime<Utc>,
+    count: usize,
+) -> Vec<Target<T>> {
+    let mut best: Vec<Target<T>> = Vec::with_capacity(count + 1);
     let vector = quantized(vector);
     let Some(vector) = Quantized::read(&vector) else {
         return best;
@@ -83,7 +96,7 @@ pub fn top_k<'a, T>(
         let after =
             |other: &Target<T>| other.score > score || (other.score >= score && other.ts >= ts);
         let at = best.partition_point(after);
-        if at < TOP_K {
+        if at < count {
             let target = Target {
                 turn,
                 ts,
@@ -91,7 +104,7 @@ pub fn top_k<'a, T>(
                 score,
             };
             best.insert(at, target);
-            best.truncate(TOP_K);
+            best.truncate(count);
         }
     }
     best

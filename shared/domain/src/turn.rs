@@ -14,7 +14,10 @@ use crate::parse::{
     Errors, FieldError, Object, date_time, identifier, number_in, string, to_instant,
 };
 
-/// Characters of each side's text that the index row keeps.
+/// Characters of what the user said that the index row keeps: as many as it takes to tell whether the
+/// next message asks the same.
+const QUERY: usize = 1000;
+/// Characters of an answer's beginning that it keeps.
 const SUMMARY: usize = 300;
 /// Characters of an answer's end that it keeps besides, where that is not all: what an answer asks
 /// stands there.
@@ -319,12 +322,12 @@ fn fingerprint(body: &Value, caller: &Caller) -> String {
 /// What was said, cut short.
 fn summary(user: &Value, assistant: &Value) -> Summary {
     let (user, assistant) = (text_of(user), text_of(assistant));
-    let beginning = |text: &str| -> String { text.chars().take(SUMMARY).collect() };
+    let beginning = |text: &str, most| -> String { text.chars().take(most).collect() };
     let length = assistant.chars().count();
     let from = length.saturating_sub(ENDING).max(SUMMARY);
     Summary {
-        user: beginning(user),
-        assistant: beginning(assistant),
+        user: beginning(user, QUERY),
+        assistant: beginning(assistant, SUMMARY),
         assistant_end: assistant.chars().skip(from).collect(),
     }
 }

@@ -3,10 +3,12 @@
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::primitives::Blob;
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
+};
 use chrono::{DateTime, Utc};
 use hearback_domain::follow_up::{FollowUp, TurnStatus, UserFeedback};
-use hearback_domain::identifier::MessageId;
+use hearback_domain::identifier::{MessageId, UserId};
 use hearback_domain::reaction::Reaction;
 use hearback_domain::turn::{Summary, Turn, TurnCore, TurnRef, quantized};
 use serde::de::DeserializeOwned;
@@ -62,6 +64,15 @@ pub struct DirectoryEntry {
     pub fingerprint: String,
 }
 
+impl IndexRow {
+    /// Whether this is the turn that a user's vector marks. A registration that lost against
+    /// another's, or died and was tried again later, leaves a vector that marks none.
+    #[must_use]
+    pub fn is_marked(&self, user: &UserId, ts: DateTime<Utc>) -> bool {
+        self.core.user_id == *user && self.core.ts == ts
+    }
+}
+
 impl Store {
     /// A turn's index row; sees every write that was acknowledged. One call, one read for each
     /// 4 KB.
@@ -108,21 +119,27 @@ impl Store {
     }
 
     /// Notes what a follow-up, which was at `followed_at`, implied of a turn, unless one that came
-    /// nearer after it did. May be repeated. One call; writes for the whole row.
+    /// nearer after it did, or it is noted already. Answers whether it is this one's that stands. One
+    /// call; writes for the whole row.
     pub async fn note_inferred(
         &self,
         at: &TurnRef,
         feedback: &UserFeedback,
         followed_at: DateTime<Utc>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let note = Note {
             part: USER_FEEDBACK,
             value: json_text(feedback)?,
             time: FOLLOWED_AT,
             at: followed_at,
-            condition: "attribute_exists(PK) AND (attribute_not_exists(#time) OR #time >= :time)",
+            condition: "attribute_exists(PK) AND (attribute_not_exists(#time) OR #time > :time)",
         };
-        self.note(at, note).await
+        let Some(standing) = self.note(at, note).await? else {
+            return Ok(true);
+        };
+        let standing: Option<UserFeedback> = part(&standing, USER_FEEDBACK)?;
+        let own = |standing: UserFeedback| standing.detected_in_turn == feedback.detected_in_turn;
+        Ok(standing.is_some_and(own))
     }
 
     /// Notes what a turn's user said of it on purpose, or that they took it back, unless something
@@ -140,10 +157,11 @@ impl Store {
             at: said_at,
             condition: "attribute_exists(PK) AND (attribute_not_exists(#time) OR #time <= :time)",
         };
-        self.note(at, note).await
+        self.note(at, note).await.map(|_| ())
     }
 
-    async fn note(&self, at: &TurnRef, note: Note) -> Result<(), Error> {
+    /// Notes a part, or answers the row as it stands, if there is one.
+    async fn note(&self, at: &TurnRef, note: Note) -> Result<Option<Item>, Error> {
         let time = AttributeValue::N(note.at.timestamp_micros().to_string());
         let noted = self
             .client
@@ -157,19 +175,18 @@ impl Store {
             .expression_attribute_names("#time", note.time)
             .expression_attribute_values(":part", AttributeValue::S(note.value))
             .expression_attribute_values(":time", time)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send()
             .await;
-        match noted {
-            Ok(_) => Ok(()),
-            Err(error)
-                if error
-                    .as_service_error()
-                    .is_some_and(UpdateItemError::is_conditional_check_failed_exception) =>
-            {
-                Ok(())
+        let Err(error) = noted else {
+            return Ok(None);
+        };
+        match error.as_service_error() {
+            Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
+                Ok(Some(failed.item().cloned().unwrap_or_default()))
             }
-            Err(error) => Err(Error::unavailable("UpdateItem", &error)),
+            _ => Err(Error::unavailable("UpdateItem", &error)),
         }
     }
 

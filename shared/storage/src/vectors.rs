@@ -3,23 +3,28 @@
 //!
 //! They lie in the partition of their user, so that nobody's search reaches another's turns.
 
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
 use hearback_domain::embedded::Embedded;
 use hearback_domain::identifier::{ProjectId, TenantId, UserId};
 use hearback_domain::reaction::AHEAD;
-use hearback_domain::target::{Stored, Target, WINDOW, top_k};
+use hearback_domain::target::{Stored, Target, WINDOW, nearest};
 use hearback_domain::turn::{TurnCore, TurnRef};
 use serde::{Deserialize, Serialize};
 
 use crate::item::{self, Builder, Item};
-use crate::preferences::Freshness;
-use crate::turns::CORE;
+use crate::turns::{CORE, IndexRow};
 use crate::{Error, Store, keys};
 
 const VECTOR: &str = "turn vector";
 const EMBEDDING: &str = "embedding";
+/// Turns among which the one before is looked for: nobody has more in other conversations within a
+/// session.
+const LATEST: i32 = 25;
+/// Turns that may be what is looked for.
+const CANDIDATES: usize = 25;
 
 /// A turn of a user's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,30 +83,81 @@ impl Store {
             .map_err(|error| Error::unavailable("PutItem", &error))
     }
 
-    /// A user's turns of a span, the latest first. One call for each MB, one read for each 4 KB, or
-    /// half.
-    pub async fn turns_of(
+    /// The latest of a user's turns of a span, at most [`LATEST`], the latest first; sees every
+    /// write that was acknowledged. One call, one read for each 4 KB.
+    pub async fn latest_turns(
         &self,
-        (tenant, user): (&TenantId, &UserId),
+        owner: (&TenantId, &UserId),
         span: Span,
-        freshness: Freshness,
+    ) -> Result<Vec<Mark>, Error> {
+        let query = self.turns_of(owner, span);
+        let found = query
+            .consistent_read(true)
+            .limit(LATEST)
+            .send()
+            .await
+            .map_err(|error| Error::unavailable("Query", &error))?;
+        let marks = found.items().iter();
+        marks.map(|mark| item::json(mark, VECTOR, CORE)).collect()
+    }
+
+    /// The user's own turns of a project that a text may be about, the likeliest first, at most
+    /// [`CANDIDATES`], as far as their vectors are of the maker of this one. One query over a year of
+    /// turns, which may miss what was written a moment ago: a call for each MB, half a read for each
+    /// 4 KB; and a call and a read for each candidate.
+    pub async fn targets(
+        &self,
+        owner: (&TenantId, &UserId),
+        project: &ProjectId,
+        about: &Embedded,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<(Target<TurnRef>, IndexRow)>, Error> {
+        let span = Span {
+            from: now - WINDOW,
+            to: now + AHEAD,
+        };
+        let turns = self.vectors_of(owner, span).await?;
+        let comparable = turns.iter().filter(|TurnVector { mark, .. }| {
+            mark.at.within.project == *project && mark.embedder == about.embedder
+        });
+        let stored = comparable.map(|turn| Stored {
+            turn: &turn.mark.at,
+            ts: turn.mark.ts,
+            vector: &turn.embedding,
+        });
+        let mut found: Vec<Target<TurnRef>> = Vec::new();
+        for target in nearest(&about.vector, stored, now, CANDIDATES) {
+            // A turn may be marked twice, of which one counts.
+            if !found.iter().any(|other| other.turn == *target.turn) {
+                found.push(Target {
+                    turn: target.turn.clone(),
+                    ts: target.ts,
+                    similarity: target.similarity,
+                    score: target.score,
+                });
+            }
+        }
+        let at: Vec<TurnRef> = found.iter().map(|target| target.turn.clone()).collect();
+        let rows = self.turns(&at).await?;
+        let (_, user) = owner;
+        let own = found.into_iter().zip(rows).filter_map(|(target, row)| {
+            let row = row.filter(|row| row.core.user_id == *user)?;
+            Some((target, row))
+        });
+        Ok(own.collect())
+    }
+
+    async fn vectors_of(
+        &self,
+        owner: (&TenantId, &UserId),
+        span: Span,
     ) -> Result<Vec<TurnVector>, Error> {
         let mut turns = Vec::new();
         let mut resume = None;
         loop {
-            let found = self
-                .client
-                .query()
-                .table_name(&self.table)
-                .key_condition_expression("PK = :pk AND SK BETWEEN :from AND :to")
-                .expression_attribute_values(":pk", AttributeValue::S(keys::user(tenant, user)))
-                .expression_attribute_values(":from", AttributeValue::S(keys::vectors(span.from)))
-                // What is at `to` itself has more behind its time, and so sorts behind this.
-                .expression_attribute_values(":to", AttributeValue::S(keys::vectors(span.to)))
-                .scan_index_forward(false)
-                .consistent_read(freshness.is_consistent())
+            let query = self.turns_of(owner, span);
+            let found = query
                 .set_exclusive_start_key(resume)
-                .return_consumed_capacity(ReturnConsumedCapacity::Total)
                 .send()
                 .await
                 .map_err(|error| Error::unavailable("Query", &error))?;
@@ -114,42 +170,19 @@ impl Store {
             }
         }
     }
-}
 
-impl Store {
-    /// The user's own turns of a project that a text may be about, the likeliest first, as far as
-    /// their vectors are of the maker of this one. One query over a year of turns.
-    pub async fn targets(
-        &self,
-        (tenant, user): (&TenantId, &UserId),
-        project: &ProjectId,
-        about: &Embedded,
-        now: DateTime<Utc>,
-    ) -> Result<Vec<Target<TurnRef>>, Error> {
-        let span = Span {
-            from: now - WINDOW,
-            to: now + AHEAD,
-        };
-        let turns = self
-            .turns_of((tenant, user), span, Freshness::Eventual)
-            .await?;
-        let comparable = turns.iter().filter(|TurnVector { mark, .. }| {
-            mark.at.within.project == *project && mark.embedder == about.embedder
-        });
-        let stored = comparable.map(|turn| Stored {
-            turn: &turn.mark.at,
-            ts: turn.mark.ts,
-            vector: &turn.embedding,
-        });
-        let found = top_k(&about.vector, stored, now).into_iter();
-        Ok(found
-            .map(|target| Target {
-                turn: target.turn.clone(),
-                ts: target.ts,
-                similarity: target.similarity,
-                score: target.score,
-            })
-            .collect())
+    /// A query for a user's turns of a span, the latest first.
+    fn turns_of(&self, (tenant, user): (&TenantId, &UserId), span: Span) -> QueryFluentBuilder {
+        self.client
+            .query()
+            .table_name(&self.table)
+            .key_condition_expression("PK = :pk AND SK BETWEEN :from AND :to")
+            .expression_attribute_values(":pk", AttributeValue::S(keys::user(tenant, user)))
+            .expression_attribute_values(":from", AttributeValue::S(keys::vectors(span.from)))
+            // What is at `to` itself has more behind its time, and so sorts behind this.
+            .expression_attribute_values(":to", AttributeValue::S(keys::vectors(span.to)))
+            .scan_index_forward(false)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 }
 
