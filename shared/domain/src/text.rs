@@ -211,7 +211,9 @@ fn kind(character: char, before: char, next: char) -> Kind {
         '-' if before == ' ' && next == ' ' => Kind::Gap(Break::Clause),
         '\u{300}'..='\u{36f}'
         | '\u{fe00}'..='\u{fe0f}'
-        | '\u{200d}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2060}'
+        | '\u{feff}'
         | '\u{1f3fb}'..='\u{1f3ff}' => Kind::Mark,
         '\u{3040}'..='\u{30ff}'
         | '\u{3400}'..='\u{9fff}'

@@ -191,8 +191,8 @@ impl Detector {
 
 /// The lexicon of a built-in language; an empty one for another.
 fn built_in(language: &str) -> Lexicon {
-    let mut lexicon = Lexicon::new();
     let file = EMBEDDED.into_iter().find(|(code, _, _)| *code == language);
+    let mut lexicon = Lexicon::new(file.map_or(0, |(_, _, text)| text.len()));
     if let Some((_, name, text)) = file {
         // A test reads every built-in file, so that nothing can be wrong here.
         if let Ok(file) = PhraseFile::read(name, text) {

@@ -436,8 +436,8 @@ impl Tree {
     }
 }
 
-/// How many nodes a language's phrases need, about.
-const ROOM: usize = 8_192;
+/// How many bytes of a file make a node of the tree, about.
+const BYTES_OF_NODE: usize = 8;
 
 /// The phrases of one language.
 #[derive(Debug, Clone)]
@@ -451,12 +451,13 @@ pub(super) struct Lexicon {
 }
 
 impl Lexicon {
-    /// A lexicon without phrases.
-    pub(super) fn new() -> Self {
+    /// A lexicon without phrases, with room for those of a file of so many bytes.
+    pub(super) fn new(bytes: usize) -> Self {
+        let room = bytes / BYTES_OF_NODE;
         Self {
             vocabulary: Vocabulary::new(),
-            messages: Tree::new(ROOM),
-            answers: Tree::new(ROOM / 8),
+            messages: Tree::new(room),
+            answers: Tree::new(room / 8),
         }
     }
 

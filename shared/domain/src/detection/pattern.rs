@@ -126,10 +126,15 @@ impl<'a> Pattern<'a> {
         let says = |way: &[Step<'_>]| way.iter().any(|step| *step != Step::Any);
         let (mut says_something, mut longest, mut ways) = (false, 0, 1_usize);
         for element in self.elements() {
-            let element: Vec<_> = element.collect();
-            says_something |= element.iter().all(|way| says(way));
-            longest += element.iter().map(|way| way.len()).max().unwrap_or(0);
-            ways = ways.saturating_mul(element.len());
+            let (mut all_say, mut most, mut count) = (true, 0, 0);
+            for way in element {
+                all_say &= says(way);
+                most = way.len().max(most);
+                count += 1;
+            }
+            says_something |= all_say;
+            longest += most;
+            ways = ways.saturating_mul(count);
         }
         if !says_something {
             return Err("must have a word or a class in every way to say it".to_owned());
@@ -195,6 +200,10 @@ fn parts(ends: &[usize]) -> impl Iterator<Item = Range<usize>> {
 }
 
 fn step(word: &str) -> Result<Step<'_>, String> {
+    // Nearly all are.
+    if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return Ok(Step::Word(word));
+    }
     match word.strip_prefix('{') {
         _ if word == "_" => Ok(Step::Any),
         Some(class) => class

@@ -4,12 +4,11 @@
 //! them, or bring a language that is not built in. What is wrong with a file is found when it is
 //! read, all of it, and said with its line.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use serde::Deserialize;
 use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use super::cue::Role;
 use super::lexicon::Lexicon;
@@ -31,131 +30,175 @@ impl fmt::Display for PhraseError {
     }
 }
 
-/// Texts of a file by a name, each with where it stands.
-type Named<T> = BTreeMap<Spanned<String>, T>;
-
-/// A phrase file as it is written.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    language: Spanned<String>,
-    #[serde(default)]
-    function_words: Vec<Spanned<String>>,
-    #[serde(default)]
-    spelling: Named<Spanned<String>>,
-    #[serde(default)]
-    classes: Named<Vec<Spanned<String>>>,
-    #[serde(default)]
-    phrases: Named<Vec<Spanned<String>>>,
-    #[serde(default)]
-    answers: Named<Vec<Spanned<String>>>,
-}
-
-/// A phrase file that is read.
+/// A phrase file that is read as TOML.
 #[derive(Debug)]
 pub(super) struct PhraseFile<'a> {
     name: &'a str,
     text: &'a str,
-    written: Written,
+    language: &'a str,
+    table: DeTable<'a>,
 }
 
+/// The members of a phrase file.
+const LANGUAGE: &str = "language";
+const FUNCTION_WORDS: &str = "function_words";
+const SPELLING: &str = "spelling";
+const CLASSES: &str = "classes";
+const PHRASES: &str = "phrases";
+const ANSWERS: &str = "answers";
+const MEMBERS: [&str; 6] = [
+    LANGUAGE,
+    FUNCTION_WORDS,
+    SPELLING,
+    CLASSES,
+    PHRASES,
+    ANSWERS,
+];
+
 impl<'a> PhraseFile<'a> {
-    /// Reads a file, without its phrases.
+    /// Reads a file as TOML, and which language it is for.
     pub(super) fn read(name: &'a str, text: &'a str) -> Result<Self, PhraseError> {
-        match toml::from_str(text) {
-            Ok(written) => {
-                let file = Self {
-                    name,
-                    text,
-                    written,
-                };
-                file.check_language()?;
-                Ok(file)
-            }
-            Err(error) => Err(PhraseError {
-                file: name.to_owned(),
-                line: line(text, error.span().map_or(0, |span| span.start)),
-                detail: error.message().to_owned(),
-            }),
+        let error = |at: usize, detail: String| PhraseError {
+            file: name.to_owned(),
+            line: line(text, at),
+            detail,
+        };
+        let table = DeTable::parse(text).map_err(|failed| {
+            let at = failed.span().map_or(0, |span| span.start);
+            error(at, failed.message().to_owned())
+        })?;
+        let table = table.into_inner();
+        let expected = "must be the language's code, two or three small letters: \"en\"";
+        let Some(language) = table.get(LANGUAGE) else {
+            return Err(error(0, format!("`{LANGUAGE}` {expected}")));
+        };
+        let written = text.get(language.span()).unwrap_or_default();
+        let code = written.trim_matches(['"', '\'']);
+        let letters = code.bytes().all(|byte| byte.is_ascii_lowercase());
+        if !letters || !(2..=3).contains(&code.len()) {
+            return Err(error(language.span().start, format!("`{code}` {expected}")));
         }
+        Ok(Self {
+            name,
+            text,
+            language: code,
+            table,
+        })
     }
 
     /// The language's code: `en`.
     pub(super) fn language(&self) -> &str {
-        self.written.language.get_ref()
+        self.language
     }
 
     /// Frequent words by which the language is told.
-    pub(super) fn function_words(&self) -> impl Iterator<Item = &str> {
-        self.written
-            .function_words
-            .iter()
-            .map(|word| word.get_ref().as_str())
-    }
-
-    fn check_language(&self) -> Result<(), PhraseError> {
-        let language = &self.written.language;
-        let code = language.get_ref();
-        let letters = code.bytes().all(|byte| byte.is_ascii_lowercase());
-        if letters && (2..=3).contains(&code.len()) {
-            return Ok(());
+    pub(super) fn function_words(&self) -> Vec<&str> {
+        let mut words = Vec::new();
+        if let Some(entry) = self.table.get(FUNCTION_WORDS) {
+            // What is wrong with them is said by `add_to`.
+            self.each(entry, &mut Vec::new(), |word| {
+                words.push(word);
+                Ok(())
+            });
         }
-        let detail = "must be the language's code, two or three small letters: \"en\"";
-        Err(self.error(language.span(), code, detail))
+        words
     }
 
     /// Adds what the file says to a lexicon of its language, and collects what is wrong with it.
     pub(super) fn add_to(&self, lexicon: &mut Lexicon, errors: &mut Vec<PhraseError>) {
-        for (word, as_words) in &self.written.spelling {
-            if let Err(detail) = lexicon.spell(word.get_ref(), as_words.get_ref()) {
-                errors.push(self.error(word.span(), word.get_ref(), &detail));
+        for (name, entry) in &self.table {
+            let name: &str = name.get_ref();
+            if !MEMBERS.contains(&name) {
+                let detail = format!("is no member; those are {}", MEMBERS.join(", "));
+                errors.push(self.error(entry.span(), name, &detail));
             }
         }
-        for (name, words) in &self.written.classes {
-            match lexicon.class(name.get_ref()) {
+        if let Some(entry) = self.table.get(FUNCTION_WORDS) {
+            self.each(entry, errors, |_| Ok(()));
+        }
+        self.members(SPELLING, errors, |word, as_words, errors| {
+            match as_words.get_ref().as_str() {
+                Some(words) => lexicon.spell(word, words),
+                None => Err("must be a string".to_owned()),
+            }
+            .unwrap_or_else(|detail| errors.push(self.error(as_words.span(), word, &detail)));
+        });
+        self.members(CLASSES, errors, |name, words, errors| {
+            match lexicon.class(name) {
                 Ok(class) => self.each(words, errors, |word| lexicon.member(class, word)),
-                Err(detail) => errors.push(self.error(name.span(), name.get_ref(), &detail)),
+                Err(detail) => errors.push(self.error(words.span(), name, &detail)),
             }
-        }
+        });
         let messages: Vec<_> = Role::of_messages().collect();
-        self.sections(&self.written.phrases, &messages, lexicon, errors);
+        self.sections(PHRASES, &messages, lexicon, errors);
         let answers: Vec<_> = Role::of_answers().collect();
-        self.sections(&self.written.answers, &answers, lexicon, errors);
+        self.sections(ANSWERS, &answers, lexicon, errors);
     }
 
     fn sections(
         &self,
-        sections: &Named<Vec<Spanned<String>>>,
+        table: &str,
         known: &[(&'static str, Role)],
         lexicon: &mut Lexicon,
         errors: &mut Vec<PhraseError>,
     ) {
-        for (name, phrases) in sections {
-            let role = known.iter().find(|(known, _)| known == name.get_ref());
-            if let Some((_, role)) = role {
+        self.members(table, errors, |name, phrases, errors| {
+            if let Some((_, role)) = known.iter().find(|(known, _)| *known == name) {
                 self.each(phrases, errors, |phrase| lexicon.phrase(*role, phrase));
             } else {
                 let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
                 let detail = format!("is no section; those are {}", names.join(", "));
-                errors.push(self.error(name.span(), name.get_ref(), &detail));
+                errors.push(self.error(phrases.span(), name, &detail));
             }
+        });
+    }
+
+    /// Reads each member of a table.
+    fn members(
+        &self,
+        table: &str,
+        errors: &mut Vec<PhraseError>,
+        mut read: impl FnMut(&str, &Spanned<DeValue<'a>>, &mut Vec<PhraseError>),
+    ) {
+        let Some(entry) = self.table.get(table) else {
+            return;
+        };
+        if let Some(members) = entry.get_ref().as_table() {
+            for (name, value) in members {
+                read(name.get_ref(), value, errors);
+            }
+        } else {
+            errors.push(self.error(entry.span(), table, "must be a table"));
         }
     }
 
-    fn each(
-        &self,
-        entries: &[Spanned<String>],
+    /// Adds each string of an array.
+    fn each<'s>(
+        &'s self,
+        entries: &'s Spanned<DeValue<'a>>,
         errors: &mut Vec<PhraseError>,
-        mut add: impl FnMut(&str) -> Result<(), String>,
+        mut add: impl FnMut(&'s str) -> Result<(), String>,
     ) {
-        for entry in entries {
-            if let Err(detail) = add(entry.get_ref()) {
-                errors.push(self.error(entry.span(), entry.get_ref(), &detail));
+        let Some(array) = entries.get_ref().as_array() else {
+            errors.push(self.error(entries.span(), "", "must be an array of strings"));
+            return;
+        };
+        for entry in array {
+            let (written, added) = match entry.get_ref().as_str() {
+                Some(written) => (written, add(written)),
+                None => ("", Err("must be a string".to_owned())),
+            };
+            if let Err(detail) = added {
+                errors.push(self.error(entry.span(), written, &detail));
             }
         }
     }
 
     fn error(&self, at: Range<usize>, entry: &str, detail: &str) -> PhraseError {
+        let entry = match entry {
+            "" => self.text.get(at.clone()).unwrap_or_default(),
+            entry => entry,
+        };
         PhraseError {
             file: self.name.to_owned(),
             line: line(self.text, at.start),

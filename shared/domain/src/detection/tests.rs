@@ -204,12 +204,12 @@ fn a_file_that_is_no_phrase_file_is_refused() {
     for (text, expected) in [
         (
             "language = \"en\"\n[phrase]\n",
-            "acme.toml:2: unknown field `phrase`, expected one of",
+            "acme.toml:2: `phrase` is no member; those are language, function_words, spelling",
         ),
         ("language = \"en\"\nx = [", "acme.toml:2: "),
         (
             "[phrases]\nwrong = []\n",
-            "acme.toml:1: missing field `language`",
+            "acme.toml:1: `language` must be the language's code",
         ),
         (
             "language = \"English\"\n",
@@ -217,7 +217,7 @@ fn a_file_that_is_no_phrase_file_is_refused() {
         ),
         (
             "language = \"en\"\n[phrases]\nwrong = [1]\n",
-            "acme.toml:3: invalid type: integer `1`",
+            "acme.toml:3: `1` must be a string",
         ),
     ] {
         let errors = Detector::with_additions([("acme.toml", text)]).unwrap_err();

