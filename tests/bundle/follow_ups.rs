@@ -245,6 +245,16 @@ async fn a_planner_is_told_what_was_rejected_and_what_not_to_do_again() {
     }
     let (status, _) = context(app.token("eve")).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
+    // What its user says on purpose is told instead.
+    let feedback = format!("{}/feedback", path("c", "turn_001233"));
+    let wrong = json!({"reaction": "not_ok", "text": "Too expensive"});
+    app.post(&ada, &feedback, &wrong).await;
+    eventually(|| async {
+        let (_, markdown) = context(ada.clone()).await;
+        let said = markdown.contains("**User said:** \"Too expensive\"");
+        (said && markdown.contains("**Detected:** The user rejected Turn 1233")).then_some(())
+    })
+    .await;
     // Who reads everybody's turns reads nobody's preferences.
     let formal =
         json!({"preferenceVersion": 0, "globalPreferences": {"communicationStyle": "formal"}});

@@ -107,7 +107,7 @@ async fn section(app: &App, row: &IndexRow, preferences: &str) -> Result<String,
         instructions.as_slice()
     };
     let context = FeedbackContext {
-        detected_in: detected_in.map_or(turn, |turn| turn.as_str()),
+        detected_in: detected_in.map(|turn| turn.as_str()),
         rejected: turn,
         user_said: &said,
         strategy: strategy.map(|strategy| Strategy {

@@ -10,8 +10,8 @@ use crate::sequence::Sequence;
 /// A rejected turn, as a planner is told of it.
 #[derive(Debug, Clone, Copy)]
 pub struct FeedbackContext<'a> {
-    /// The turn in which the rejection was detected, by its id.
-    pub detected_in: &'a str,
+    /// The turn in which the rejection was detected, by its id; none if the user said so on purpose.
+    pub detected_in: Option<&'a str>,
     /// The rejected turn, by its id.
     pub rejected: &'a str,
     /// What the user said.
@@ -51,12 +51,15 @@ impl FeedbackContext<'_> {
     }
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
-        let (detected_in, rejected) = (number(self.detected_in), number(self.rejected));
+        let rejected = number(self.rejected);
         writeln!(out, "**Status:** REJECTED")?;
-        writeln!(
-            out,
-            "**Detected:** Turn {detected_in} detected that Turn {rejected} was rejected"
-        )?;
+        match self.detected_in.map(number) {
+            Some(detected_in) => writeln!(
+                out,
+                "**Detected:** Turn {detected_in} detected that Turn {rejected} was rejected"
+            )?,
+            None => writeln!(out, "**Detected:** The user rejected Turn {rejected}")?,
+        }
         writeln!(out, "**User said:** \"{}\"", line(self.user_said))?;
         if let Some(strategy) = self.strategy {
             write!(out, "**Previous strategy:** {}", line(strategy.name))?;
@@ -111,7 +114,7 @@ mod tests {
     use crate::detection::FeedbackType::Rejected;
 
     const EXAMPLE: FeedbackContext<'_> = FeedbackContext {
-        detected_in: "turn_001234",
+        detected_in: Some("turn_001234"),
         rejected: "turn_001233",
         user_said: "No, I meant gaming laptops not business laptops",
         strategy: Some(Strategy {

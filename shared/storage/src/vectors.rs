@@ -83,7 +83,7 @@ impl Store {
             .map_err(|error| Error::unavailable("PutItem", &error))
     }
 
-    /// The latest of a user's turns of a span, at most [`LATEST`], the latest first; sees every
+    /// The latest of a user's turns of a span, at most 25, the latest first; sees every
     /// write that was acknowledged. One call, one read for each 4 KB.
     pub async fn latest_turns(
         &self,
@@ -102,7 +102,7 @@ impl Store {
     }
 
     /// The user's own turns of a project that a text may be about, the likeliest first, at most
-    /// [`CANDIDATES`], as far as their vectors are of the maker of this one. One query over a year of
+    /// 25, as far as their vectors are of the maker of this one. One query over a year of
     /// turns, which may miss what was written a moment ago: a call for each MB, half a read for each
     /// 4 KB; and a call and a read for each candidate.
     pub async fn targets(
