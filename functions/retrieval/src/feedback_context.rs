@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use hearback_domain::caller::Caller;
 use hearback_domain::detection::FeedbackType;
 use hearback_domain::feedback_context::{FeedbackContext, Strategy, unrejected};
+use hearback_domain::identifier::TurnId;
 use hearback_domain::preferences::Preferences;
 use hearback_domain::sequence::Sequence;
 use hearback_lambda::params::InTurn;
@@ -107,7 +108,7 @@ async fn section(app: &App, row: &IndexRow, preferences: &str) -> Result<String,
         instructions.as_slice()
     };
     let context = FeedbackContext {
-        detected_in: detected_in.map(|turn| turn.as_str()),
+        detected_in: detected_in.map(TurnId::as_str),
         rejected: turn,
         user_said: &said,
         strategy: strategy.map(|strategy| Strategy {

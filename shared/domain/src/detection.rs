@@ -24,7 +24,9 @@ mod rephrase;
 mod reply;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod verdict;
+mod vocabulary;
 
 pub use cue::{CorrectionType, Cue, FeedbackType};
 pub use detector::Detector;

@@ -149,7 +149,12 @@ fn regex_set() -> anyhow::Result<RegexSet> {
     let classes: Vec<_> = file
         .classes
         .iter()
-        .map(|(name, words)| (format!("{{{name}}}"), format!("(?:{})", words.join("|"))))
+        .map(|(name, words)| {
+            (
+                format!("{{{name}}}"),
+                format!("(?:{})", words.join("|").replace('*', r"\w*")),
+            )
+        })
         .collect();
     let expression = |phrase: &String| {
         let mut written = phrase.trim_matches(['^', '$', ',', ' ']).to_owned();

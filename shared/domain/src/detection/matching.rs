@@ -2,8 +2,10 @@
 //! counts, and what is said only to be denied.
 
 use super::cue::{Cue, Role};
-use super::lexicon::{Ending, Lexicon, ROOT, Token, Trait, Tree};
+use super::lexicon::Lexicon;
 use super::pattern::{End, Start};
+use super::tree::{Ending, ROOT, Tree};
+use super::vocabulary::{Token, Trait};
 use crate::text::{Break, Text};
 
 /// A phrase that was found.
@@ -94,24 +96,27 @@ impl Matched {
 
     /// Whether the phrase stands in a case that is not said to be one, or is said to be denied.
     pub(super) fn is_denied(&self, found: Found) -> bool {
-        let mut before = Vec::new();
-        let mut at = found.from;
-        while at > 0 && before.len() < HYPOTHETICAL_REACH {
-            let first = self.tokens.get(at);
-            if first.is_none_or(|token| token.before != Break::None) {
-                break;
-            }
-            at -= 1;
-            before.push(at);
-        }
-        let is = |at: &usize, class| self.tokens.get(*at).is_some_and(|token| token.is(class));
         // "No that's wrong" denies nothing: a negation that starts the sentence stands for itself.
-        let starts = |at: &usize| self.head(*at) >= Start::Sentence;
-        before.iter().any(|at| is(at, Trait::Hypothetical))
-            || before
-                .iter()
-                .take(NEGATOR_REACH)
-                .any(|at| is(at, Trait::Negator) && !starts(at))
+        let starts = |at: usize| self.head(at) >= Start::Sentence;
+        self.is_hypothetical(found)
+            || self
+                .before(found, NEGATOR_REACH)
+                .any(|(at, token)| token.is(Trait::Negator) && !starts(at))
+    }
+
+    /// Whether the phrase stands in a case that is not said to be one.
+    pub(super) fn is_hypothetical(&self, found: Found) -> bool {
+        self.before(found, HYPOTHETICAL_REACH)
+            .any(|(_, token)| token.is(Trait::Hypothetical))
+    }
+
+    /// The words before a phrase that are of its clause, the nearest first, at most so many.
+    fn before(&self, found: Found, reach: usize) -> impl Iterator<Item = (usize, &Token)> {
+        let to = self.tokens.get(..=found.from).unwrap_or_default();
+        let joined = |(_, token): &(usize, &Token)| token.before == Break::None;
+        let clause = to.iter().enumerate().rev().take_while(joined).count();
+        let before = to.iter().enumerate().rev().skip(1);
+        before.take(clause.min(reach))
     }
 
     /// Which kind of beginning a token is.

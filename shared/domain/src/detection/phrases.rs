@@ -118,14 +118,16 @@ impl<'a> PhraseFile<'a> {
         }
         self.members(SPELLING, errors, |word, as_words, errors| {
             match as_words.get_ref().as_str() {
-                Some(words) => lexicon.spell(word, words),
+                Some(words) => lexicon.vocabulary.spell(word, words),
                 None => Err("must be a string".to_owned()),
             }
             .unwrap_or_else(|detail| errors.push(self.error(as_words.span(), word, &detail)));
         });
         self.members(CLASSES, errors, |name, words, errors| {
-            match lexicon.class(name) {
-                Ok(class) => self.each(words, errors, |word| lexicon.member(class, word)),
+            match lexicon.vocabulary.class_or_new(name) {
+                Ok(class) => {
+                    self.each(words, errors, |word| lexicon.vocabulary.member(class, word));
+                }
                 Err(detail) => errors.push(self.error(words.span(), name, &detail)),
             }
         });

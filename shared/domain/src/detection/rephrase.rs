@@ -4,7 +4,8 @@
 //! same intent. Without a model of intents, the same is asked by the same kind of question, with
 //! nothing that matters put in another's place: "flights to Paris" is not "flights to Rome".
 
-use super::lexicon::{Lexicon, Token, Trait};
+use super::lexicon::Lexicon;
+use super::vocabulary::Trait;
 use crate::similarity::Comparison;
 use crate::text::Text;
 
@@ -40,7 +41,7 @@ pub(super) fn rephrases(message: &Text, query: &Text, lexicon: &Lexicon) -> Opti
 fn asks(text: &Text, lexicon: &Lexicon) -> (Vec<u32>, usize) {
     let tokens = lexicon.vocabulary.tokens(text);
     let questions = tokens.iter().filter(|token| token.is(Trait::Interrogative));
-    let mut questions: Vec<_> = questions.filter_map(Token::symbol).collect();
+    let mut questions: Vec<_> = questions.filter_map(|token| token.symbol).collect();
     questions.sort_unstable();
     let denials = tokens.iter().filter(|token| token.is(Trait::Negator));
     (questions, denials.count())

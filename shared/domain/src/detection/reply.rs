@@ -51,12 +51,14 @@ pub(super) fn asked(answer: Option<&str>, lexicon: &Lexicon) -> Asked {
     } else {
         sentence_before(&matched, last)
     };
+    // "Let me know if you need anything else" asks nothing.
     let has = |asks: Asks, from: usize| {
         let is = |found: &&Found| found.role == Role::Asks(asks) && found.from >= from;
-        matched.found.iter().any(|found| is(&found))
+        let mut found = matched.found.iter().filter(is);
+        found.any(|found| !matched.is_hypothetical(*found))
     };
     let question = text.end == Break::Question;
-    // "Let me know if you need anything else" ends a long answer, and expects no reply.
+    // What is said in passing at the end of a long answer expects no reply.
     let replies = question || text.words.len() <= BRIEF;
     if replies && has(Asks::More, late) {
         Asked::More
@@ -78,6 +80,6 @@ pub(super) fn asked(answer: Option<&str>, lexicon: &Lexicon) -> Asked {
 /// The first token of the sentence that ends before a token.
 fn sentence_before(matched: &Matched, end: usize) -> usize {
     let tokens = matched.tokens.get(..end).unwrap_or_default();
-    let starts = |token: &super::lexicon::Token| token.before.ends_sentence();
+    let starts = |token: &super::vocabulary::Token| token.before.ends_sentence();
     tokens.iter().rposition(starts).unwrap_or(0)
 }

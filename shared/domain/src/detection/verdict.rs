@@ -7,11 +7,12 @@
 use std::cell::OnceCell;
 
 use super::cue::{CorrectionType, Cue, FeedbackType, Role};
-use super::lexicon::{Lexicon, Token, Trait};
+use super::lexicon::Lexicon;
 use super::matching::{Found, Matched};
 use super::pattern::Start;
 use super::rephrase::rephrases;
 use super::reply::{Asked, asked};
+use super::vocabulary::{Token, Trait};
 use crate::text::{Break, Text, Word};
 
 /// Words of a message that is long: what it says in its middle is rarely about the answer.
@@ -351,7 +352,7 @@ impl Case<'_> {
         let at = tokens.find_map(|(at, token)| {
             let word = words(token)?;
             let folded = self.text.folded(word);
-            if token.symbol().is_some() || (folded.len() < NAME && !digits(folded)) {
+            if token.symbol.is_some() || (folded.len() < NAME && !digits(folded)) {
                 return None;
             }
             // Most messages end here, and nothing else needs to be read.
