@@ -5,20 +5,10 @@ use axum::Router;
 use axum::http::{Method, StatusCode};
 use futures::future::join_all;
 use hearback_domain::ledger::Withdrawal;
-use hearback_lambda::http::service;
-use hearback_storage::events::StoredEvent;
 use hearback_tests::engine::{Death, Engine, Side};
-use hearback_tests::functions;
+use hearback_tests::functions::{self, functions_of, stored_event as event};
 use hearback_tests::turns::{conversation_path, path, reaction_message, said};
 use serde_json::{Value, json};
-
-fn functions_of(engine: &Engine, death: Option<&Death>) -> Router {
-    let store = match death {
-        Some(death) => engine.store_with(death.clone()),
-        None => engine.store.clone(),
-    };
-    service(hearback_local::gateway::functions(engine.with_blobs(store)))
-}
 
 async fn call(functions: &Router, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
     functions::call(functions, ("order-service", ""), (method, path), body).await
@@ -43,12 +33,6 @@ fn acts(body: &str) -> (Value, Value) {
         .unwrap();
     let core: Value = serde_json::from_str(core).unwrap();
     (core["id"].clone(), core["replaces"].clone())
-}
-
-async fn event(engine: &Engine, id: &Value) -> Option<StoredEvent> {
-    let id = id.as_str().unwrap().parse().unwrap();
-    let tenant = "acme".try_into().unwrap();
-    engine.store.event(&tenant, id).await.unwrap()
 }
 
 #[tokio::test]

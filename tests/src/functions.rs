@@ -3,8 +3,28 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
+use hearback_lambda::http::service;
+use hearback_storage::events::StoredEvent;
 use lambda_http::request::RequestContext;
 use serde_json::{Value, json};
+
+use crate::engine::{Death, Engine};
+
+/// All functions on an engine, or such as die.
+pub fn functions_of(engine: &Engine, death: Option<&Death>) -> Router {
+    let store = match death {
+        Some(death) => engine.store_with(death.clone()),
+        None => engine.store.clone(),
+    };
+    service(hearback_local::gateway::functions(engine.with_blobs(store)))
+}
+
+/// An event of the tenant `acme` as it is stored, by its id.
+pub async fn stored_event(engine: &Engine, id: &Value) -> Option<StoredEvent> {
+    let id = id.as_str().unwrap().parse().unwrap();
+    let tenant = "acme".try_into().unwrap();
+    engine.store.event(&tenant, id).await.unwrap()
+}
 
 /// Calls a route as ada of the tenant `acme`, with one project and scopes.
 pub async fn call(
