@@ -212,6 +212,12 @@ async fn a_planner_is_told_what_was_rejected_and_what_not_to_do_again() {
     let mut first = said("laptops under $1000", "Here are three business laptops.");
     first["ts"] = json!("2026-01-04T10:00:00Z");
     first["strategy"] = json!("commerce_search");
+    // Before anything is learned, which would be a version too.
+    let formal = json!({
+        "preferenceVersion": 0, "globalPreferences": {"communicationStyle": "formal"}
+    });
+    let put = app.put(&ada, "/v1/preferences/ada", &formal).await;
+    assert_eq!(put.status, StatusCode::OK);
     app.put(&ada, &path("c", "turn_001233"), &first).await;
     let context = |token: String| {
         let app = &app;
@@ -236,7 +242,7 @@ async fn a_planner_is_told_what_was_rejected_and_what_not_to_do_again() {
         "**Previous strategy:** commerce_search with query \"laptops under $1000\"",
         "- Do NOT reuse the strategy from Turn 1233",
         "- Assistant: Here are three business laptops.",
-        "- communication style: technical",
+        "- communication style: formal",
     ] {
         assert!(
             markdown.lines().any(|found| found == line),
@@ -256,9 +262,6 @@ async fn a_planner_is_told_what_was_rejected_and_what_not_to_do_again() {
     })
     .await;
     // Who reads everybody's turns reads nobody's preferences.
-    let formal =
-        json!({"preferenceVersion": 0, "globalPreferences": {"communicationStyle": "formal"}});
-    app.put(&ada, "/v1/preferences/ada", &formal).await;
     let (_, own) = context(ada.clone()).await;
     assert!(own.contains("- communication style: formal"), "{own}");
     let (_, others) = context(app.token_of("eve", "acme", "feedback:report")).await;
