@@ -26,28 +26,36 @@ pub async fn everything(app: &TestApp) -> (Vec<String>, Vec<String>) {
     (items, objects.collect())
 }
 
-/// The ids of ada's events in the ledger, with their status, once there are so many.
+/// The events of a user in the ledger, each with its status.
+pub async fn events(app: &TestApp, token: &str) -> Vec<Value> {
+    let scanned = app
+        .bundle
+        .clients
+        .dynamodb
+        .scan()
+        .table_name("hearback")
+        .filter_expression("SK = :event")
+        .expression_attribute_values(":event", AttributeValue::S("EVENT".to_owned()))
+        .send()
+        .await
+        .unwrap();
+    let mut events = Vec::new();
+    for item in scanned.items() {
+        let core: Value = serde_json::from_str(item["core"].as_s().unwrap()).unwrap();
+        let id = core["feedbackId"].as_str().unwrap();
+        let mut status = app.get(token, &format!("/v1/feedback/{id}")).await.body;
+        status["core"] = core;
+        events.push(status);
+    }
+    events
+}
+
+/// The same, once there are so many and all are worked off.
 pub async fn ledger(app: &TestApp, token: &str, expected: usize) -> Vec<Value> {
-    let clients = app.bundle.clients.clone();
     eventually(|| async {
-        let scanned = clients
-            .dynamodb
-            .scan()
-            .table_name("hearback")
-            .filter_expression("SK = :event")
-            .expression_attribute_values(":event", AttributeValue::S("EVENT".to_owned()))
-            .send()
-            .await
-            .unwrap();
-        let mut events = Vec::new();
-        for item in scanned.items() {
-            let core: Value = serde_json::from_str(item["core"].as_s().unwrap()).unwrap();
-            let id = core["feedbackId"].as_str().unwrap();
-            let mut status = app.get(token, &format!("/v1/feedback/{id}")).await.body;
-            status["core"] = core;
-            events.push(status);
-        }
-        let settled = events.iter().all(|event| event["status"] != "queued");
+        let events = events(app, token).await;
+        // Not by the status: one may be withdrawn before it is worked off.
+        let settled = events.iter().all(|event| event["processedAt"].is_string());
         (events.len() == expected && settled).then_some(events)
     })
     .await
