@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use hearback_domain::publication::Subject;
 use hearback_tests::app::{Answer, TestApp, eventually};
-use hearback_tests::ledger::{everything, ledger, of_status};
+use hearback_tests::ledger::{events, everything, ledger, of_status};
 use hearback_tests::turns::{SIGNALS, message, path};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -611,20 +611,10 @@ async fn racing_posts_and_deletes_leave_one_state_and_the_ledger_agrees() {
 
 /// The events that nothing withdrew.
 async fn standing_events(app: &TestApp, token: &str) -> Vec<Value> {
-    let scanned = app.bundle.clients.dynamodb.scan().table_name("hearback");
-    let scanned = scanned
-        .filter_expression("SK = :event")
-        .expression_attribute_values(
-            ":event",
-            aws_sdk_dynamodb::types::AttributeValue::S("EVENT".to_owned()),
-        );
-    let mut standing = Vec::new();
-    for item in scanned.send().await.unwrap().items() {
-        let core: Value = serde_json::from_str(item["core"].as_s().unwrap()).unwrap();
-        let path = format!("/v1/feedback/{}", core["feedbackId"].as_str().unwrap());
-        if app.get(token, &path).await.body["status"] != "retracted" {
-            standing.push(core["feedbackId"].clone());
-        }
-    }
-    standing
+    let mut events = events(app, token).await;
+    events.retain(|event| event["status"] != "retracted");
+    let ids = events
+        .into_iter()
+        .map(|event| event["core"]["feedbackId"].clone());
+    ids.collect()
 }

@@ -5,8 +5,6 @@
 //! that one which is repeated while it still runs writes over nothing; what the manifest does not
 //! name does not count, and expires. Memory holds one file and a few turns, however many rows there are.
 
-use std::ops::AddAssign;
-
 use chrono::{DateTime, NaiveDate, Utc};
 use hearback_domain::evaluation::Request;
 use hearback_storage::exports::ExportRun;
@@ -44,13 +42,6 @@ pub(crate) struct Progress {
     invocations: Vec<(String, u32)>,
     rows: u64,
     left_out: LeftOut,
-}
-
-impl AddAssign for LeftOut {
-    fn add_assign(&mut self, other: Self) {
-        self.excluded += other.excluded;
-        self.without_turn += other.without_turn;
-    }
 }
 
 impl Exporter {

@@ -10,6 +10,7 @@ mod day;
 mod trace;
 
 use std::collections::HashMap;
+use std::ops::AddAssign;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -83,6 +84,13 @@ pub struct LeftOut {
     pub excluded: u64,
     /// Their turn is gone.
     pub without_turn: u64,
+}
+
+impl AddAssign for LeftOut {
+    fn add_assign(&mut self, other: Self) {
+        self.excluded += other.excluded;
+        self.without_turn += other.without_turn;
+    }
 }
 
 impl Exporter {

@@ -3,14 +3,13 @@
 use hearback_domain::caller::Caller;
 use hearback_domain::detection::Exchange;
 use hearback_domain::follow_up::{FollowUp, SESSION, UserFeedback};
-use hearback_domain::reaction::Posted;
 use hearback_domain::turn::{Turn, TurnCore};
 use hearback_lambda::App;
 use hearback_storage::Error;
 use hearback_storage::turns::IndexRow;
 use hearback_storage::vectors::Span;
 
-use crate::Registry;
+use crate::{Registry, machine};
 
 /// What a turn says of the one before it, and that one; `None` if it follows none within a session.
 pub(crate) async fn detect(
@@ -70,15 +69,8 @@ pub(crate) async fn note(
         // Another turn came nearer after it: that one tells.
         return Ok(());
     }
-    let now = app.clock.now();
-    let Some(inferred) = Posted::inferred(follow_up, turn.ts.min(now)) else {
-        return Ok(());
-    };
-    let mirror = app.mirrors(&previous.at.within);
-    let reaction = inferred.about(previous, caller, mirror, now);
-    app.store.mark_activity(&reaction.core).await?;
-    // One that stands is the same, of an earlier try.
-    app.store.put_reaction(&reaction, None).await?;
+    let said = (&follow_up.detection, turn.ts);
+    machine::react(app, caller, previous, said).await?;
     Ok(())
 }
 

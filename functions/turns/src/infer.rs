@@ -6,22 +6,19 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_domain::detection::{Detection, Exchange};
 use hearback_domain::embedded::Embedded;
-use hearback_domain::follow_up::FollowUp;
 use hearback_domain::parse::{Errors, Object, string};
-use hearback_domain::reaction::Posted;
 use hearback_domain::target::{LEAST_SIMILARITY, TOP_K, Target};
-use hearback_domain::turn::{TurnCore, TurnRef, embedding};
+use hearback_domain::turn::{TurnRef, embedding};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InProject;
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
-use hearback_lambda::{App, Problem, routes};
-use hearback_storage::Replaced;
+use hearback_lambda::{Problem, routes};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::Registry;
+use crate::{Registry, machine};
 
 /// Largest body, in bytes.
 const MAX_BODY: usize = 256 * 1024;
@@ -135,7 +132,9 @@ async fn infer(
         .first()
         .filter(|(target, _)| target.similarity >= LEAST_SIMILARITY);
     let rn = match likely {
-        Some((_, turn)) => react(app, &within, (&turn.core, &detection), now).await?,
+        Some((_, turn)) => {
+            machine::react(app, &within.caller, &turn.core, (&detection, now)).await?
+        }
         None => None,
     };
     Ok(Json(Inferred {
@@ -163,27 +162,4 @@ fn parse(body: &Value) -> Result<Request<'_>, Problem> {
         }),
         _ => Err(Problem::invalid(errors.into_vec())),
     }
-}
-
-/// Writes the machine's reaction down, if it is sure enough, and answers its artifact's name.
-async fn react(
-    app: &App,
-    within: &InProject,
-    (turn, detection): (&TurnCore, &Detection),
-    now: DateTime<Utc>,
-) -> Result<Option<String>, Problem> {
-    let follow_up = FollowUp::of(turn.at.turn.clone(), detection.clone(), None);
-    let Some(inferred) = Posted::inferred(&follow_up, now) else {
-        return Ok(None);
-    };
-    let mirror = app.mirrors(&turn.at.within);
-    let reaction = inferred.about(turn, &within.caller, mirror, now);
-    app.store.mark_activity(&reaction.core).await?;
-    Ok(Some(
-        match app.store.put_reaction(&reaction, None).await? {
-            // One that stands says the same.
-            Replaced::Lost(Some(standing)) => standing.held.core.rn(),
-            Replaced::Done | Replaced::Lost(None) => reaction.core.rn(),
-        },
-    ))
 }

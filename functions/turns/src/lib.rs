@@ -9,6 +9,7 @@
 mod detect;
 mod follow_up;
 mod infer;
+mod machine;
 mod registry;
 mod wire;
 

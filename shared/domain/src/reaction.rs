@@ -10,10 +10,9 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::caller::{Caller, Forbidden, Scope};
-use crate::detection::FeedbackType;
+use crate::detection::{Detection, FeedbackType};
 use crate::digest::uuid;
 use crate::event::{EventContext, is_false, wire_names};
-use crate::follow_up::FollowUp;
 use crate::identifier::{Label, UserId};
 use crate::parse::{
     Errors, FieldError, Object, boolean, date_time, identifier, number_in, one_of, text, to_instant,
@@ -367,11 +366,10 @@ impl Posted {
         }
     }
 
-    /// What the machine infers of a follow-up about the turn before it, if it is sure enough to
-    /// write it down. The same follow-up gives the same reaction.
+    /// What the machine infers of a message, if it is sure enough to write it down. The same message
+    /// gives the same reaction.
     #[must_use]
-    pub fn inferred(follow_up: &FollowUp, ts: DateTime<Utc>) -> Option<Self> {
-        let detection = &follow_up.detection;
+    pub fn inferred(detection: &Detection, ts: DateTime<Utc>) -> Option<Self> {
         let reaction = match detection.feedback_type {
             FeedbackType::Rejected => Reaction::NotOk,
             FeedbackType::Accepted => Reaction::Ok,
