@@ -377,7 +377,7 @@ async fn with_a_year_of_turns(metered: &Metered) {
         };
         let ts = now - chrono::TimeDelta::minutes(number);
         let turn = hearback_domain::turn::Turn::parse(at.unwrap(), &body, &ada, ts).unwrap();
-        (turn.core.clone(), Embedded::of(None, &turn.texts()))
+        (turn.core.clone(), Embedded::lexical(&turn.texts()))
     });
     futures::stream::iter(turns)
         .for_each_concurrent(16, |(turn, embedded)| async move {

@@ -338,7 +338,7 @@ async fn a_registration_that_lost_against_anothers_reaches_nothing_of_theirs() {
     let now = "2026-01-04T10:00:00Z".parse().unwrap();
     let at = serde_json::from_value(at).unwrap();
     let lost = hearback_domain::turn::Turn::parse(at, &body, &caller, now).unwrap();
-    let embedded = hearback_domain::embedded::Embedded::of(None, &lost.texts());
+    let embedded = hearback_domain::embedded::Embedded::lexical(&lost.texts());
     let store = &app.bundle.store;
     store.put_vector(&lost.core, &embedded).await.unwrap();
 

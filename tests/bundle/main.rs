@@ -3,6 +3,7 @@
 mod capacity;
 mod contract;
 mod deployment;
+mod embeddings;
 mod evaluation;
 
 mod exactly_once;

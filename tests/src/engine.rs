@@ -22,6 +22,7 @@ use hearback_domain::privacy::Pseudonyms;
 use hearback_lambda::app::mirrored;
 use hearback_lambda::aws::Aws;
 use hearback_lambda::clock::Clock;
+use hearback_lambda::embedder::Embeddings;
 use hearback_lambda::{App, WithBlobs};
 use hearback_local::bundle::Clients;
 use hearback_local::data_dir::DataDir;
@@ -113,6 +114,7 @@ impl Engine {
             pseudonyms: Pseudonyms::new("key"),
             cursors: Cursors::new("key"),
             clock: Clock::system(),
+            embeddings: Embeddings::default(),
             mirrored: mirrored(""),
         }
     }

@@ -6,7 +6,6 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_domain::detection::FeedbackType;
-use hearback_domain::embedded::Embedded;
 use hearback_domain::parse::{Errors, Object, string};
 use hearback_domain::satisfaction::{Rank, ValidationOutcome, satisfaction_score};
 use hearback_domain::target::{TOP_K, Target};
@@ -36,7 +35,7 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
 struct SearchRequest {
     /// What is to be answered.
     query: String,
-    /// Its embedding, by the maker of the turns' own; without it the embedded lexical one's.
+    /// Its embedding, by the maker of the turns' own; without it this deployment's embedder makes one.
     #[schema(min_items = 1, max_items = 4096)]
     embedding: Option<Vec<f32>>,
 }
@@ -103,7 +102,8 @@ async fn search(
     within: InProject,
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Json<Strategies>, Problem> {
-    let about = parse(&body)?;
+    let (query, given) = parse(&body)?;
+    let about = app.embeddings.of(given.as_deref(), query).await;
     let owner = (&within.tenant, &within.caller.user);
     let now = app.clock.now();
     let targets = app
@@ -122,14 +122,15 @@ async fn search(
     }))
 }
 
-fn parse(body: &Value) -> Result<Embedded, Problem> {
+/// The query, and its embedding if it came with one.
+fn parse(body: &Value) -> Result<(&str, Option<Vec<f32>>), Problem> {
     let mut errors = Errors::default();
     let request = Object::root(body, &mut errors);
     request.known_only(&["query", "embedding"], &mut errors);
     let query = request.required("query", &mut errors, string);
     let given = request.nullable("embedding", &mut errors, embedding);
     match query {
-        Some(query) if errors.is_empty() => Ok(Embedded::of(given.as_deref(), query)),
+        Some(query) if errors.is_empty() => Ok((query, given)),
         _ => Err(Problem::invalid(errors.into_vec())),
     }
 }

@@ -5,7 +5,6 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_domain::detection::{Detection, Exchange};
-use hearback_domain::embedded::Embedded;
 use hearback_domain::parse::{Errors, Object, string};
 use hearback_domain::target::{LEAST_SIMILARITY, TOP_K, Target};
 use hearback_domain::turn::{TurnRef, embedding};
@@ -35,7 +34,7 @@ struct InferRequest {
     message: String,
     /// Its language, as `en` or `en-GB`; guessed if left out.
     language: Option<String>,
-    /// Its embedding, by the maker of the turns' own; without it the embedded lexical one's.
+    /// Its embedding, by the maker of the turns' own; without it this deployment's embedder makes one.
     #[schema(min_items = 1, max_items = 4096)]
     embedding: Option<Vec<f32>>,
 }
@@ -81,7 +80,7 @@ impl Likely {
 struct Request<'a> {
     message: &'a str,
     language: Option<&'a str>,
-    about: Embedded,
+    embedding: Option<Vec<f32>>,
 }
 
 /// Infer feedback from a message
@@ -123,10 +122,12 @@ async fn infer(
         ..Exchange::default()
     });
     let owner = (&within.tenant, &within.caller.user);
-    let about = &request.about;
+    let about = (app.embeddings)
+        .of(request.embedding.as_deref(), request.message)
+        .await;
     let targets = app
         .store
-        .targets(owner, &within.project, about, now)
+        .targets(owner, &within.project, &about, now)
         .await?;
     let likely = targets
         .first()
@@ -139,7 +140,7 @@ async fn infer(
     };
     Ok(Json(Inferred {
         detection,
-        embedder: request.about.embedder,
+        embedder: about.embedder,
         targets: (targets.iter().take(TOP_K))
             .map(|(target, _)| Likely::of(target))
             .collect(),
@@ -153,12 +154,12 @@ fn parse(body: &Value) -> Result<Request<'_>, Problem> {
     request.known_only(&["message", "language", "embedding"], &mut errors);
     let message = request.required("message", &mut errors, string);
     let language = request.nullable("language", &mut errors, string);
-    let given = request.nullable("embedding", &mut errors, embedding);
+    let embedding = request.nullable("embedding", &mut errors, embedding);
     match message {
         Some(message) if errors.is_empty() => Ok(Request {
             message,
             language,
-            about: Embedded::of(given.as_deref(), message),
+            embedding,
         }),
         _ => Err(Problem::invalid(errors.into_vec())),
     }

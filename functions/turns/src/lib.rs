@@ -18,7 +18,6 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hearback_domain::caller::Caller;
-use hearback_domain::embedded::Embedded;
 use hearback_domain::turn::{Refused, Turn};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InTurn;
@@ -81,7 +80,9 @@ async fn register(
     let follow_up = follow_up::detect(&registry, &turn).await?;
     enter_message(app, &turn).await?;
     let log = app.blobs.put_turn_log(&turn.core.at, &turn.log).await?;
-    let vector = Embedded::of(turn.embedding.as_deref(), &turn.texts());
+    let vector = (app.app.embeddings)
+        .of(turn.embedding.as_deref(), &turn.texts())
+        .await;
     app.app.store.put_vector(&turn.core, &vector).await?;
     let said = follow_up.as_ref().map(|(follow_up, _)| follow_up);
     match app.app.store.put_turn(&turn, &log, said).await? {

@@ -14,6 +14,7 @@ use hearback_domain::privacy::Pseudonyms;
 use hearback_lambda::app::mirrored;
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
+use hearback_lambda::embedder::Embeddings;
 use hearback_lambda::{App, WithBlobs};
 use hearback_signals::Generator;
 use hearback_signals::dead_letters::DeadLetters;
@@ -256,6 +257,7 @@ impl Bundle {
             cursors: Cursors::new(key.as_slice()),
             pseudonyms: Pseudonyms::new(key),
             clock: Clock::system(),
+            embeddings: Embeddings::from_env()?,
             mirrored: self.mirrored.clone(),
         };
         let app = WithBlobs {

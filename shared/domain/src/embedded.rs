@@ -1,7 +1,7 @@
 //! An embedding with the name of what made it: only those of one maker can be compared.
 //!
-//! Source: product specification, section 3: embeddings come from the request, or else from the
-//! embedded lexical embedder, and the report says from which.
+//! Source: product specification, section 3: embeddings come from the request, from Amazon Bedrock,
+//! or from the embedded lexical embedder, and the report says from which.
 
 use crate::embedding::{self, Idf, embed};
 use crate::turn::quantized;
@@ -9,27 +9,31 @@ use crate::turn::quantized;
 /// A vector, and who made it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedded {
-    /// Who made it: `request:<numbers>`, or the name of the embedded embedder.
+    /// Who made it: `request:<numbers>`, `bedrock:<model>:<numbers>`, or the name of the embedded
+    /// embedder.
     pub embedder: String,
     /// Its numbers.
     pub vector: Vec<f32>,
 }
 
 impl Embedded {
-    /// The caller's own vector, or that of a text.
+    /// A caller's own vector.
     #[must_use]
-    pub fn of(given: Option<&[f32]>, text: &str) -> Self {
-        match given {
-            Some(given) => Self {
-                embedder: format!("request:{}", given.len()),
-                vector: given.to_vec(),
-            },
+    pub fn given(vector: &[f32]) -> Self {
+        Self {
+            embedder: format!("request:{}", vector.len()),
+            vector: vector.to_vec(),
+        }
+    }
+
+    /// The embedded lexical embedder's vector of a text.
+    #[must_use]
+    pub fn lexical(text: &str) -> Self {
+        Self {
+            embedder: embedding::NAME.to_owned(),
             // What is stored is compared with what will be said in a year: it cannot follow how
             // often a word is used meanwhile.
-            None => Self {
-                embedder: embedding::NAME.to_owned(),
-                vector: embed(text, &Idf::default()),
-            },
+            vector: embed(text, &Idf::default()),
         }
     }
 

@@ -10,6 +10,7 @@ use hearback_storage::{Blobs, Store};
 
 use crate::aws;
 use crate::clock::Clock;
+use crate::embedder::Embeddings;
 
 /// A setting that the environment must have.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,9 @@ pub const MIRROR_PROJECTS: &str = "HEARBACK_MIRROR_PROJECTS";
 /// not set.
 pub const PHRASES: &str = "HEARBACK_PHRASES";
 
+/// The model on Amazon Bedrock that makes vectors of texts; the embedded embedder if it is not set.
+pub const EMBEDDING_MODEL: &str = "HEARBACK_EMBEDDING_MODEL";
+
 /// What handlers work with, made at init of what the environment says.
 pub trait FromEnv: Clone + Send + Sync + 'static {
     /// Reads the settings and builds the clients.
@@ -67,6 +71,8 @@ pub struct App {
     pub cursors: Cursors,
     /// The time.
     pub clock: Clock,
+    /// Makes vectors of texts.
+    pub embeddings: Embeddings,
     /// `tenant/project` of those whose reactions are mirrored by default.
     pub mirrored: Arc<[String]>,
 }
@@ -89,6 +95,7 @@ impl FromEnv for App {
             cursors: Cursors::new(key.as_bytes()),
             pseudonyms: Pseudonyms::new(key),
             clock: Clock::system(),
+            embeddings: Embeddings::from_env()?,
             mirrored: mirrored(&setting(MIRROR_PROJECTS).unwrap_or_default()),
         })
     }

@@ -42,6 +42,8 @@ const ATTEMPTS: u32 = 3;
 /// A service whose endpoint may be set on its own, by the variable that AWS's own tools read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
+    /// `AWS_ENDPOINT_URL_BEDROCK_RUNTIME`.
+    BedrockRuntime,
     /// `AWS_ENDPOINT_URL_DYNAMODB`, which also serves the streams.
     DynamoDb,
     /// `AWS_ENDPOINT_URL_S3`.
@@ -55,6 +57,7 @@ impl Service {
     #[must_use]
     pub fn endpoint_variable(self) -> &'static str {
         match self {
+            Self::BedrockRuntime => "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
             Self::DynamoDb => "AWS_ENDPOINT_URL_DYNAMODB",
             Self::S3 => "AWS_ENDPOINT_URL_S3",
             Self::Sqs => "AWS_ENDPOINT_URL_SQS",
