@@ -1,13 +1,13 @@
 //! Who makes vectors of texts: a model on Amazon Bedrock, and what stands in when it does not answer.
 //!
-//! Its answers are of the form that Amazon documents, given by the SDK's own replay of traffic: there
-//! is no Bedrock on one machine.
+//! There is no Bedrock on one machine: its answers, of the form that Amazon documents, are given by a
+//! server on loopback, which the SDK calls.
+
+use std::sync::{Arc, Mutex};
 
 use aws_sdk_bedrockruntime::config::Builder;
-use aws_smithy_http_client::test_util::{ReplayEvent, StaticReplayClient};
-use aws_smithy_types::body::SdkBody;
 use axum::Router;
-use axum::http::{Method, Request, Response, StatusCode};
+use axum::http::{Method, StatusCode, Uri};
 use hearback_lambda::aws::Aws;
 use hearback_lambda::embedder::{Bedrock, Embeddings};
 use hearback_lambda::http::service;
@@ -19,13 +19,33 @@ use serde_json::{Value, json};
 const MODEL: &str = "amazon.titan-embed-text-v2:0";
 const NAME: &str = "bedrock:amazon.titan-embed-text-v2:0:256";
 
-/// The answer to one request.
-fn answer(status: StatusCode, body: &Value) -> ReplayEvent {
-    let response = Response::builder().status(status);
-    ReplayEvent::new(
-        Request::new(SdkBody::empty()),
-        response.body(SdkBody::from(body.to_string())).unwrap(),
-    )
+/// What a model answers, one after the other, and what it was asked.
+#[derive(Clone, Default)]
+struct Model {
+    answers: Arc<Mutex<Vec<(StatusCode, Value)>>>,
+    asked: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl Model {
+    fn answer(&self, uri: &Uri, asked: Value) -> (StatusCode, String) {
+        self.asked.lock().unwrap().push((uri.to_string(), asked));
+        let (status, answer) = self.answers.lock().unwrap().remove(0);
+        (status, answer.to_string())
+    }
+
+    /// Serves on loopback, until the test ends.
+    async fn serve(&self) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let model = self.clone();
+        let answer = async move |uri: Uri, axum::Json(asked)| model.answer(&uri, asked);
+        tokio::spawn(axum::serve(listener, Router::new().fallback(answer)).into_future());
+        format!("http://{address}")
+    }
+
+    fn asked(&self) -> Vec<(String, Value)> {
+        self.asked.lock().unwrap().clone()
+    }
 }
 
 /// A vector of 256 numbers, 1 at one of them.
@@ -39,16 +59,16 @@ fn vector(at: usize) -> Value {
 /// The functions, with a model that gives these answers.
 struct WithModel {
     functions: Router,
-    model: StaticReplayClient,
+    model: Model,
     _engine: Engine,
 }
 
 impl WithModel {
-    async fn answering(answers: impl IntoIterator<Item = ReplayEvent>) -> Self {
+    async fn answering(answers: impl IntoIterator<Item = (StatusCode, Value)>) -> Self {
         let engine = Engine::start().await;
-        let model = StaticReplayClient::new(answers.into_iter().collect());
-        let config = Aws::local("http://bedrock.test").config();
-        let config = Builder::from(&config).http_client(model.clone());
+        let model = Model::default();
+        model.answers.lock().unwrap().extend(answers);
+        let config = Builder::from(&Aws::local(model.serve().await).config());
         let mut app = engine.with_blobs(engine.store.clone());
         app.app.embeddings = Embeddings::by(Bedrock::new(config, MODEL).unwrap());
         Self {
@@ -76,7 +96,7 @@ impl WithModel {
 #[tokio::test]
 async fn a_model_finds_what_shares_no_word() {
     let texts = [vector(7), vector(9), vector(7)];
-    let bundle = WithModel::answering(texts.map(|text| answer(StatusCode::OK, &text))).await;
+    let bundle = WithModel::answering(texts.map(|text| (StatusCode::OK, text))).await;
     for (turn, query) in [("t1", "a car for the town"), ("t2", "hamster food")] {
         let body = said(query, "Here are three.");
         let (status, _) = bundle.call(Method::PUT, &path("c", turn), &body).await;
@@ -87,25 +107,23 @@ async fn a_model_finds_what_shares_no_word() {
     assert_eq!(found["strategies"][0]["turn_id"], "t1");
     assert_eq!(found["strategies"][0]["similarity"], 1.0);
 
-    let sent: Vec<_> = bundle.model.actual_requests().collect();
-    let uri = format!("/model/{}/invoke", MODEL.replace(':', "%3A"));
-    assert!(sent[0].uri().ends_with(&uri), "{}", sent[0].uri());
-    let body: Value = serde_json::from_slice(sent[0].body().bytes().unwrap()).unwrap();
+    let (uri, asked) = bundle.model.asked().remove(0);
+    assert_eq!(uri, format!("/model/{}/invoke", MODEL.replace(':', "%3A")));
     assert_eq!(
-        body,
+        asked,
         json!({"inputText": "a car for the town\nHere are three.", "dimensions": 256, "normalize": true})
     );
 }
 
 #[tokio::test]
 async fn a_repeat_asks_the_model_for_nothing() {
-    let bundle = WithModel::answering([answer(StatusCode::OK, &vector(7))]).await;
+    let bundle = WithModel::answering([(StatusCode::OK, vector(7))]).await;
     let body = said("a car for the town", "Here are three.");
     for status in [StatusCode::CREATED, StatusCode::OK] {
         let answered = bundle.call(Method::PUT, &path("c", "t1"), &body).await;
         assert_eq!(answered.0, status);
     }
-    assert_eq!(bundle.model.actual_requests().count(), 1);
+    assert_eq!(bundle.model.asked().len(), 1);
 }
 
 #[tokio::test]
@@ -115,7 +133,7 @@ async fn what_a_caller_embedded_is_not_sent_to_the_model() {
     body["embedding"] = json!([0.6, 0.8]);
     let (status, _) = bundle.call(Method::PUT, &path("c", "t1"), &body).await;
     assert_eq!(status, StatusCode::CREATED);
-    assert_eq!(bundle.model.actual_requests().count(), 0);
+    assert_eq!(bundle.model.asked().len(), 0);
 }
 
 #[tokio::test]
@@ -123,9 +141,9 @@ async fn the_embedded_one_stands_in_for_a_model_that_fails() {
     let throttled = json!({"message": "Too many requests"});
     let failures = [
         // A registration takes two tries, and the search after it one useless answer.
-        answer(StatusCode::TOO_MANY_REQUESTS, &throttled),
-        answer(StatusCode::TOO_MANY_REQUESTS, &throttled),
-        answer(StatusCode::OK, &json!({"embedding": [1.0]})),
+        (StatusCode::TOO_MANY_REQUESTS, throttled.clone()),
+        (StatusCode::TOO_MANY_REQUESTS, throttled),
+        (StatusCode::OK, json!({"embedding": [1.0]})),
     ];
     let bundle = WithModel::answering(failures).await;
     let body = said("a car for the town", "Here are three.");

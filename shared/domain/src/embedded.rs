@@ -3,7 +3,7 @@
 //! Source: product specification, section 3: embeddings come from the request, from Amazon Bedrock,
 //! or from the embedded lexical embedder, and the report says from which.
 
-use crate::embedding::{self, Idf, embed};
+use crate::embedding::{self, embed};
 use crate::turn::quantized;
 
 /// A vector, and who made it.
@@ -31,9 +31,7 @@ impl Embedded {
     pub fn lexical(text: &str) -> Self {
         Self {
             embedder: embedding::NAME.to_owned(),
-            // What is stored is compared with what will be said in a year: it cannot follow how
-            // often a word is used meanwhile.
-            vector: embed(text, &Idf::default()),
+            vector: embed(text),
         }
     }
 

@@ -5,10 +5,9 @@
 //! repeat their words; a caller with better vectors sends them.
 //!
 //! Each word, and each run of three or four letters of it, falls by its hash on one of the
-//! dimensions with a sign. Letters make a typo or another ending land near. A word counts by how
-//! rare it is in the user's own turns.
-
-use std::collections::HashMap;
+//! dimensions with a sign. Letters make a typo or another ending land near. A frequent word of the
+//! language counts less; how rare a word is in the user's own turns counts where vectors are compared
+//! ([`crate::rarity`]), since a stored vector cannot follow how often a word is used after it.
 
 use crate::hash::{fnv, mixed};
 use crate::text::Text;
@@ -22,61 +21,25 @@ pub const DIMENSIONS: usize = 256;
 const READ: usize = 4_000;
 /// What all runs of letters of a word count, beside the word itself.
 const LETTERS: f64 = 0.6;
-/// Turns that every user is taken to have had before the first: in a new user's two turns no word
-/// is rare.
-const PRIOR_TURNS: f64 = 20.0;
-/// In how many of those a frequent word was, and any other.
-const PRIOR: (f64, f64) = (12.0, 0.5);
-
-/// How rare words are in a user's own turns.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Idf {
-    turns: f64,
-    with_word: HashMap<String, f64>,
-}
-
-impl Idf {
-    /// Counts in how many of these texts each word is.
-    pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut idf = Self::default();
-        for text in texts {
-            let text = Text::read(text, READ, READ);
-            let mut words: Vec<_> = text.all_folded().collect();
-            words.sort_unstable();
-            words.dedup();
-            idf.turns += 1.0;
-            for word in words {
-                *idf.with_word.entry(word.to_owned()).or_default() += 1.0;
-            }
-        }
-        idf
-    }
-
-    /// What a word counts: the logarithm of how many turns there are to each that has it.
-    fn weight(&self, word: &str) -> f64 {
-        let (frequent, other) = PRIOR;
-        let prior = if is_function_word(word) {
-            frequent
-        } else {
-            other
-        };
-        let with_word = self.with_word.get(word).copied().unwrap_or(0.0);
-        ((self.turns + PRIOR_TURNS) / (with_word + prior))
-            .ln()
-            .max(0.05)
-    }
-}
+/// What a frequent word of the language counts, and any other: the logarithm of how many of twenty
+/// turns there are to each that has it.
+const FREQUENT: f64 = 0.5;
+const OTHER: f64 = 3.7;
 
 /// The vector of a text: [`DIMENSIONS`] numbers of length 1 together, or all 0 for a text without
 /// a word. What is quoted in the text does not count. The same in every version and on every
 /// machine, but for the last bit.
 #[must_use]
-pub fn embed(text: &str, idf: &Idf) -> Vec<f32> {
+pub fn embed(text: &str) -> Vec<f32> {
     let text = Text::read(text, READ, READ);
     let mut vector = vec![0.0_f64; DIMENSIONS];
     let mut edged = String::new();
     for word in text.all_folded() {
-        let weight = idf.weight(word);
+        let weight = if is_function_word(word) {
+            FREQUENT
+        } else {
+            OTHER
+        };
         add(&mut vector, fnv(word), weight);
         edged.clear();
         edged.push('<');
@@ -119,9 +82,9 @@ fn runs(text: &str, length: usize) -> impl Iterator<Item = &str> {
 #[expect(
     clippy::as_conversions,
     clippy::cast_possible_truncation,
-    reason = "a number from −1 to 1 loses nothing but its last bits"
+    reason = "what is weighed loses nothing but its last bits"
 )]
-fn to_f32(number: f64) -> f32 {
+pub(crate) fn to_f32(number: f64) -> f32 {
     number as f32
 }
 
@@ -140,7 +103,7 @@ pub fn cosine(one: &[f32], other: &[f32]) -> Option<f64> {
 }
 
 /// A stored vector, as [`crate::turn::quantized`] makes it: a scale, and a signed byte for each
-/// number. The cosine does not depend on the scale, so that it is exact for the bytes.
+/// number, from which these are read without the scale. The cosine does not depend on the scale, so that it is exact for the bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantized<'a> {
     numbers: &'a [u8],
@@ -159,6 +122,21 @@ impl<'a> Quantized<'a> {
         let numbers = bytes.get(SCALE..)?;
         let square = dot(numbers, numbers);
         Some(Self { numbers, square })
+    }
+
+    /// Its numbers, a signed byte each, without the scale.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.numbers
+    }
+
+    /// Its numbers, without the scale.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = f32> {
+        (self.numbers.iter()).map(|byte| f32::from(byte.cast_signed()))
+    }
+
+    /// The square of its length, without the scale.
+    pub(crate) fn square(&self) -> f64 {
+        to_f64(self.square)
     }
 
     /// The cosine of two stored vectors, −1 to 1; `None` if they have not equally many numbers.
@@ -210,8 +188,7 @@ mod tests {
     use crate::turn::quantized;
 
     fn likeness(one: &str, other: &str) -> f64 {
-        let idf = Idf::default();
-        cosine(&embed(one, &idf), &embed(other, &idf)).unwrap()
+        cosine(&embed(one), &embed(other)).unwrap()
     }
 
     #[test]
@@ -220,13 +197,6 @@ mod tests {
         let far = likeness("cheap gaming laptops", "what do hamsters eat?");
         assert!(near > far + 0.3, "{near} {far}");
         assert!(likeness("the cat and the dog", "the sun and the moon") < 0.4);
-    }
-
-    #[test]
-    fn a_word_of_every_turn_counts_less() {
-        let turns: Vec<String> = (0..50).map(|n| format!("laptop question {n}")).collect();
-        let idf = Idf::of(turns.iter().map(String::as_str));
-        assert!(idf.weight("laptop") < 0.5 * idf.weight("hamster"));
     }
 
     #[test]
@@ -242,7 +212,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_vector_has_length_one_or_none(text in ".*") {
-            let vector = embed(&text, &Idf::default());
+            let vector = embed(&text);
             prop_assert_eq!(vector.len(), DIMENSIONS);
             let length: f64 = vector.iter().map(|x| f64::from(*x).powi(2)).sum();
             prop_assert!(length.abs() < 1e-6 || (length - 1.0).abs() < 1e-4, "{}", length);

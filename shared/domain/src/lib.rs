@@ -44,6 +44,7 @@ pub mod period;
 pub mod preferences;
 pub mod privacy;
 pub mod publication;
+pub mod rarity;
 pub mod reaction;
 pub mod satisfaction;
 pub mod sequence;

@@ -5,8 +5,9 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::embedding::Quantized;
-use crate::turn::quantized;
+use crate::embedded::Embedded;
+use crate::embedding::{NAME, Quantized};
+use crate::rarity::Towards;
 
 /// How many turns are found.
 pub const TOP_K: usize = 5;
@@ -26,7 +27,7 @@ pub struct Stored<'a, T> {
     pub turn: T,
     /// When it was.
     pub ts: DateTime<Utc>,
-    /// Its vector, as [`quantized`] makes it.
+    /// Its vector, as [`Embedded::stored`] makes it.
     pub vector: &'a [u8],
 }
 
@@ -57,42 +58,35 @@ pub fn score(similarity: f64, age: TimeDelta) -> f64 {
     SIMILARITY * similarity + RECENCY * recency(age)
 }
 
-/// The [`TOP_K`] turns with the highest scores: [`nearest`].
-#[must_use]
-pub fn top_k<'a, T>(
-    vector: &[f32],
-    stored: impl IntoIterator<Item = Stored<'a, T>>,
-    now: DateTime<Utc>,
-) -> Vec<Target<T>> {
-    nearest(vector, stored, now, TOP_K)
-}
-
 /// So many turns with the highest scores, the highest first; of equal ones the newer. Turns
-/// beyond [`WINDOW`], and those with vectors of another size, are passed over.
+/// beyond [`WINDOW`], and those with vectors of another size, are passed over. Vectors of the embedded
+/// embedder are compared by how rare each dimension is in these turns.
 #[must_use]
 pub fn nearest<'a, T>(
-    vector: &[f32],
+    about: &Embedded,
     stored: impl IntoIterator<Item = Stored<'a, T>>,
     now: DateTime<Utc>,
     count: usize,
 ) -> Vec<Target<T>> {
     let mut best: Vec<Target<T>> = Vec::with_capacity(count + 1);
-    let vector = quantized(vector);
+    let vector = about.stored();
     let Some(vector) = Quantized::read(&vector) else {
         return best;
     };
-    for Stored {
-        turn,
-        ts,
-        vector: bytes,
-    } in stored
-    {
-        let age = now - ts;
-        let cosine = || vector.cosine(&Quantized::read(bytes)?);
-        let Some(similarity) = (age <= WINDOW).then(cosine).flatten() else {
+    let (turns, vectors): (Vec<_>, Vec<_>) = (stored.into_iter())
+        .filter(|turn| now - turn.ts <= WINDOW)
+        .filter_map(|turn| Some(((turn.turn, turn.ts), Quantized::read(turn.vector)?)))
+        .unzip();
+    let towards = (about.embedder == NAME).then(|| Towards::among(&vector, &vectors));
+    for ((turn, ts), stored) in turns.into_iter().zip(&vectors) {
+        let cosine = match &towards {
+            Some(towards) => towards.cosine(stored),
+            None => vector.cosine(stored),
+        };
+        let Some(similarity) = cosine else {
             continue;
         };
-        let score = score(similarity, age);
+        let score = score(similarity, now - ts);
         let after =
             |other: &Target<T>| other.score > score || (other.score >= score && other.ts >= ts);
         let at = best.partition_point(after);
@@ -115,10 +109,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::embedding::{Idf, embed};
+    use crate::turn::quantized;
 
     fn now() -> DateTime<Utc> {
         "2026-01-04T09:30:00Z".parse().unwrap()
+    }
+
+    fn read(bytes: &[u8]) -> Quantized<'_> {
+        Quantized::read(bytes).unwrap()
+    }
+
+    fn given(vector: &[f32]) -> Embedded {
+        Embedded::given(vector)
     }
 
     #[test]
@@ -131,7 +133,6 @@ mod tests {
 
     #[test]
     fn the_turn_that_is_meant_comes_first() {
-        let idf = Idf::default();
         let texts = [
             "gaming laptops",
             "hamster food",
@@ -142,7 +143,7 @@ mod tests {
         ];
         let vectors: Vec<_> = texts
             .iter()
-            .map(|text| quantized(&embed(text, &idf)))
+            .map(|text| Embedded::lexical(text).stored())
             .collect();
         let stored = texts
             .iter()
@@ -153,10 +154,30 @@ mod tests {
                 ts: now() - TimeDelta::days(i64::try_from(days).unwrap()),
                 vector,
             });
-        let query = embed("that food for my hamster was wrong", &idf);
-        let found = top_k(&query, stored, now());
+        let query = Embedded::lexical("that food for my hamster was wrong");
+        let found = nearest(&query, stored, now(), TOP_K);
         assert_eq!(found.len(), TOP_K);
         assert_eq!(found[0].turn, "hamster food");
+    }
+
+    #[test]
+    fn what_is_said_in_every_turn_tells_little() {
+        let mut texts: Vec<_> = (0..60)
+            .map(|n| format!("dear assistant, please book number {n}"))
+            .collect();
+        texts.push("dear assistant, a hamster".to_owned());
+        let vectors: Vec<_> = (texts.iter())
+            .map(|text| Embedded::lexical(text).stored())
+            .collect();
+        let query = Embedded::lexical("dear assistant, hamster number");
+        let of_all = query.stored();
+        let [polite, hamster] = [&vectors[7], &vectors[60]].map(|bytes| read(bytes));
+        let plain =
+            read(&of_all).cosine(&hamster).unwrap() - read(&of_all).cosine(&polite).unwrap();
+        let all: Vec<_> = vectors.iter().map(|bytes| read(bytes)).collect();
+        let towards = Towards::among(&read(&of_all), &all);
+        let weighted = towards.cosine(&hamster).unwrap() - towards.cosine(&polite).unwrap();
+        assert!(weighted > plain + 0.1, "{weighted} {plain}");
     }
 
     #[test]
@@ -167,7 +188,12 @@ mod tests {
             ts: now() - TimeDelta::days(days),
             vector: &vector,
         };
-        let found = top_k(&[1.0, 0.0], [turn(366), turn(365), turn(1)], now());
+        let found = nearest(
+            &given(&[1.0, 0.0]),
+            [turn(366), turn(365), turn(1)],
+            now(),
+            TOP_K,
+        );
         let turns: Vec<_> = found.iter().map(|target| target.turn).collect();
         assert_eq!(turns, [1, 365]);
     }
@@ -183,10 +209,10 @@ mod tests {
                 ts: now() - TimeDelta::days(*days),
                 vector,
             });
-            let found = top_k(&[0.6, 0.8], stored(), now());
+            let found = nearest(&given(&[0.6, 0.8]), stored(), now(), TOP_K);
             let mut all: Vec<f64> = stored()
                 .filter(|turn| now() - turn.ts <= WINDOW)
-                .flat_map(|turn| top_k(&[0.6, 0.8], [turn], now()))
+                .flat_map(|turn| nearest(&given(&[0.6, 0.8]), [turn], now(), TOP_K))
                 .map(|target| target.score)
                 .collect();
             all.sort_by(|a, b| b.total_cmp(a));

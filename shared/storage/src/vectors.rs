@@ -126,7 +126,7 @@ impl Store {
             vector: &turn.embedding,
         });
         let mut found: Vec<Target<TurnRef>> = Vec::new();
-        for target in nearest(&about.vector, stored, now, CANDIDATES) {
+        for target in nearest(about, stored, now, CANDIDATES) {
             // A turn may be marked twice, of which one counts.
             if !found.iter().any(|other| other.turn == *target.turn) {
                 found.push(Target {

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use chrono::{TimeDelta, Utc};
 use hearback_domain::detection::{Detector, Exchange};
-use hearback_domain::embedding::{Idf, embed};
-use hearback_domain::target::{Stored, top_k};
-use hearback_domain::turn::quantized;
+use hearback_domain::embedded::Embedded;
+use hearback_domain::target::{Stored, TOP_K, nearest};
 use regex::{RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
@@ -90,12 +89,11 @@ fn print_ranking(labelled: &[Labelled]) {
         .iter()
         .map(|labelled| labelled.message.as_str())
         .collect();
-    let idf = Idf::of(texts.iter().copied());
     let (embedded, embedding) = timed(|| {
-        let embedded = texts.iter().map(|text| embed(text, &idf));
+        let embedded = texts.iter().map(|text| Embedded::lexical(text));
         embedded.collect::<Vec<_>>()
     });
-    let stored: Vec<_> = embedded.iter().map(|vector| quantized(vector)).collect();
+    let stored: Vec<_> = embedded.iter().map(Embedded::stored).collect();
     let Some(query) = embedded.first() else {
         return;
     };
@@ -108,7 +106,7 @@ fn print_ranking(labelled: &[Labelled]) {
             vector,
         })
     };
-    let (_, ranking) = timed(|| black_box(top_k(query, turns(), now)));
+    let (_, ranking) = timed(|| black_box(nearest(query, turns(), now, TOP_K)));
     let each = embedding / u32::try_from(texts.len()).unwrap_or(1).max(1);
     println!("  embedding a message                    {each:>10.2?}");
     println!("  ranking {VECTORS} vectors                   {ranking:>10.2?}");
