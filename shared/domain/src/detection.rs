@@ -9,11 +9,13 @@
 //! | which words are a cue | `phrases/` |
 //! | how far a cue is trusted | `cue` |
 //! | what a cue means beside others, and after which answer | `verdict`, `reply` |
+//! | whether a complaint is about the answer | `about` |
 //! | how a phrase is written and found | `pattern`, `matching` |
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+mod about;
 mod cue;
 mod detector;
 mod lexicon;

@@ -47,7 +47,16 @@ struct Counted<'a> {
 impl<'a> Comparison<'a> {
     /// Compares two texts.
     pub(crate) fn of(one: &'a Text, other: &'a Text) -> Self {
-        let (mut first, mut second) = (sorted(one), sorted(other));
+        Self::by(one, other, |word| word)
+    }
+
+    /// Compares two texts by what their words stand for.
+    pub(crate) fn by(
+        one: &'a Text,
+        other: &'a Text,
+        stands_for: impl Fn(&'a str) -> &'a str,
+    ) -> Self {
+        let (mut first, mut second) = (sorted(one, &stands_for), sorted(other, &stands_for));
         let weight = |words: &[Counted<'_>]| words.iter().map(|word| word.weight).sum::<f64>();
         let all = weight(&first) + weight(&second);
         remove_equal(&mut first, &mut second);
@@ -69,9 +78,10 @@ impl<'a> Comparison<'a> {
     }
 }
 
-fn sorted(text: &Text) -> Vec<Counted<'_>> {
+fn sorted<'a>(text: &'a Text, stands_for: impl Fn(&'a str) -> &'a str) -> Vec<Counted<'a>> {
     let mut words: Vec<_> = text
         .all_folded()
+        .map(stands_for)
         .map(|word| Counted {
             word,
             weight: if is_function_word(word) {

@@ -148,6 +148,16 @@ pub(super) enum Role {
     OwnFault,
     /// The user has changed something, so that to try again is no complaint.
     UserFixed,
+    /// What its clause complains of is something else than the answer: "my order", "a test that".
+    Aside,
+    /// What was tried works: what was wrong is over.
+    Overcome,
+    /// The user knows why something fails, and it is not the answer.
+    Expected,
+    /// It is about what is to come, and not about what was done: "from now on".
+    Standing,
+    /// The message is nothing but an "ok".
+    Acknowledgement,
     /// It may precede a cue that starts a sentence: "oh", "sorry, but", "I think".
     Opener,
     /// It starts a question.
@@ -156,6 +166,8 @@ pub(super) enum Role {
     Request,
     /// In an answer: what it asks of the user.
     Asks(Asks),
+    /// In an answer: it did something, or gives steps to take, and either may fail.
+    Actionable,
 }
 
 /// What an answer asks of the user, as far as phrases tell.
@@ -178,18 +190,24 @@ const OTHERS: &[(&str, Role)] = &[
     ("harmless", Role::Harmless),
     ("own_fault", Role::OwnFault),
     ("user_fixed", Role::UserFixed),
+    ("aside", Role::Aside),
+    ("overcome", Role::Overcome),
+    ("expected", Role::Expected),
+    ("standing", Role::Standing),
+    ("acknowledgement", Role::Acknowledgement),
     ("opener", Role::Opener),
     ("question", Role::Question),
     ("request", Role::Request),
 ];
 
-/// The sections for what an answer asks.
+/// The sections for what an answer asks, or does.
 const REPLIES: &[(&str, Role)] = &[
     ("more", Role::Asks(Asks::More)),
     ("confirmation", Role::Asks(Asks::Confirmation)),
     ("suggestion", Role::Asks(Asks::Suggestion)),
     ("offer", Role::Asks(Asks::Offer)),
     ("detail", Role::Asks(Asks::Detail)),
+    ("actionable", Role::Actionable),
 ];
 
 impl Role {
@@ -198,6 +216,27 @@ impl Role {
         let cues = Cue::NAMES.iter().filter(|(_, cue)| cue.has_phrases());
         cues.map(|(name, cue)| (*name, Self::Cue(*cue)))
             .chain(OTHERS.iter().copied())
+    }
+
+    /// Whether, of two phrases that overlap, only the longer counts: both say something, and the
+    /// shorter does so only as long as the other is not read.
+    pub(super) fn competes(self) -> bool {
+        match self {
+            Self::Cue(_)
+            | Self::Harmless
+            | Self::OwnFault
+            | Self::UserFixed
+            | Self::Opener
+            | Self::Asks(_) => true,
+            Self::Aside
+            | Self::Overcome
+            | Self::Expected
+            | Self::Standing
+            | Self::Acknowledgement
+            | Self::Question
+            | Self::Request
+            | Self::Actionable => false,
+        }
     }
 
     /// The roles that phrases of answers may have, by the names of their sections.

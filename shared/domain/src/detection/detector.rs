@@ -178,9 +178,11 @@ impl Detector {
     }
 
     /// The language that a caller gives, if there are phrases for it.
-    fn given<'a>(&self, tag: Option<&'a str>) -> Option<&'a str> {
-        let code = tag?.split(['-', '_']).next()?;
-        self.has(code).then_some(code)
+    /// Tags come in any case, and with a region or a script: `de`, `De-AT`, `pt_BR`, `zh-Hans`.
+    fn given(&self, tag: Option<&str>) -> Option<&str> {
+        let code = tag?.trim().split(['-', '_']).next()?.to_ascii_lowercase();
+        let (code, _) = self.languages.get_key_value(&code)?;
+        Some(code)
     }
 
     fn lexicon(&self, language: &str) -> Option<(&str, &Lexicon)> {

@@ -6,6 +6,7 @@
 
 use super::cue::Role;
 use super::pattern::Pattern;
+use super::rephrase::Synonyms;
 use super::tree::{Ending, ROOT, Tree};
 use super::vocabulary::Vocabulary;
 
@@ -17,6 +18,8 @@ const BYTES_OF_NODE: usize = 8;
 pub(super) struct Lexicon {
     /// Its words.
     pub vocabulary: Vocabulary,
+    /// Which of them say the same.
+    pub synonyms: Synonyms,
     /// What is looked for in messages.
     pub messages: Tree,
     /// What is looked for in answers.
@@ -29,6 +32,7 @@ impl Lexicon {
         let room = bytes / BYTES_OF_NODE;
         Self {
             vocabulary: Vocabulary::new(),
+            synonyms: Synonyms::default(),
             messages: Tree::new(room),
             answers: Tree::new(room / 8),
         }
@@ -38,11 +42,16 @@ impl Lexicon {
     pub(super) fn phrase(&mut self, role: Role, written: &str) -> Result<(), String> {
         let pattern = Pattern::read(written)?;
         let tree = match role {
-            Role::Asks(_) => &mut self.answers,
+            Role::Asks(_) | Role::Actionable => &mut self.answers,
             Role::Cue(_)
             | Role::Harmless
             | Role::OwnFault
             | Role::UserFixed
+            | Role::Aside
+            | Role::Overcome
+            | Role::Expected
+            | Role::Standing
+            | Role::Acknowledgement
             | Role::Opener
             | Role::Question
             | Role::Request => &mut self.messages,

@@ -1,6 +1,8 @@
 //! Finding the phrases of a language in a text: where they may start, which of those that overlap
 //! counts, and what is said only to be denied.
 
+use std::ops::Range;
+
 use super::cue::{Cue, Role};
 use super::lexicon::Lexicon;
 use super::pattern::{End, Start};
@@ -67,7 +69,7 @@ impl Matched {
     }
 
     /// Drops every cue that another one covers and goes beyond: "no idea what you mean" is not
-    /// "no idea". What starts a question or a request covers nothing.
+    /// "no idea". What only tells what kind of sentence it is in covers nothing.
     fn keep_longest(&mut self) {
         let mut covered: Option<Found> = None;
         self.found.sort_by_key(|found| {
@@ -78,7 +80,7 @@ impl Matched {
             if matches!(found.role, Role::Opener) {
                 return false;
             }
-            if matches!(found.role, Role::Question | Role::Request) {
+            if !found.role.competes() {
                 return true;
             }
             match covered {
@@ -126,15 +128,40 @@ impl Matched {
 
     /// The phrases for one cue.
     pub(super) fn of_cue(&self, cue: Cue) -> impl Iterator<Item = Found> {
+        self.of_role(Role::Cue(cue))
+    }
+
+    /// The phrases of one role.
+    pub(super) fn of_role(&self, role: Role) -> impl Iterator<Item = Found> {
         self.found
             .iter()
-            .filter(move |found| found.role == Role::Cue(cue))
+            .filter(move |found| found.role == role)
             .copied()
     }
 
     /// Whether a phrase of this role is there.
     pub(super) fn has(&self, role: Role) -> bool {
-        self.found.iter().any(|found| found.role == role)
+        self.of_role(role).next().is_some()
+    }
+
+    /// The clause that a token is in: between commas, and on one side of a "but".
+    pub(super) fn clause(&self, token: usize) -> Range<usize> {
+        self.around(token, |token| {
+            token.before != Break::None || token.is(Trait::Adversative)
+        })
+    }
+
+    /// The sentence that a token is in.
+    pub(super) fn sentence(&self, token: usize) -> Range<usize> {
+        self.around(token, |token| token.before.ends_sentence())
+    }
+
+    /// The tokens around one, from one that starts them to before the next that starts others.
+    fn around(&self, token: usize, starts: impl Fn(&Token) -> bool) -> Range<usize> {
+        let (before, behind) = self.tokens.split_at_checked(token + 1).unwrap_or_default();
+        let from = before.iter().rposition(&starts).unwrap_or(0);
+        let length = behind.iter().position(starts).unwrap_or(behind.len());
+        from..before.len() + length
     }
 }
 
@@ -251,11 +278,16 @@ impl Walk<'_> {
             }
             Start::Sentence | Start::Message => head.is_some_and(|head| head >= start),
         };
-        // "No, that is it" is not "no that".
-        let broken = matches!(role, Role::Cue(cue) if cue.rejects()) && to > self.from + 1 && {
-            let second = self.tokens.get(self.from + 1);
-            second.is_some_and(|token| token.before != Break::None)
+        // "No, that is it" is not "no that", and "the tests fail, that" is not "a test that".
+        let whole = if role == Role::Aside {
+            to
+        } else if matches!(role, Role::Cue(cue) if cue.rejects()) {
+            to.min(self.from + 2)
+        } else {
+            self.from
         };
+        let behind_first = self.tokens.get(self.from + 1..whole).unwrap_or_default();
+        let broken = behind_first.iter().any(|token| token.before != Break::None);
         let ends = match end {
             End::Anywhere => true,
             End::Clause => self.ends_clause(to),

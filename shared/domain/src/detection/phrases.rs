@@ -43,13 +43,15 @@ pub(super) struct PhraseFile<'a> {
 const LANGUAGE: &str = "language";
 const FUNCTION_WORDS: &str = "function_words";
 const SPELLING: &str = "spelling";
+const SYNONYMS: &str = "synonyms";
 const CLASSES: &str = "classes";
 const PHRASES: &str = "phrases";
 const ANSWERS: &str = "answers";
-const MEMBERS: [&str; 6] = [
+const MEMBERS: [&str; 7] = [
     LANGUAGE,
     FUNCTION_WORDS,
     SPELLING,
+    SYNONYMS,
     CLASSES,
     PHRASES,
     ANSWERS,
@@ -122,6 +124,9 @@ impl<'a> PhraseFile<'a> {
                 None => Err("must be a string".to_owned()),
             }
             .unwrap_or_else(|detail| errors.push(self.error(as_words.span(), word, &detail)));
+        });
+        self.members(SYNONYMS, errors, |word, others, errors| {
+            self.each(others, errors, |other| lexicon.synonyms.add(other, word));
         });
         self.members(CLASSES, errors, |name, words, errors| {
             match lexicon.vocabulary.class_or_new(name) {

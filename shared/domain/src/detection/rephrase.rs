@@ -6,6 +6,7 @@
 
 use super::lexicon::Lexicon;
 use super::vocabulary::Trait;
+use crate::hash::FastMap;
 use crate::similarity::Comparison;
 use crate::text::Text;
 
@@ -16,6 +17,32 @@ const THRESHOLD: f64 = 0.8;
 const LEAST_WORDS: usize = 3;
 /// The most that the longer of two texts may have over the other, in bytes of its own.
 const LENGTHS: usize = 2;
+
+/// Words by which the same may be asked: "under" and "below".
+#[derive(Debug, Default, Clone)]
+pub(super) struct Synonyms(FastMap<Box<str>, Box<str>>);
+
+impl Synonyms {
+    /// Adds a word that says the same as another.
+    pub(super) fn add(&mut self, word: &str, same_as: &str) -> Result<(), String> {
+        let folded = |word: &str| {
+            let text = Text::read(word, word.len(), 0);
+            let mut words = text.all_folded();
+            let first = words.next().map(Box::<str>::from);
+            first.filter(|_| words.next().is_none())
+        };
+        let (Some(word), Some(same_as)) = (folded(word), folded(same_as)) else {
+            return Err("must be one word, for one word".to_owned());
+        };
+        self.0.insert(word, same_as);
+        Ok(())
+    }
+
+    /// The word that stands for all that say the same.
+    fn of<'a>(&'a self, word: &'a str) -> &'a str {
+        self.0.get(word).map_or(word, |same| same)
+    }
+}
 
 /// The similarity of a message to the query before, if it asks the same again.
 pub(super) fn rephrases(message: &Text, query: &Text, lexicon: &Lexicon) -> Option<f64> {
@@ -31,7 +58,7 @@ pub(super) fn rephrases(message: &Text, query: &Text, lexicon: &Lexicon) -> Opti
     if query.quotes {
         return None;
     }
-    let compared = Comparison::of(query, message);
+    let compared = Comparison::by(query, message, |word| lexicon.synonyms.of(word));
     let replaced = !compared.only_first.is_empty() && !compared.only_second.is_empty();
     let same = !replaced && asks(query, lexicon) == asks(message, lexicon);
     (same && compared.similarity > THRESHOLD).then_some(compared.similarity)

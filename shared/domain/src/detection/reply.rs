@@ -13,14 +13,28 @@ pub(super) enum Asked {
     Unknown,
     /// It says something, or proposes it.
     Nothing,
-    /// Whether there is anything else.
+    /// Whether there is anything else, behind what it says.
     More,
+    /// The same, and it says nothing else.
+    Closing,
     /// Whether it has understood.
     Confirmation,
     /// Whether it shall go on to do something.
     Offer,
     /// Something that it needs to know.
     Detail,
+}
+
+impl Asked {
+    /// Whether it asks for anything else.
+    pub(super) fn is_more(self) -> bool {
+        matches!(self, Self::More | Self::Closing)
+    }
+
+    /// Whether it asks for something that a wish is a reply to, and no correction.
+    pub(super) fn wants_reply(self) -> bool {
+        self.is_more() || matches!(self, Self::Offer | Self::Detail)
+    }
 }
 
 /// Bytes of an answer that are read, at its start and at its end.
@@ -30,6 +44,17 @@ const SHORT: usize = 60;
 
 /// Words of an answer that asks even without a question mark.
 const BRIEF: usize = 20;
+
+/// Words that are no more than a phrase of courtesy: "You are very welcome".
+const COURTESY: usize = 4;
+
+/// Whether an answer gives code or steps, or has done something: what of it may fail.
+pub(super) fn may_fail(answer: &str, lexicon: &Lexicon) -> bool {
+    answer.contains('`') || {
+        let text = Text::read(answer, READ, READ);
+        Matched::answer(&text, lexicon).has(Role::Actionable)
+    }
+}
 
 /// What an answer asks.
 pub(super) fn asked(answer: Option<&str>, lexicon: &Lexicon) -> Asked {
@@ -61,7 +86,11 @@ pub(super) fn asked(answer: Option<&str>, lexicon: &Lexicon) -> Asked {
     // What is said in passing at the end of a long answer expects no reply.
     let replies = question || text.words.len() <= BRIEF;
     if replies && has(Asks::More, late) {
-        Asked::More
+        if last <= COURTESY {
+            Asked::Closing
+        } else {
+            Asked::More
+        }
     } else if has(Asks::Confirmation, late) && !(question && has(Asks::Detail, last)) {
         Asked::Confirmation
     } else if has(Asks::Suggestion, last) {

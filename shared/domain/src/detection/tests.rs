@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod about;
 mod languages;
 mod properties;
 mod sentences;
@@ -168,6 +169,35 @@ fn the_same_question_about_another_thing_is_no_rephrase() {
         });
         let correction = detection.correction_type;
         assert_ne!(correction, Some(CorrectionType::Rephrased), "{message}");
+    }
+}
+
+#[test]
+fn the_same_in_other_words_is_a_rephrase() {
+    for (query, message, rephrased) in [
+        ("laptops under $1000", "laptops below 1000 dollars", true),
+        ("laptops under 1000", "laptops for less than 1000", true),
+        (
+            "a cheap hotel near the beach",
+            "an affordable hotel near the beach",
+            true,
+        ),
+        ("laptops under $1000", "laptops over 1000 dollars", false),
+        ("laptops under $1000", "laptops below 2000 dollars", false),
+        (
+            "laptops under 1000 euros",
+            "laptops below 1000 dollars",
+            false,
+        ),
+    ] {
+        let detection = Detector::embedded().detect(&Exchange {
+            prev_query: Some(query),
+            prev_response: Some("Here is one."),
+            message,
+            language: None,
+        });
+        let is = detection.correction_type == Some(CorrectionType::Rephrased);
+        assert_eq!(is, rephrased, "{query}, {message}: {detection:?}");
     }
 }
 

@@ -11,14 +11,10 @@ use super::lexicon::Lexicon;
 use super::matching::{Found, Matched};
 use super::pattern::Start;
 use super::rephrase::rephrases;
-use super::reply::{Asked, asked};
+use super::reply::{Asked, asked, may_fail};
 use super::vocabulary::{Token, Trait};
 use crate::text::{Break, Text, Word};
 
-/// Words of a message that is long: what it says in its middle is rarely about the answer.
-const LONG: usize = 80;
-/// Words at the start of a long message, and at its end, that may be about the answer.
-const ABOUT: (usize, usize) = (40, 25);
 /// Words of a message that is short.
 const SHORT: usize = 30;
 /// Letters of a word that may be a name.
@@ -103,7 +99,8 @@ const STRONG: &[Cue] = &[
 ];
 
 impl Case<'_> {
-    fn asked(&self) -> Asked {
+    /// What the answer asks.
+    pub(super) fn asked(&self) -> Asked {
         *self
             .asked
             .get_or_init(|| asked(self.response, self.lexicon))
@@ -116,27 +113,6 @@ impl Case<'_> {
             .or_else(|| self.abandoned())
             .or_else(|| self.accepted())
             .unwrap_or_else(|| self.neutral())
-    }
-
-    /// The first phrase for a cue that is meant and may be about the answer.
-    fn first(&self, cue: Cue) -> Option<Found> {
-        self.matched
-            .of_cue(cue)
-            .find(|found| self.is_about_answer(*found) && !self.matched.is_denied(*found))
-    }
-
-    fn has(&self, cue: Cue) -> bool {
-        self.first(cue).is_some()
-    }
-
-    fn has_any(&self, cues: &[Cue]) -> bool {
-        cues.iter().any(|cue| self.has(*cue))
-    }
-
-    /// Whether a phrase stands where a message speaks of the answer: in a long one, at either end.
-    fn is_about_answer(&self, found: Found) -> bool {
-        let all = self.matched.tokens.len();
-        all <= LONG || found.from < ABOUT.0 || found.to + ABOUT.1 > all
     }
 
     /// Priority 1: it says so.
@@ -167,7 +143,7 @@ impl Case<'_> {
         let content = [Cue::Thanks, Cue::Praise, Cue::Enough];
         let rejects = match self.asked() {
             Asked::Detail => false,
-            Asked::More => self.has_any(&[Cue::Change, Cue::Contrast]),
+            Asked::More | Asked::Closing => self.has_any(&[Cue::Change, Cue::Contrast]),
             Asked::Offer => self.replaces(),
             Asked::Unknown | Asked::Nothing | Asked::Confirmation => true,
         };
@@ -193,16 +169,18 @@ impl Case<'_> {
         self.matched.has(Role::Request) && later.any(|(at, token)| object(at, token))
     }
 
-    /// An error that is shown is about the answer if that gave something to run.
+    /// An error that is shown is about the answer if that gave or did something that can fail.
     fn symptom(&self) -> Option<Verdict> {
         let found = self.first(Cue::Symptom)?;
-        let runs = self.response.is_some_and(|text| text.contains("```"));
-        runs.then(|| Verdict::rejected(Cue::Symptom, found))
+        let may_fail = self
+            .response
+            .is_some_and(|text| may_fail(text, self.lexicon));
+        may_fail.then(|| Verdict::rejected(Cue::Symptom, found))
     }
 
     /// Something else than what was understood.
     fn change(&self) -> Option<Verdict> {
-        if matches!(self.asked(), Asked::Offer | Asked::Detail | Asked::More) || self.is_content() {
+        if self.asked().wants_reply() || self.is_content() {
             return None;
         }
         let mut found = self.matched.found.iter();
@@ -225,30 +203,13 @@ impl Case<'_> {
         Some(Verdict::rejected(Cue::Change, *request))
     }
 
-    /// Whether the message says that all is well, or that it does not matter.
-    fn is_content(&self) -> bool {
-        // "Yes, but …" is not.
-        let yes = self.first(Cue::Agreement);
-        let agrees = yes.is_some_and(|yes| {
-            let next = self.matched.tokens.get(yes.to);
-            next.is_none_or(|token| !token.is(Trait::Adversative))
-        });
-        agrees
-            || self.has_any(&[
-                Cue::Thanks,
-                Cue::Praise,
-                Cue::Chosen,
-                Cue::Enough,
-                Cue::Decline,
-                Cue::Unsure,
-            ])
-    }
-
     /// "I want gaming laptops", of one who had asked for laptops: said again, with what was missed.
     fn wanted(&self) -> Option<Verdict> {
         let found = self.first(Cue::Wanted)?;
-        let answers = matches!(self.asked(), Asked::Detail | Asked::Offer | Asked::More);
-        if answers || self.is_content() || self.matched.head(found.from) != Start::Message {
+        if self.asked().wants_reply()
+            || self.is_content()
+            || self.matched.head(found.from) != Start::Message
+        {
             return None;
         }
         let all = self.matched.tokens.len();
@@ -305,13 +266,13 @@ impl Case<'_> {
         let closes = [Cue::Decline, Cue::Thanks, Cue::Enough, Cue::Praise];
         // "No, it never arrived" is no answer to "Anything else?".
         if let Some(no) = no
-            && self.asked() == Asked::More
+            && self.asked().is_more()
             && (no.to == self.matched.tokens.len() || self.has_any(&closes))
         {
             return Some(Verdict::accepted(Cue::Enough, no.from, no.to));
         }
         let declines = self.has_any(&[Cue::Decline, Cue::Unsure]);
-        if declines && self.asked() != Asked::More {
+        if declines && !self.asked().is_more() && !self.closes() {
             return None;
         }
         let by = |cue: Cue| {
@@ -329,8 +290,14 @@ impl Case<'_> {
         if let Some(verdict) = content.into_iter().find_map(by) {
             return Some(verdict);
         }
+        if let Some(found) = self.overcome() {
+            return Some(Verdict::accepted(Cue::Praise, found.from, found.to));
+        }
+        let agreement = by(Cue::Agreement).filter(|_| !self.only_acknowledges());
+        if agreement.is_some() {
+            return agreement;
+        }
         let on = [
-            Cue::Agreement,
             Cue::FollowUp,
             Cue::Comparison,
             Cue::DrillDown,
@@ -378,7 +345,8 @@ impl Case<'_> {
     fn goes_on(&self) -> Option<Verdict> {
         let response = self.response?;
         let question = self.text.end == Break::Question || self.matched.has(Role::Question);
-        if !question && !self.matched.has(Role::Request) {
+        let wish = [Role::Request, Role::Standing];
+        if !question && !wish.into_iter().any(|role| self.matched.has(role)) {
             return None;
         }
         let refers = |token: &Token| token.is(Trait::Reference);
@@ -399,7 +367,8 @@ impl Case<'_> {
     /// Priority 5: nothing that can be told.
     fn neutral(&self) -> Verdict {
         let by = |cue: Cue| Some((cue, self.first(cue)?));
-        Verdict::neutral([Cue::Decline, Cue::Unsure].into_iter().find_map(by))
+        let cues = [Cue::Decline, Cue::Unsure, Cue::Agreement];
+        Verdict::neutral(cues.into_iter().find_map(by))
     }
 }
 

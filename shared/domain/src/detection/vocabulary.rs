@@ -22,11 +22,13 @@ pub(super) enum Trait {
     Reference,
     /// It asks for something of a kind: "where".
     Interrogative,
+    /// It says that something lasts: "still".
+    Lasting,
 }
 
 impl Trait {
     /// All of them, by the names that their classes have in the files.
-    pub(super) const NAMES: [(&'static str, Self); 7] = [
+    pub(super) const NAMES: [(&'static str, Self); 8] = [
         ("filler", Self::Filler),
         ("opener", Self::Opener),
         ("negator", Self::Negator),
@@ -34,6 +36,7 @@ impl Trait {
         ("adversative", Self::Adversative),
         ("reference", Self::Reference),
         ("interrogative", Self::Interrogative),
+        ("lasting", Self::Lasting),
     ];
 
     fn bit(self) -> u64 {
@@ -45,6 +48,7 @@ impl Trait {
             Self::Adversative => 1 << 4,
             Self::Reference => 1 << 5,
             Self::Interrogative => 1 << 6,
+            Self::Lasting => 1 << 7,
         }
     }
 }

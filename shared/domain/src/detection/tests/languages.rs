@@ -261,3 +261,50 @@ fn sentences_of_other_languages_are_taken_as_they_are_meant() {
         wrong.join("\n")
     );
 }
+
+#[test]
+fn a_language_is_told_by_its_code_in_any_case_and_with_any_region() {
+    for (tag, message) in [
+        ("EN", "That is wrong"),
+        ("De-DE", "falsch"),
+        ("de_AT", "falsch"),
+        ("pt_BR", "resposta errada"),
+        ("PT-br", "resposta errada"),
+        ("zh-Hans", "不对"),
+        ("ZH-Hant-TW", "错了"),
+    ] {
+        let detection = Detector::embedded().detect(&Exchange {
+            message,
+            language: Some(tag),
+            ..Exchange::default()
+        });
+        let language = detection.evidence.first().map(|found| &*found.language);
+        let code = tag[..2].to_lowercase();
+        assert_eq!(language, Some(code.as_str()), "{tag}: {detection:?}");
+        assert_eq!(detection.feedback_type, Rejected, "{tag}");
+    }
+}
+
+/// "No, thanks" declines something; with "that's all" beside it, it closes the conversation.
+#[test]
+fn a_no_with_thanks_rejects_nothing() {
+    for (message, expected) in [
+        ("No, gracias, eso es todo", Accepted),
+        ("Nein, alles gut, danke!", Accepted),
+        ("Non merci, c'est parfait", Accepted),
+        ("不用了，谢谢", Neutral),
+        ("Nein danke, das war alles", Accepted),
+        ("No, gracias", Neutral),
+        ("Nein, das ist falsch, danke", Rejected),
+        ("No, eso está mal, gracias", Rejected),
+    ] {
+        let detection = Detector::embedded().detect(&Exchange {
+            message,
+            ..Exchange::default()
+        });
+        assert_eq!(
+            detection.feedback_type, expected,
+            "{message}: {detection:?}"
+        );
+    }
+}

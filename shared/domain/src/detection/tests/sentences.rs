@@ -3,7 +3,7 @@
 use super::*;
 
 /// What was said before.
-enum After {
+pub(super) enum After {
     /// Nothing that is known.
     Unknown,
     /// An answer that says something.
@@ -12,6 +12,12 @@ enum After {
     Code,
     /// A question for a detail.
     Question,
+    /// Several things to choose from.
+    Choices,
+    /// Steps to take.
+    Steps,
+    /// News, and whether there is anything else.
+    NewsAndMore,
     /// An offer to go on.
     Offer,
     /// Whether it has understood.
@@ -20,10 +26,12 @@ enum After {
     More,
 }
 
-use After::{Answer, Code, Confirmation, More, Offer, Question, Unknown};
+use After::{
+    Answer, Choices, Code, Confirmation, More, NewsAndMore, Offer, Question, Steps, Unknown,
+};
 use FeedbackType::{Accepted, Neutral, Rejected};
 
-fn verdict(after: &After, message: &str) -> Detection {
+pub(super) fn verdict(after: &After, message: &str) -> Detection {
     let (prev_query, prev_response) = match after {
         Unknown => (None, None),
         Answer => (
@@ -37,6 +45,18 @@ fn verdict(after: &After, message: &str) -> Detection {
         Question => (
             Some("Book a table for tonight"),
             Some("Sure. Which area of the city do you prefer?"),
+        ),
+        Choices => (
+            Some("lamps under 40 euros"),
+            Some("There are three: the Arco for 35, the Luna for 38 and the Stella for 29 euros."),
+        ),
+        Steps => (
+            Some("The scanner is not found"),
+            Some("Turn the scanner off and on again. Then select it in the settings."),
+        ),
+        NewsAndMore => (
+            Some("Where is my parcel?"),
+            Some("Your parcel was delivered on Tuesday. Is there anything else I can do for you?"),
         ),
         Offer => (
             Some("Rename the column to total"),
