@@ -112,17 +112,19 @@ fn alike(first: &mut Vec<Counted<'_>>, second: &mut Vec<Counted<'_>>) -> f64 {
     if first.len() > COMPARED || second.len() > COMPARED {
         return 0.0;
     }
+    let mut spellings: Vec<_> = second.iter().map(|other| pairs(other.word)).collect();
     let mut difference = 0.0;
     first.retain(|counted| {
-        let likeness = |other: &Counted<'_>| spelled_alike(counted.word, other.word);
-        let best = second
+        let spelling = pairs(counted.word);
+        let best = spellings
             .iter()
+            .map(|other| in_common(&spelling, other))
             .enumerate()
-            .map(|(at, other)| (at, likeness(other)))
             .max_by(|(_, one), (_, other)| one.total_cmp(other));
         let Some((at, likeness)) = best.filter(|(_, likeness)| *likeness >= SAME_WORD) else {
             return true;
         };
+        spellings.swap_remove(at);
         let other = second.swap_remove(at);
         difference += (1.0 - likeness) * (counted.weight + other.weight);
         false
@@ -130,30 +132,33 @@ fn alike(first: &mut Vec<Counted<'_>>, second: &mut Vec<Counted<'_>>) -> f64 {
     difference
 }
 
-/// The share of pairs of neighbouring letters that two words have in common, their edges counted
-/// in. Words with a digit are alike only if they are the same: 5 is not 6.
-fn spelled_alike(one: &str, other: &str) -> f64 {
-    let digits = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
-    let lengths = (one.len(), other.len());
-    if digits(one) || digits(other) || lengths.0.min(lengths.1) < 4 {
-        return 0.0;
+/// Letters of a word that is long enough to be told by its spelling.
+const TELLING: usize = 4;
+
+/// The pairs of neighbouring letters of a word, its edges counted in, in order. None of a short
+/// word and of one with a digit, which are alike only if they are the same: 5 is not 6.
+fn pairs(word: &str) -> Vec<(char, char)> {
+    if word.len() < TELLING || word.bytes().any(|byte| byte.is_ascii_digit()) {
+        return Vec::new();
     }
-    let pairs = |word: &str| -> Vec<(char, char)> {
-        let edged = || std::iter::once(' ').chain(word.chars());
-        let mut pairs: Vec<_> = edged().zip(word.chars().chain([' '])).collect();
-        pairs.sort_unstable();
-        pairs
-    };
-    let (one, mut other) = (pairs(one), pairs(other));
-    let all = one.len() + other.len();
-    let mut common = 0;
+    let edged = std::iter::once(' ').chain(word.chars());
+    let mut pairs: Vec<_> = edged.zip(word.chars().chain([' '])).collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+/// The share of pairs that two words have in common.
+fn in_common(one: &[(char, char)], other: &[(char, char)]) -> f64 {
+    let (mut at, mut common) = (0, 0);
     for pair in one {
-        if let Ok(at) = other.binary_search(&pair) {
-            other.remove(at);
+        let rest = other.get(at..).unwrap_or_default();
+        at += rest.iter().take_while(|other| *other < pair).count();
+        if other.get(at) == Some(pair) {
+            at += 1;
             common += 2;
         }
     }
-    ratio(common, all)
+    ratio(common, one.len() + other.len())
 }
 
 fn ratio(part: usize, whole: usize) -> f64 {

@@ -10,14 +10,11 @@ use super::matching::{Found, Matched};
 use super::reply::Asked;
 use super::verdict::Case;
 use super::vocabulary::Trait;
-use crate::text::Text;
 
 /// Words of a message that is long: what it says in its middle is rarely about the answer.
 const LONG: usize = 80;
 /// Words at the start of a long message, and at its end, that may be about the answer.
 const ABOUT: (usize, usize) = (40, 25);
-/// Bytes of the query that are read at either end.
-const QUERY: usize = 200;
 
 impl Case<'_> {
     /// The first phrase for a cue that is meant and may be about the answer.
@@ -97,9 +94,8 @@ impl Case<'_> {
     /// news then.
     fn has_answered_nothing(&self) -> bool {
         self.asked() == Asked::Closing && {
-            let query = self.query.unwrap_or_default();
-            let query = Text::read(query, QUERY, QUERY);
-            let said = Matched::message(&query, self.lexicon);
+            let query = self.query();
+            let said = Matched::message(query, self.lexicon);
             let closed = [Cue::Thanks, Cue::Praise, Cue::Agreement, Cue::Enough];
             let mut closed = closed.into_iter();
             query.words.is_empty() || closed.any(|cue| said.of_cue(cue).next().is_some())

@@ -130,7 +130,7 @@ impl Detector {
         let mut detection = self.detect_in(language, exchange, &text);
         // Few words may tell another language than theirs, or none.
         let told = !detection.evidence.is_empty() || given.is_some();
-        if !told && (1..=FEW).contains(&text.words.len()) {
+        if !told && text.words.len() <= FEW && self.has_foreign_word(&text) {
             let others = LATIN.iter().filter(|other| **other != language);
             let mut others = others.map(|other| self.detect_in(other, exchange, &text));
             let told = others.find(|other| self.is_unambiguous(other, exchange.message));
@@ -152,24 +152,31 @@ impl Detector {
             matched: &matched,
             asked: OnceCell::new(),
             response,
+            response_text: OnceCell::new(),
             query: exchange.prev_query.filter(said),
+            query_text: OnceCell::new(),
             lexicon,
         };
         Detection::of(case.verdict(), exchange.message, text, &matched, language)
     }
 
-    /// Whether a cue of another language has a word that is none of the language that is assumed
-    /// where nothing tells.
-    fn is_unambiguous(&self, detection: &Detection, message: &str) -> bool {
+    /// Whether a text has a word that is none of the language that is assumed where nothing tells,
+    /// and long enough to be one of another.
+    fn has_foreign_word(&self, text: &Text) -> bool {
         let Some((_, lexicon)) = self.lexicon(FALLBACK) else {
             return false;
         };
+        let foreign = |word: &str| word.len() >= TELLING && !lexicon.vocabulary.knows(word);
+        text.all_folded().any(foreign)
+    }
+
+    /// Whether a cue of another language has such a word.
+    fn is_unambiguous(&self, detection: &Detection, message: &str) -> bool {
         detection.evidence.iter().any(|evidence| {
             let length = evidence.end - evidence.start;
             let cue: String = message.chars().skip(evidence.start).take(length).collect();
             let cue = Text::read(&cue, cue.len(), 0);
-            let foreign = |word: &str| word.len() >= TELLING && !lexicon.vocabulary.knows(word);
-            evidence.cue.has_phrases() && cue.all_folded().any(foreign)
+            evidence.cue.has_phrases() && self.has_foreign_word(&cue)
         })
     }
 

@@ -250,7 +250,7 @@ impl Walk<'_> {
         if at > self.from && token.before.ends_sentence() {
             return;
         }
-        for next in self.tree.next(node, token) {
+        for next in self.tree.next(node, here, token) {
             self.step(next, at + 1, fillers, true);
         }
         // A gap reaches over neither a denial nor a comma.

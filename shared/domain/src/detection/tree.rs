@@ -104,7 +104,7 @@ pub(super) enum Label {
 
 /// How many ways into a phrase are kept apart: to join them costs when they are walked, not to
 /// join them costs when they are read.
-const APART: usize = 6;
+const APART: usize = 16;
 
 /// Where every walk starts.
 pub(super) const ROOT: u32 = 0;
@@ -134,11 +134,10 @@ impl Tree {
     }
 
     /// Where a word leads from a node, by itself and by its classes.
-    pub(super) fn next(&self, node: u32, token: Token) -> impl Iterator<Item = u32> {
-        let here = self.node(node);
-        let symbols = here.map_or(0, |node| node.symbols);
-        let symbol = token.symbol.filter(|symbol| symbols & bit(*symbol) != 0);
-        let mut classes = here.map_or(0, |node| node.classes) & token.classes;
+    pub(super) fn next(&self, node: u32, here: &Node, token: Token) -> impl Iterator<Item = u32> {
+        let may_be = |symbol: &u32| here.symbols & bit(*symbol) != 0;
+        let symbol = token.symbol.filter(may_be);
+        let mut classes = here.classes & token.classes;
         let by_class = std::iter::from_fn(move || {
             let class = (classes != 0).then(|| classes.trailing_zeros())?;
             classes &= classes - 1;

@@ -32,8 +32,12 @@ pub(super) struct Case<'a> {
     pub asked: OnceCell<Asked>,
     /// The answer before it.
     pub response: Option<&'a str>,
+    /// Its words, once they matter.
+    pub response_text: OnceCell<Text>,
     /// The query before that.
     pub query: Option<&'a str>,
+    /// Its words, once they matter.
+    pub query_text: OnceCell<Text>,
     /// The language.
     pub lexicon: &'a Lexicon,
 }
@@ -104,6 +108,18 @@ impl Case<'_> {
         *self
             .asked
             .get_or_init(|| asked(self.response, self.lexicon))
+    }
+
+    /// The words of the answer; none if it is not known.
+    fn response(&self) -> &Text {
+        let read = || Text::read(self.response.unwrap_or_default(), READ, READ);
+        self.response_text.get_or_init(read)
+    }
+
+    /// The words of the query; none if it is not known.
+    pub(super) fn query(&self) -> &Text {
+        let read = || Text::read(self.query.unwrap_or_default(), READ, READ);
+        self.query_text.get_or_init(read)
     }
 
     /// The verdict, by the source's order.
@@ -213,7 +229,7 @@ impl Case<'_> {
             return None;
         }
         let all = self.matched.tokens.len();
-        let query = Text::read(self.query.unwrap_or_default(), READ, READ);
+        let query = self.query();
         let last = self.text.all_folded().filter(|word| matters(word)).last();
         let again = last.is_some_and(|last| query.all_folded().any(|word| word == last));
         let only = all <= WISH && self.text.end != Break::Question;
@@ -232,8 +248,8 @@ impl Case<'_> {
         if self.asked() == Asked::Detail || self.is_content() || self.has_any(&continues) {
             return None;
         }
-        let query = Text::read(self.query?, READ, READ);
-        let similarity = rephrases(self.text, &query, self.lexicon)?;
+        self.query?;
+        let similarity = rephrases(self.text, self.query(), self.lexicon)?;
         Some(Verdict {
             feedback_type: FeedbackType::Rejected,
             confidence: similarity,
@@ -311,25 +327,17 @@ impl Case<'_> {
 
     /// A name or a number of the answer that the user had not said themself.
     fn mentions(&self) -> Option<Verdict> {
-        let response = self.response?;
+        self.response?;
         let mut tokens = self.matched.tokens.iter().enumerate();
         let words = |token: &Token| self.text.words.get(token.word);
         let digits = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
-        let mut read: Option<(Text, Text)> = None;
         let at = tokens.find_map(|(at, token)| {
             let word = words(token)?;
             let folded = self.text.folded(word);
             if token.symbol.is_some() || (folded.len() < NAME && !digits(folded)) {
                 return None;
             }
-            // Most messages end here, and nothing else needs to be read.
-            let (response, query) = read.get_or_insert_with(|| {
-                let query = self.query.unwrap_or_default();
-                (
-                    Text::read(response, READ, READ),
-                    Text::read(query, READ, READ),
-                )
-            });
+            let (response, query) = (self.response(), self.query());
             let named = |other: &Word| {
                 let name = other.capital && !other.before.ends_sentence();
                 (name || digits(folded)) && response.folded(other) == folded
@@ -343,7 +351,7 @@ impl Case<'_> {
     /// A question or a request without any cue: the user has moved on, within the topic or to
     /// another.
     fn goes_on(&self) -> Option<Verdict> {
-        let response = self.response?;
+        self.response?;
         let question = self.text.end == Break::Question || self.matched.has(Role::Question);
         let wish = [Role::Request, Role::Standing];
         if !question && !wish.into_iter().any(|role| self.matched.has(role)) {
@@ -351,7 +359,7 @@ impl Case<'_> {
         }
         let refers = |token: &Token| token.is(Trait::Reference);
         let related = self.matched.tokens.iter().any(refers) || {
-            let response = Text::read(response, READ, READ);
+            let response = self.response();
             let mut mine = self.text.all_folded().filter(|word| matters(word));
             mine.any(|word| response.all_folded().any(|other| other == word))
         };
