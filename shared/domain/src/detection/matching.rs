@@ -115,7 +115,10 @@ impl Matched {
     /// The words before a phrase that are of its clause, the nearest first, at most so many.
     fn before(&self, found: Found, reach: usize) -> impl Iterator<Item = (usize, &Token)> {
         let to = self.tokens.get(..=found.from).unwrap_or_default();
-        let joined = |(_, token): &(usize, &Token)| token.before == Break::None;
+        // "It says so, but" and "I don't know but" reach no further than the "but".
+        let joined = |(_, token): &(usize, &Token)| {
+            token.before == Break::None && !token.is(Trait::Adversative)
+        };
         let clause = to.iter().enumerate().rev().take_while(joined).count();
         let before = to.iter().enumerate().rev().skip(1);
         before.take(clause.min(reach))

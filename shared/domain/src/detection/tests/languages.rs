@@ -308,3 +308,44 @@ fn a_no_with_thanks_rejects_nothing() {
         );
     }
 }
+
+/// As in English: what is over, what is to come, and what is the user's own is no complaint.
+#[test]
+fn a_complaint_of_something_else_rejects_nothing() {
+    for (language, message, rejected) in [
+        (
+            "de",
+            "Das hat vorher nicht funktioniert, aber jetzt geht es",
+            false,
+        ),
+        ("de", "Das funktioniert immer noch nicht", true),
+        ("de", "Mein Drucker funktioniert nicht", false),
+        ("de", "Dein Code funktioniert nicht", true),
+        (
+            "de",
+            "Nimm ab jetzt lieber das andere Format, nicht XML",
+            false,
+        ),
+        ("fr", "Mon imprimante ne marche pas", false),
+        ("fr", "Ça ne marche toujours pas", true),
+        (
+            "fr",
+            "Avant ça ne marchait pas, maintenant ça marche",
+            false,
+        ),
+        ("es", "Mi impresora no funciona", false),
+        ("es", "todavía no funciona", true),
+        ("es", "Al principio no funcionaba, ahora funciona", false),
+        ("pt", "Minha impressora não funciona", false),
+        ("pt", "ainda não funciona", true),
+        ("pt", "No começo não funcionava, agora funciona", false),
+    ] {
+        let detection = Detector::embedded().detect(&Exchange {
+            message,
+            language: Some(language),
+            ..Exchange::default()
+        });
+        let is = detection.feedback_type == Rejected;
+        assert_eq!(is, rejected, "{message}: {detection:?}");
+    }
+}
