@@ -135,6 +135,9 @@ const KINDS: &[Kind] = &[
             "it just freezes",
             "I did that and it is still searching",
             "it keeps loading and times out",
+            "still dark",
+            "I did all that, no change",
+            "I can't find the button",
         ],
     },
     Kind {
@@ -183,6 +186,9 @@ const KINDS: &[Kind] = &[
             "those are both too big",
             "way over my budget",
             "neither of those",
+            "No, a smaller one",
+            "these are for another room",
+            "meh",
             "show me something else",
         ],
     },
@@ -194,6 +200,15 @@ const KINDS: &[Kind] = &[
             "It says delivered but I never got it",
             "I never received it",
         ],
+    },
+    Kind {
+        what: "what somebody else has said",
+        after: Answer,
+        harmless: &[
+            "I disagree with the author, but what about sets?",
+            "still deciding",
+        ],
+        rejects: &["I disagree", "I disagree with your answer"],
     },
     Kind {
         what: "a start over of something else",
