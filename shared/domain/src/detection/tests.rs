@@ -3,6 +3,7 @@
 use super::*;
 
 mod about;
+mod after;
 mod languages;
 mod properties;
 mod sentences;

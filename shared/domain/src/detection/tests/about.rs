@@ -1,7 +1,7 @@
 //! Sentences that look like complaints of the answer and are none, each kind with its twin: one
 //! that looks the same and is one.
 
-use super::sentences::{After, verdict};
+use super::after::{After, verdict};
 use super::*;
 
 use After::{
