@@ -238,22 +238,23 @@ impl Walk<'_> {
         let Some(here) = self.tree.node(node) else {
             return;
         };
+        let tree = self.tree;
+        // Behind a filler both were done before it.
         if stepped {
-            let tree = self.tree;
             for ending in tree.endings(here) {
                 self.end(ending, at);
             }
+            for join in tree.joins(here) {
+                self.step(join, at, fillers, true);
+            }
         }
-        for join in self.tree.joins(here) {
-            self.step(join, at, fillers, stepped);
-        }
-        let Some(token) = self.tokens.get(at).copied() else {
+        let Some(token) = self.tokens.get(at) else {
             return;
         };
         if at > self.from && token.before.ends_sentence() {
             return;
         }
-        for next in self.tree.next(node, here, token) {
+        for next in tree.next(node, here, token) {
             self.step(next, at + 1, fillers, true);
         }
         // A gap reaches over neither a denial nor a comma.

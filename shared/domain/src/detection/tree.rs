@@ -134,7 +134,7 @@ impl Tree {
     }
 
     /// Where a word leads from a node, by itself and by its classes.
-    pub(super) fn next(&self, node: u32, here: &Node, token: Token) -> impl Iterator<Item = u32> {
+    pub(super) fn next(&self, node: u32, here: &Node, token: &Token) -> impl Iterator<Item = u32> {
         let may_be = |symbol: &u32| here.symbols & bit(*symbol) != 0;
         let symbol = token.symbol.filter(may_be);
         let mut classes = here.classes & token.classes;
