@@ -180,6 +180,7 @@ const KINDS: &[Kind] = &[
             "I already have a shade, does it fit the Luna?",
             "Is it too big for a small desk?",
             "Is that within my budget?",
+            "Can you show me something else as well?",
         ],
         rejects: &[
             "I've already seen all of these",
@@ -189,7 +190,6 @@ const KINDS: &[Kind] = &[
             "No, a smaller one",
             "these are for another room",
             "meh",
-            "show me something else",
         ],
     },
     Kind {
