@@ -129,7 +129,11 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "what does not end",
         after: Steps,
-        harmless: &["What if it never finishes?", "my old one hangs forever"],
+        harmless: &[
+            "What if it never finishes?",
+            "my old one hangs forever",
+            "there is no problem in the settings any more",
+        ],
         rejects: &[
             "it hangs forever",
             "it just freezes",
@@ -138,6 +142,9 @@ const KINDS: &[Kind] = &[
             "still dark",
             "I did all that, no change",
             "I can't find the button",
+            "there's no such entry in my settings",
+            "I did that, no message appeared",
+            "I tried that already",
         ],
     },
     Kind {
