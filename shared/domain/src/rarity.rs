@@ -9,40 +9,40 @@ use crate::embedding::{DIMENSIONS, Quantized, to_f32};
 
 /// Turns that every user is taken to have had before the first, in which no dimension is rare.
 const PRIOR_TURNS: f32 = 20.0;
+/// Of how many turns the strengths are told, from all over the time: more would tell the same.
+const TOLD_BY: usize = 1_000;
 /// The sum of the shares of all dimensions, so that one has 1 on average.
 const AVERAGE: f64 = 256.0;
-/// What every dimension has beside its own strength, which is 1 on average: none counts more than
-/// about four times as much as the average.
+/// What every dimension has beside its own strength: none counts more than about four times as much
+/// as the average.
 const FLOOR: f32 = 0.3;
-
-/// Numbers that are worked on at once, of which the dimensions are a multiple.
-const LANES: usize = 8;
-const _: () = assert!(DIMENSIONS.is_multiple_of(LANES));
+/// The largest weight as a whole number. Sums of 256 products of it with squares of bytes fit into 32
+/// bits.
+const HEAVIEST: f32 = 255.0;
+/// The largest number of the vector that is compared with, likewise.
+const LARGEST: f32 = 8_191.0;
 
 /// How near stored vectors are to one, in the weights of a user's own turns.
 #[derive(Debug)]
 pub struct Towards {
-    /// The square of each dimension's weight.
-    weights: Vec<f32>,
-    /// The vector, each number with that weight.
-    weighted: Vec<f32>,
-    square: f32,
+    /// The square of each dimension's weight, as a whole number.
+    weights: Vec<i16>,
+    /// The vector, each number with that weight, as a whole number.
+    weighted: Vec<i16>,
+    /// The vector's length, in the measure of both.
+    length: f64,
 }
 
 impl Towards {
     /// Nearness to `vector` among these turns. The weight of a dimension is the inverse root of how
     /// strong it is in them.
     #[must_use]
-    pub fn among<'a>(
-        vector: &Quantized<'_>,
-        turns: impl IntoIterator<Item = &'a Quantized<'a>>,
-    ) -> Self {
+    pub fn among(vector: &Quantized<'_>, turns: &[Quantized<'_>]) -> Self {
         let mut strengths = vec![PRIOR_TURNS; DIMENSIONS];
         let mut count = PRIOR_TURNS;
-        for turn in turns {
+        for turn in turns.iter().step_by(turns.len().div_ceil(TOLD_BY).max(1)) {
             let square = turn.square();
             if square > 0.0 && turn.bytes().len() == DIMENSIONS {
-                // A share of 1 for each dimension, were the vector as strong in all.
                 let share = to_f32(AVERAGE / square);
                 for (strength, number) in strengths.iter_mut().zip(turn.numbers()) {
                     *strength += number * number * share;
@@ -50,44 +50,70 @@ impl Towards {
                 count += 1.0;
             }
         }
-        let weights: Vec<_> = (strengths.iter())
-            .map(|strength| 1.0 / (strength / count + FLOOR))
-            .collect();
+        let weights = strengths
+            .iter()
+            .map(|strength| 1.0 / (strength / count + FLOOR));
+        let weights = whole(weights.collect(), HEAVIEST);
         let weighted: Vec<_> = (vector.numbers().zip(&weights))
-            .map(|(number, weight)| number * weight)
+            .map(|(number, weight)| number * f32::from(*weight))
             .collect();
-        let square = vector.numbers().zip(&weighted).map(|(a, b)| a * b).sum();
+        let square: f32 = vector.numbers().zip(&weighted).map(|(a, b)| a * b).sum();
+        let largest = weighted.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
+        let scale = if largest > 0.0 {
+            LARGEST / largest
+        } else {
+            0.0
+        };
         Self {
+            weighted: whole(weighted, LARGEST),
             weights,
-            weighted,
-            square,
+            length: f64::from(square).sqrt() * f64::from(scale),
         }
     }
 
     /// The cosine of that vector and this, −1 to 1; `None` if they have not both [`DIMENSIONS`] numbers.
     #[must_use]
     pub fn cosine(&self, other: &Quantized<'_>) -> Option<f64> {
-        let lengths = [self.weighted.len(), other.bytes().len()];
-        if lengths != [DIMENSIONS; 2] {
+        if [self.weighted.len(), other.bytes().len()] != [DIMENSIONS; 2] {
             return None;
         }
-        // Sums side by side, which the processor adds at once.
-        let (mut dots, mut squares) = ([0.0_f32; LANES], [0.0_f32; LANES]);
-        let (weighted, _) = self.weighted.as_chunks::<LANES>();
-        let (weights, _) = self.weights.as_chunks::<LANES>();
-        let (bytes, _) = other.bytes().as_chunks::<LANES>();
-        for ((weighted, weights), bytes) in weighted.iter().zip(weights).zip(bytes) {
-            let numbers = bytes.map(|byte| f32::from(byte.cast_signed()));
-            let lanes = dots.iter_mut().zip(&mut squares);
-            let factors = numbers.iter().zip(weighted).zip(weights);
-            for ((dot, square), ((number, weighted), weight)) in lanes.zip(factors) {
-                *dot += weighted * number;
-                *square += weight * number * number;
-            }
-        }
-        let (dot, square): (f32, f32) = (dots.iter().sum(), squares.iter().sum());
-        let lengths = (self.square * square).sqrt();
-        let cosine = if lengths > 0.0 { dot / lengths } else { 0.0 };
-        Some(f64::from(cosine.clamp(-1.0, 1.0)))
+        let numbers = || {
+            other
+                .bytes()
+                .iter()
+                .map(|byte| i32::from(byte.cast_signed()))
+        };
+        let dot: i32 = (numbers().zip(&self.weighted))
+            .map(|(number, weighted)| number * i32::from(*weighted))
+            .sum();
+        let square: i32 = (numbers().zip(&self.weights))
+            .map(|(number, weight)| number * number * i32::from(*weight))
+            .sum();
+        let lengths = self.length * f64::from(square).sqrt();
+        let cosine = if lengths > 0.0 {
+            f64::from(dot) / lengths
+        } else {
+            0.0
+        };
+        Some(cosine.clamp(-1.0, 1.0))
     }
+}
+
+/// Numbers as whole ones, of which the largest becomes `largest`.
+fn whole(numbers: Vec<f32>, largest: f32) -> Vec<i16> {
+    let most = numbers.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
+    let scale = if most > 0.0 { largest / most } else { 0.0 };
+    numbers
+        .into_iter()
+        .map(|number| to_i16(number * scale))
+        .collect()
+}
+
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "what was scaled to fit is rounded"
+)]
+fn to_i16(number: f32) -> i16 {
+    number.round() as i16
 }
