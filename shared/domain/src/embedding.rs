@@ -107,7 +107,6 @@ pub fn cosine(one: &[f32], other: &[f32]) -> Option<f64> {
 #[derive(Debug, Clone, Copy)]
 pub struct Quantized<'a> {
     numbers: &'a [u8],
-    square: i64,
 }
 
 /// Bytes of the scale before the numbers.
@@ -120,8 +119,7 @@ impl<'a> Quantized<'a> {
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let numbers = bytes.get(SCALE..)?;
-        let square = dot(numbers, numbers);
-        Some(Self { numbers, square })
+        Some(Self { numbers })
     }
 
     /// Its numbers, a signed byte each, without the scale.
@@ -136,18 +134,22 @@ impl<'a> Quantized<'a> {
 
     /// The square of its length, without the scale.
     pub(crate) fn square(&self) -> f64 {
-        to_f64(self.square)
+        to_f64(dot(self.numbers, self.numbers))
     }
 
     /// The cosine of two stored vectors, −1 to 1; `None` if they have not equally many numbers.
     #[must_use]
     pub fn cosine(&self, other: &Quantized<'_>) -> Option<f64> {
+        self.cosine_of(self.square(), other)
+    }
+
+    /// The same, for one who has the square of this one's length.
+    pub(crate) fn cosine_of(&self, square: f64, other: &Quantized<'_>) -> Option<f64> {
         if self.numbers.len() != other.numbers.len() {
             return None;
         }
-        let [dot, one, other] =
-            [dot(self.numbers, other.numbers), self.square, other.square].map(to_f64);
-        Some(quotient(dot, one, other))
+        let dot = to_f64(dot(self.numbers, other.numbers));
+        Some(quotient(dot, square, other.square()))
     }
 }
 

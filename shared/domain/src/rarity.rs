@@ -77,18 +77,22 @@ impl Towards {
         if [self.weighted.len(), other.bytes().len()] != [DIMENSIONS; 2] {
             return None;
         }
-        let numbers = || {
-            other
-                .bytes()
-                .iter()
-                .map(|byte| i32::from(byte.cast_signed()))
-        };
-        let dot: i32 = (numbers().zip(&self.weighted))
-            .map(|(number, weighted)| number * i32::from(*weighted))
-            .sum();
-        let square: i32 = (numbers().zip(&self.weights))
-            .map(|(number, weight)| number * number * i32::from(*weight))
-            .sum();
+        // Four sums side by side, none of which waits for another. Where a function is built for its
+        // size, nobody else sees to that.
+        let mut sums = [(0_i32, 0_i32); 4];
+        let (bytes, _) = other.bytes().as_chunks::<4>();
+        let (weighted, _) = self.weighted.as_chunks::<4>();
+        let (weights, _) = self.weights.as_chunks::<4>();
+        for ((bytes, weighted), weights) in bytes.iter().zip(weighted).zip(weights) {
+            let factors = bytes.iter().zip(weighted).zip(weights);
+            for (((byte, weighted), weight), (dot, square)) in factors.zip(&mut sums) {
+                let number = i32::from(byte.cast_signed());
+                *dot += number * i32::from(*weighted);
+                *square += number * number * i32::from(*weight);
+            }
+        }
+        let dot: i32 = sums.iter().map(|(dot, _)| dot).sum();
+        let square: i32 = sums.iter().map(|(_, square)| square).sum();
         let lengths = self.length * f64::from(square).sqrt();
         let cosine = if lengths > 0.0 {
             f64::from(dot) / lengths

@@ -68,27 +68,53 @@ pub fn nearest<'a, T>(
     now: DateTime<Utc>,
     count: usize,
 ) -> Vec<Target<T>> {
-    let mut best: Vec<Target<T>> = Vec::with_capacity(count + 1);
+    let (turns, vectors): (Vec<_>, Vec<_>) = (stored.into_iter())
+        .map(|stored| (Some(stored.turn), (stored.ts, stored.vector)))
+        .unzip();
+    let mut turns = turns;
+    let best = ranked(about, &vectors, now, count).into_iter();
+    best.filter_map(|ranked| {
+        let turn = turns.get_mut(ranked.turn).and_then(Option::take)?;
+        Some(Target {
+            turn,
+            ts: ranked.ts,
+            similarity: ranked.similarity,
+            score: ranked.score,
+        })
+    })
+    .collect()
+}
+
+/// [`nearest`] of turns that are called by their places. It is for no type, so that it is compiled here,
+/// for speed, and not for size with whoever calls it.
+fn ranked(
+    about: &Embedded,
+    stored: &[(DateTime<Utc>, &[u8])],
+    now: DateTime<Utc>,
+    count: usize,
+) -> Vec<Target<usize>> {
+    let mut best: Vec<Target<usize>> = Vec::with_capacity(count + 1);
     let vector = about.stored();
     let Some(vector) = Quantized::read(&vector) else {
         return best;
     };
-    let (turns, vectors): (Vec<_>, Vec<_>) = (stored.into_iter())
-        .filter(|turn| now - turn.ts <= WINDOW)
-        .filter_map(|turn| Some(((turn.turn, turn.ts), Quantized::read(turn.vector)?)))
+    let (turns, vectors): (Vec<_>, Vec<_>) = (stored.iter().enumerate())
+        .filter(|(_, (ts, _))| now - *ts <= WINDOW)
+        .filter_map(|(turn, (ts, vector))| Some(((turn, *ts), Quantized::read(vector)?)))
         .unzip();
+    let square = vector.square();
     let towards = (about.embedder == NAME).then(|| Towards::among(&vector, &vectors));
     for ((turn, ts), stored) in turns.into_iter().zip(&vectors) {
         let cosine = match &towards {
             Some(towards) => towards.cosine(stored),
-            None => vector.cosine(stored),
+            None => vector.cosine_of(square, stored),
         };
         let Some(similarity) = cosine else {
             continue;
         };
         let score = score(similarity, now - ts);
         let after =
-            |other: &Target<T>| other.score > score || (other.score >= score && other.ts >= ts);
+            |other: &Target<usize>| other.score > score || (other.score >= score && other.ts >= ts);
         let at = best.partition_point(after);
         if at < count {
             let target = Target {
