@@ -14,6 +14,7 @@
 //! | how preferences look, change and learn | [`preferences`] |
 //! | who may act for whom | [`caller`] |
 //! | what is kept of an anonymous user | [`privacy`] |
+//! | what counts as personal data in free text | [`scrub`] |
 //! | what an agent is told of the feedback on its turns | [`timeline`] |
 //! | what an evaluation reads of all users | [`evaluation`] |
 //! | how old reaction rows are read | [`legacy`] |
@@ -47,6 +48,7 @@ pub mod publication;
 pub mod rarity;
 pub mod reaction;
 pub mod satisfaction;
+pub mod scrub;
 pub mod sequence;
 pub mod signal;
 pub mod similarity;
