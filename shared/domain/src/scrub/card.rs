@@ -77,10 +77,7 @@ fn is_grouped(stretch: &[Group], at: usize, window: &[Group], touches: bool) -> 
     let fours = lengths
         .split_last()
         .is_some_and(|(last, others)| *last <= 4 && others.iter().all(|length| *length == 4));
-    let known = matches!(
-        lengths.as_slice(),
-        [_] | [4, 6, 5] | [4, 6, 4] | [8, 8] | [6, 13]
-    );
+    let known = matches!(lengths.as_slice(), [_] | [4, 6, 4 | 5] | [8, 8] | [6, 13]);
     let gap = window.first().map_or(Gap::Start, |group| group.gap);
     if fours || known {
         let joined = joined_by(window, &[Gap::Space, Gap::Dash, Gap::WideDash])
@@ -125,9 +122,10 @@ fn is_issued(digits: &[u8]) -> bool {
 /// letter of a hash may not.
 fn stands_alone(glyphs: &Glyphs, range: &Range<usize>, digits: usize) -> bool {
     let before = glyphs.before(range.start, 1);
-    let free = if before.is_ascii_alphabetic() {
-        let letters =
-            (1..=20).take_while(|back| glyphs.before(range.start, *back).is_ascii_alphabetic());
+    let behind = glyphs.at(range.end);
+    let is_letter = |glyph: char| glyph.is_ascii_alphabetic();
+    let starts = if is_letter(before) {
+        let letters = (1..=20).take_while(|back| is_letter(glyphs.before(range.start, *back)));
         let letters = letters.count();
         letters >= 3
             && !glyphs
@@ -136,5 +134,6 @@ fn stands_alone(glyphs: &Glyphs, range: &Range<usize>, digits: usize) -> bool {
     } else {
         before != '_' && !(before == '+' && digits < 16)
     };
-    free && !glyphs.at(range.end).is_ascii_alphanumeric() && glyphs.at(range.end) != '_'
+    let letters = (range.end..range.end + 20).take_while(|at| is_letter(glyphs.at(*at)));
+    starts && behind != '_' && (!behind.is_ascii_alphanumeric() || letters.count() >= 3)
 }

@@ -1,6 +1,9 @@
 //! What the words right before a number say that it is.
 
-use super::glyphs::Glyphs;
+use std::sync::LazyLock;
+
+use super::glyphs::{Glyphs, is_unspaced};
+use crate::hash::FastMap;
 
 /// What a word says of the number behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,10 +89,16 @@ const UNSPACED: [(Hint, &[&str]); 4] = [
 /// What the nearest telling word before a position says; words of the same line only.
 pub(super) fn nearest(glyphs: &Glyphs, at: usize) -> Option<Hint> {
     let from = at.saturating_sub(LOOK);
+    // Half a word is none: "phone" of "microphone".
+    let whole =
+        |from: usize| !glyphs.before(from, 1).is_alphanumeric() || is_unspaced(glyphs.at(from));
+    let from = (from..at).find(|from| whole(*from)).unwrap_or(at);
     let lower: String = glyphs
         .chars(from..at)
         .flat_map(char::to_lowercase)
         .collect();
+    // A placeholder that stands there already says nothing of what follows it.
+    let lower = lower.replace("phone]", "]").replace("ssn]", "]");
     let line = lower.rsplit('\n').next().unwrap_or_default();
     let of_word = |character: char| {
         character.is_alphanumeric() || matches!(character, '§' | '\u{93c}' | '\u{900}'..='\u{94f}')
@@ -117,12 +126,16 @@ pub(super) fn attached(glyphs: &Glyphs, mark: usize) -> Option<Hint> {
 }
 
 fn hint(word: &str) -> Option<Hint> {
-    let in_list = |list: &str| {
-        let mut words = list.split_ascii_whitespace();
-        words.any(|listed| listed == word)
-    };
-    let spaced = HINTS.iter().find(|(_, list)| in_list(list));
-    let spaced = spaced.map(|(hint, _)| *hint);
+    static BY_WORD: LazyLock<FastMap<&str, Hint>> = LazyLock::new(|| {
+        let words = |(hint, list): (Hint, &'static str)| {
+            list.split_ascii_whitespace().map(move |word| (word, hint))
+        };
+        HINTS.into_iter().flat_map(words).collect()
+    });
+    let spaced = BY_WORD.get(word).copied();
+    if word.is_ascii() {
+        return spaced;
+    }
     spaced.or_else(|| {
         let last = |words: &[&str]| words.iter().filter_map(|part| word.rfind(part)).max();
         let found = UNSPACED

@@ -13,7 +13,7 @@ pub(super) enum Gap {
     Space,
     /// A dash.
     Dash,
-    /// A dash with spaces around it.
+    /// A dash with spaces around it, or such a slash behind an area.
     WideDash,
     /// A point.
     Dot,
@@ -48,30 +48,40 @@ impl Group {
     }
 }
 
+/// Most digits of a country and an area, behind which ` / ` goes on with the number: `089 / 123456`.
+/// Behind more of them it is between two numbers.
+const AREA: usize = 6;
+
 /// All groups of a text, as stretches of groups that one number may be made of.
 pub(super) fn stretches(glyphs: &Glyphs) -> Vec<Vec<Group>> {
     let mut all: Vec<Vec<Group>> = Vec::new();
     let mut at = 0;
     let mut behind = None;
+    // How many digits the last stretch has.
+    let mut digits = 0;
     while at < glyphs.len() {
         if !glyphs.at(at).is_ascii_digit() {
             at += 1;
             continue;
         }
         let end = glyphs.run(at, |glyph| glyph.is_ascii_digit());
-        let gap = behind.and_then(|behind| gap(glyphs, behind..at));
+        let gap = behind.and_then(|behind| gap(glyphs, behind..at, digits <= AREA));
         let group = |gap| Group { gap, at: at..end };
         match (gap, all.last_mut()) {
             (Some(gap), Some(stretch)) => stretch.push(group(gap)),
-            _ => all.push(vec![group(Gap::Start)]),
+            _ => {
+                digits = 0;
+                all.push(vec![group(Gap::Start)]);
+            }
         }
+        digits += end - at;
         behind = Some(end);
         at = end;
     }
     all
 }
 
-fn gap(glyphs: &Glyphs, range: Range<usize>) -> Option<Gap> {
+fn gap(glyphs: &Glyphs, range: Range<usize>, area: bool) -> Option<Gap> {
     if range.len() > 3 {
         return None;
     }
@@ -80,6 +90,7 @@ fn gap(glyphs: &Glyphs, range: Range<usize>) -> Option<Gap> {
         " " | "  " => Gap::Space,
         "-" => Gap::Dash,
         " - " | "- " | " -" => Gap::WideDash,
+        " / " if area => Gap::WideDash,
         "." => Gap::Dot,
         "/" => Gap::Slash,
         "(" | " (" | "-(" => Gap::Open,

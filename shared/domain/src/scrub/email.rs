@@ -101,11 +101,10 @@ fn host_end(glyphs: &Glyphs, from: usize) -> Option<usize> {
     let mut label = from;
     let mut first = true;
     loop {
-        let whole = glyphs.run(label, |glyph| {
-            glyph.is_alphanumeric() || glyph == '-' || is_mark(glyph)
-        });
+        let is_of_label = |glyph: char| glyph.is_alphanumeric() || glyph == '-' || is_mark(glyph);
+        let whole = glyphs.run(label, is_of_label);
         // `ada@example.com谢谢`: the top level is a word of one script.
-        let spaced = glyphs.run(label, |glyph| !is_unspaced(glyph)).min(whole);
+        let spaced = glyphs.run(label, |glyph| is_of_label(glyph) && !is_unspaced(glyph));
         let cut = !first && spaced > label && spaced < whole && is_top(glyphs, label..spaced);
         let end = if cut { spaced } else { whole };
         let word = trimmed(glyphs, label..end);

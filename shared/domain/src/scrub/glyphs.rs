@@ -34,6 +34,8 @@ impl Glyphs {
 
     /// The glyph at a position.
     pub(super) fn at(&self, position: usize) -> char {
+        #[cfg(test)]
+        work::count(1);
         self.0.get(position).map_or(NOTHING, |glyph| glyph.folded)
     }
 
@@ -44,6 +46,8 @@ impl Glyphs {
 
     /// The glyphs of a range.
     pub(super) fn chars(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = char> {
+        #[cfg(test)]
+        work::count(range.len());
         let glyphs = self.0.get(range).unwrap_or_default();
         glyphs.iter().map(|glyph| glyph.folded)
     }
@@ -58,10 +62,11 @@ impl Glyphs {
     /// The end of the glyphs from `from` on that `belongs` holds for.
     pub(super) fn run(&self, from: usize, belongs: impl Fn(char) -> bool) -> usize {
         let rest = self.0.get(from..).unwrap_or_default();
-        from + rest
-            .iter()
-            .take_while(|glyph| belongs(glyph.folded))
-            .count()
+        let belonging = rest.iter().take_while(|glyph| belongs(glyph.folded));
+        let length = belonging.count();
+        #[cfg(test)]
+        work::count(length + 1);
+        from + length
     }
 
     /// Whether `word` stands at a position, in lower case or not.
@@ -176,4 +181,25 @@ pub(super) fn is_unspaced(character: char) -> bool {
         | '\u{1780}'..='\u{17ff}' | '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}'
         | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}'
         | '\u{20000}'..='\u{3ffff}')
+}
+
+/// How many glyphs were read in this thread: what a test of the time can count on any machine.
+#[cfg(test)]
+pub(super) mod work {
+    use std::cell::Cell;
+
+    thread_local! {
+        static READ: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count(glyphs: usize) {
+        READ.set(READ.get() + glyphs);
+    }
+
+    /// How many are read by `run`.
+    pub(crate) fn of(run: impl FnOnce()) -> usize {
+        let before = READ.get();
+        run();
+        READ.get() - before
+    }
 }

@@ -3,6 +3,7 @@
 //! There is no list of what numbers exist: a plan of numbers tells which are assigned, not what is
 //! meant. What counts is a plus sign, a leading zero, a shape, or a word before.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::context::{self, Hint};
@@ -42,8 +43,8 @@ struct Candidate<'a> {
     open: bool,
     /// Whether there is a parenthesis before the plus sign.
     around: bool,
-    /// What the words before say.
-    hint: Option<Hint>,
+    /// What the words before say, once that was asked for.
+    hint: OnceCell<Option<Hint>>,
 }
 
 impl<'a> Candidate<'a> {
@@ -67,7 +68,7 @@ impl<'a> Candidate<'a> {
             plus,
             open,
             around,
-            hint: context::nearest(glyphs, start),
+            hint: OnceCell::new(),
         })
     }
 
@@ -95,14 +96,21 @@ impl<'a> Candidate<'a> {
         Some((start..extended, covered.count().max(count)))
     }
 
+    /// What the words before say.
+    fn hint(&self) -> Option<Hint> {
+        *self
+            .hint
+            .get_or_init(|| context::nearest(self.glyphs, self.start))
+    }
+
     /// Whether a word says that it is a telephone number.
     fn is_named(&self) -> bool {
-        matches!(self.hint, Some(Hint::Phone | Hint::Contact))
+        matches!(self.hint(), Some(Hint::Phone | Hint::Contact))
     }
 
     /// Whether a word says that it is the number of a thing.
     fn is_thing(&self) -> bool {
-        matches!(self.hint, Some(Hint::Thing | Hint::Version))
+        matches!(self.hint(), Some(Hint::Thing | Hint::Version))
     }
 
     /// How many digits the first `count` groups have.

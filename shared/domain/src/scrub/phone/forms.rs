@@ -101,7 +101,7 @@ impl Candidate<'_> {
             let beside = is_unspaced(self.glyphs.before(self.start, 1))
                 || is_unspaced(self.glyphs.before(self.start, 2))
                 || is_unspaced(self.glyphs.at(first.at.end));
-            return (self.is_named() || (beside && self.hint.is_none())).then_some(1);
+            return (self.is_named() || (beside && self.hint().is_none())).then_some(1);
         }
         let extra = usize::from(country > 0);
         let written = lengths(self.groups.get(..extra + 3)?);
@@ -137,8 +137,8 @@ impl Candidate<'_> {
         (dots == 0 || dots == gaps.len()).then_some(count)
     }
 
-    /// `98765 43210` of India, and three groups of three with dashes. With spaces these are an
-    /// amount.
+    /// `98765 43210` of India, `495 123-45-67` of Russia and Turkey, and three groups of three with
+    /// dashes. With spaces these are an amount.
     pub(super) fn shaped(&self) -> Option<usize> {
         let leading = self.leading(1);
         let start = |count: usize| lengths(self.groups.get(..count).unwrap_or_default());
@@ -147,19 +147,23 @@ impl Candidate<'_> {
             let written = gap == [Gap::Dash] || (gap == [Gap::Space] && self.is_isolated(2));
             return (written && self.may_end(2) && !self.is_thing()).then_some(2);
         }
+        let trunk = usize::from(leading == [8] && start(1) == [1]);
+        if start(trunk + 4).get(trunk..) == Some(&[3, 3, 2, 2]) && self.may_end(trunk + 4) {
+            let gaps = self.gaps(trunk + 4);
+            let dashed = gaps.ends_with(&[Gap::Dash, Gap::Dash]);
+            let spaced = gaps.iter().all(|gap| *gap == Gap::Space) && self.is_isolated(trunk + 4);
+            return ((dashed || spaced) && !self.is_thing()).then_some(trunk + 4);
+        }
         let dashed = start(3) == [3, 3, 3] && self.gaps(3) == [Gap::Dash, Gap::Dash];
         (dashed && self.may_end(3) && !self.is_thing()).then_some(3)
     }
 
     /// Any digits that a word calls a number: `call 555-0199`.
     pub(super) fn hinted(&self) -> Option<usize> {
-        let named = self.hint == Some(Hint::Phone);
-        if !named && self.hint != Some(Hint::Contact) {
-            return None;
-        }
         let count = self.longest(7..=15)?;
+        let named = self.hint() == Some(Hint::Phone);
+        let enough = count > 1 || named || (9..=12).contains(&self.digits(1));
         let decimal = self.gaps(count) == [Gap::Dot];
-        let enough = count > 1 || named || (10..=12).contains(&self.digits(1));
-        (enough && !decimal).then_some(count)
+        (self.is_named() && enough && !decimal).then_some(count)
     }
 }

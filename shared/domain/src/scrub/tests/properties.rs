@@ -99,6 +99,8 @@ proptest! {
     #[test]
     fn to_scrub_again_changes_nothing(text in any_text()) {
         let once = scrub(&text).into_owned();
+        // Nothing that is made of these is given up on.
+        prop_assert_ne!(&once, REMOVED);
         prop_assert_eq!(scrub(&once), once.as_str());
     }
 
@@ -134,6 +136,77 @@ proptest! {
         let scrubbed = scrub(&format!("{first}{between}{second}")).into_owned();
         for digits in ["11111111", "123456", "0532", "1234567", "56987654", "6789"] {
             prop_assert!(!holds(&scrubbed, digits), "{}", scrubbed);
+        }
+    }
+}
+
+/// Texts that a finder may look through again and again, if it does not remember.
+const REPEATED: [&str; 48] = [
+    "1",
+    "1 ",
+    "1-",
+    "0",
+    "01 ",
+    "030 1",
+    "030 ",
+    "555-",
+    "4111",
+    "4111 ",
+    "4111111111111111-",
+    "123-45-6789-",
+    "978-",
+    "(1)",
+    "+1",
+    "+",
+    "tel 1",
+    "call ",
+    "1.1.",
+    "1,1,",
+    "1x",
+    "1 x",
+    "@",
+    "\"@",
+    "@a",
+    "a.b@",
+    "x@a.b",
+    "x@a.a.",
+    "git@a.b:",
+    "%40",
+    "a%",
+    "a=+@",
+    "+a=@",
+    "a'",
+    ":",
+    ".",
+    "1:",
+    "a:1:",
+    "::1 ",
+    "[::1",
+    "fe80::1%a",
+    "://",
+    "://a:b/",
+    "://a:b@",
+    "DE89",
+    "de 89 1",
+    "1Z ",
+    "aaaaaaaa-1111-",
+];
+
+#[test]
+fn twice_the_text_is_twice_the_work() {
+    for piece in REPEATED {
+        for between in ["", "é", "中", "x "] {
+            let text = |bytes: usize| {
+                let repeated = format!("{piece}{between}");
+                repeated.repeat(bytes / repeated.len())
+            };
+            let work = |bytes: usize| {
+                let text = text(bytes);
+                glyphs::work::of(|| drop(scrub(&text)))
+            };
+            let (once, twice) = (work(2_000), work(4_000));
+            assert!(twice <= once * 5 / 2 + 2_000, "{piece:?}: {once}, {twice}");
+            assert!(twice <= 4_000 * 1_000, "{piece:?}: {twice}");
         }
     }
 }
