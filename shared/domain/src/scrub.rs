@@ -64,8 +64,8 @@ const KINDS: [&[(Finder, &str)]; 2] = [
 
 /// The text with a placeholder for each e-mail address, telephone number, payment card, IBAN, IP
 /// address and number of a citizen, and for the user and the password within a URL. It is borrowed
-/// if there are none, and at most four times as long as `text` and never less than that by more
-/// than a short word otherwise.
+/// if there are none. Otherwise it is at most four times as long, since a placeholder may be longer
+/// than what it stands for.
 ///
 /// To scrub a second time changes nothing. The time is linear in the text.
 #[must_use]

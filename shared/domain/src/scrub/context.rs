@@ -16,7 +16,7 @@ pub(super) enum Hint {
     Citizen,
     /// The number of a thing: an order, a book.
     Thing,
-    /// A version, or a part of a document.
+    /// A version, or a of a document.
     Version,
 }
 
@@ -39,13 +39,13 @@ const HINTS: [(Hint, &str); 5] = [
     ),
     (
         Hint::Citizen,
-        " ssn itin tin social nino bsn pesel cpf dni nif nie aadhaar aadhar personnummer cpr \
-         steueridentifikationsnummer sozialversicherungsnummer codice снилс ",
+        " ssn itin tin nino bsn pesel cpf dni nif aadhaar aadhar personnummer cpr \
+         steueridentifikationsnummer sozialversicherungsnummer снилс ",
     ),
     (
         Hint::Thing,
-        " order orders invoice ticket case ref reference tracking id ids isbn issn ean sku serial \
-         booking shipment parcel part item article commit issue pr epoch timestamp time bestellung \
+        " order orders invoice ticket ref reference tracking id ids isbn issn ean sku serial \
+         booking shipment parcel epoch timestamp bestellung \
          bestellnummer auftrag rechnung sendung sendungsnummer artikel commande facture colis pedido \
          factura ordine fattura заказ ",
     ),
@@ -99,6 +99,10 @@ pub(super) fn nearest(glyphs: &Glyphs, at: usize) -> Option<Hint> {
         .collect();
     // A placeholder that stands there already says nothing of what follows it.
     let lower = lower.replace("phone]", "]").replace("ssn]", "]");
+    // Neither word alone says it: "social media", "security update".
+    let lower = lower
+        .replace("social security", "ssn")
+        .replace("social insurance", "ssn");
     let line = lower.rsplit('\n').next().unwrap_or_default();
     let of_word = |character: char| {
         character.is_alphanumeric() || matches!(character, '§' | '\u{93c}' | '\u{900}'..='\u{94f}')

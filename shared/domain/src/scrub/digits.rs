@@ -67,12 +67,11 @@ pub(super) fn stretches(glyphs: &Glyphs) -> Vec<Vec<Group>> {
         let end = glyphs.run(at, |glyph| glyph.is_ascii_digit());
         let gap = behind.and_then(|behind| gap(glyphs, behind..at, digits <= AREA));
         let group = |gap| Group { gap, at: at..end };
-        match (gap, all.last_mut()) {
-            (Some(gap), Some(stretch)) => stretch.push(group(gap)),
-            _ => {
-                digits = 0;
-                all.push(vec![group(Gap::Start)]);
-            }
+        if let (Some(gap), Some(stretch)) = (gap, all.last_mut()) {
+            stretch.push(group(gap));
+        } else {
+            digits = 0;
+            all.push(vec![group(Gap::Start)]);
         }
         digits += end - at;
         behind = Some(end);

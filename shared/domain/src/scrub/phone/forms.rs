@@ -158,12 +158,19 @@ impl Candidate<'_> {
         (dashed && self.may_end(3) && !self.is_thing()).then_some(3)
     }
 
-    /// Any digits that a word calls a number: `call 555-0199`.
+    /// Any digits that a word calls a number: `call 555-0199`. Some words are often about something
+    /// else ("the text has 1000 2000 3000 rows"); behind them it is no part of a row.
     pub(super) fn hinted(&self) -> Option<usize> {
         let count = self.longest(7..=15)?;
-        let named = self.hint() == Some(Hint::Phone);
-        let enough = count > 1 || named || (9..=12).contains(&self.digits(1));
-        let decimal = self.gaps(count) == [Gap::Dot];
-        (self.is_named() && enough && !decimal).then_some(count)
+        let gaps = self.gaps(count);
+        let more = self.passed > 0 || count < self.groups.len();
+        let row = more && gaps.iter().all(|gap| *gap == Gap::Space);
+        let enough = match (self.hint(), count) {
+            (Some(Hint::Phone), _) => true,
+            (Some(Hint::Contact), 1) => (9..=12).contains(&self.digits(1)),
+            (Some(Hint::Contact), _) => !row,
+            _ => false,
+        };
+        (enough && gaps != [Gap::Dot]).then_some(count)
     }
 }

@@ -34,6 +34,7 @@ fn payment_cards_go() {
     );
     check(&[
         ("card4111111111111111", "card[card]"),
+        ("4111111111111111exp1227", "[card]exp1227"),
         ("卡号4111111111111111过期", "卡号[card]过期"),
         ("2 4111 1111 1111 1111", "2 [card]"),
         ("Visa: 4111111111111111, cvc 123", "Visa: [card], cvc 123"),
@@ -150,6 +151,7 @@ fn numbers_of_citizens_go() {
 fn what_only_looks_like_a_number_of_a_citizen_survives() {
     survive(&[
         "123456789",
+        "social media 12345678",
         "130 692 544",
         "12345678A",
         "240115-0001",
@@ -224,6 +226,10 @@ fn telephone_numbers_go() {
             "86 138 0013 8000",
             "98765 43210",
             "612-345-679",
+            "+49 (0) 176 / 123 456 78",
+            "495 123-45-67",
+            "8 800 555-35-35",
+            "532 123 45 67",
         ],
     );
 }
@@ -235,6 +241,11 @@ fn words_before_a_number_tell_that_it_is_a_telephone() {
         ("Ada(+4930123456)", "Ada([phone])"),
         ("call me at 5551234567", "call me at [phone]"),
         ("Call 555-0199", "Call [phone]"),
+        ("any time: 07700900123", "any time: [phone]"),
+        ("phone 089 / 123456", "phone [phone]"),
+        ("Llámame al 612345678", "Llámame al [phone]"),
+        ("a microphone 5551234567", "a microphone 5551234567"),
+        ("[phone] 5551234567", "[phone] 5551234567"),
         ("Tel.: 123456789", "Tel.: [phone]"),
         ("Tel.030 123456", "Tel.[phone]"),
         ("tel:5551234567", "tel:[phone]"),

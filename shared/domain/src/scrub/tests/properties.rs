@@ -195,7 +195,7 @@ const REPEATED: [&str; 48] = [
 #[test]
 fn twice_the_text_is_twice_the_work() {
     for piece in REPEATED {
-        for between in ["", "é", "中", "x "] {
+        for between in ["", "中"] {
             let text = |bytes: usize| {
                 let repeated = format!("{piece}{between}");
                 repeated.repeat(bytes / repeated.len())
@@ -204,9 +204,9 @@ fn twice_the_text_is_twice_the_work() {
                 let text = text(bytes);
                 glyphs::work::of(|| drop(scrub(&text)))
             };
-            let (once, twice) = (work(2_000), work(4_000));
+            let (once, twice) = (work(1_000), work(2_000));
             assert!(twice <= once * 5 / 2 + 2_000, "{piece:?}: {once}, {twice}");
-            assert!(twice <= 4_000 * 1_000, "{piece:?}: {twice}");
+            assert!(twice <= 2_000 * 1_000, "{piece:?}: {twice}");
         }
     }
 }
