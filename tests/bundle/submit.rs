@@ -273,7 +273,7 @@ async fn a_wrong_method_is_405_and_an_unknown_path_404() {
 }
 
 #[tokio::test]
-async fn an_anonymous_event_leaves_no_name_and_no_word_anywhere() {
+async fn an_anonymous_event_leaves_no_name_and_no_personal_data_anywhere() {
     let folder = tempfile::tempdir().unwrap();
     let app = TestApp::on(Some(folder.path().to_owned())).await;
     let (user, session) = ("ada.lovelace", "session-of-ada");
@@ -281,8 +281,10 @@ async fn an_anonymous_event_leaves_no_name_and_no_word_anywhere() {
     let mut event = acceptance(user);
     event["sessionId"] = json!(session);
     event["data"]["comment"] = json!("my number is 555-0100");
-    event["data"]["modifiedElements"] = json!(["the-secret-field"]);
-    event["correctionData"] = json!({"originalValue": "was-wrong", "correctedValue": "is-right"});
+    event["data"]["modifiedElements"] = json!(["field of ada@example.org"]);
+    event["correctionData"] = json!({
+        "originalValue": "pay DE89 3704 0044 0532 0130 00", "correctedValue": "ask 203.0.113.77"
+    });
     event["privacyFlags"] = json!({"anonymize": true});
     let answer = app.submit(&token, &event).await;
     assert_eq!(answer.status, StatusCode::ACCEPTED);
@@ -305,9 +307,9 @@ async fn an_anonymous_event_leaves_no_name_and_no_word_anywhere() {
         user,
         session,
         "555-0100",
-        "the-secret-field",
-        "was-wrong",
-        "is-right",
+        "ada@example.org",
+        "DE89",
+        "203.0.113",
     ];
     for file in files(folder.path()) {
         // The engines may remove a file of theirs while they end.

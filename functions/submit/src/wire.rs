@@ -87,7 +87,8 @@ struct CorrectionData {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Privacy {
-    /// Replace user and session by pseudonyms and remove free text before anything is stored.
+    /// Replace user and session by pseudonyms, and personal data in free text by its kind, before anything is
+    /// stored.
     #[schema(default = false)]
     anonymize: Option<bool>,
     /// Days until the event and all that came of it expire.

@@ -139,7 +139,7 @@ impl From<Rating> for u8 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PrivacyFlags {
-    /// Whether the user and the session were replaced by pseudonyms and free text was removed.
+    /// Whether the user and the session were replaced by pseudonyms, and personal data in free text by its kind.
     pub anonymize: bool,
     /// Days until the event and what came of it expire, 1 to 3650.
     pub retention_days: u16,

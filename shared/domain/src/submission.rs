@@ -2,7 +2,10 @@
 //!
 //! Source: `SDS-009`, "Feedback Event Schema" and "Error Codes"; product specification, section 7.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -16,7 +19,8 @@ use crate::parse::{
     Errors, FieldError, Object, boolean, date_time, identifier, integer, integer_in, number_in,
     one_of, string, strings, text,
 };
-use crate::privacy::{Pseudonyms, REMOVED};
+use crate::privacy::Pseudonyms;
+use crate::scrub::scrub;
 
 /// Longest comment, in characters.
 pub const MAX_COMMENT: usize = 2000;
@@ -43,6 +47,46 @@ pub enum Refused {
     /// The token does not allow it: 403.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
+}
+
+/// Why an event is not taken, for those who are not answered in person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejection {
+    /// What went wrong, for a program.
+    pub error: Cow<'static, str>,
+    /// Each member that is wrong, if there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
+}
+
+impl Rejection {
+    /// A rejection of the whole.
+    #[must_use]
+    pub fn whole(error: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            error: error.into(),
+            errors: vec![FieldError {
+                pointer: String::new(),
+                detail: detail.into(),
+            }],
+        }
+    }
+}
+
+impl From<Refused> for Rejection {
+    fn from(refused: Refused) -> Self {
+        let (error, errors) = match refused {
+            Refused::Invalid(errors) => ("invalid_request", errors),
+            Refused::Unprocessable(errors) => ("unknown_value", errors),
+            Refused::Forbidden(forbidden) => {
+                return Self::whole("forbidden", forbidden.to_string());
+            }
+        };
+        Self {
+            error: error.into(),
+            errors,
+        }
+    }
 }
 
 impl Submission {
@@ -251,7 +295,8 @@ fn rating(value: &Value) -> Result<Rating, &'static str> {
         .and_then(Rating::try_from)
 }
 
-/// Replaces who it was by pseudonyms and what they wrote by a mark, before anything is stored.
+/// Replaces who it was by pseudonyms, and personal data in what they wrote by its kind, before anything is
+/// stored.
 fn anonymized(
     mut event: FeedbackEvent,
     pseudonyms: &Pseudonyms,
@@ -259,11 +304,15 @@ fn anonymized(
     let tenant = &event.core.tenant;
     event.core.user_id = pseudonyms.user(tenant, &event.core.user_id)?;
     event.core.session_id = pseudonyms.session(tenant, &event.core.session_id)?;
-    let removed = |text: &mut String| REMOVED.clone_into(text);
-    event.text.comment.iter_mut().for_each(removed);
-    event.text.modified_elements.iter_mut().for_each(removed);
-    event.text.original_value.iter_mut().for_each(removed);
-    event.text.corrected_value.iter_mut().for_each(removed);
+    let texts = [
+        &mut event.text.comment,
+        &mut event.text.original_value,
+        &mut event.text.corrected_value,
+    ];
+    let texts = texts.into_iter().flatten();
+    for text in texts.chain(&mut event.text.modified_elements) {
+        *text = scrub(text).into_owned();
+    }
     Ok(event)
 }
 
@@ -363,23 +412,28 @@ mod tests {
     }
 
     #[test]
-    fn an_anonymous_event_keeps_no_name_and_no_word() {
+    fn an_anonymous_event_keeps_no_name_and_no_personal_data() {
         let mut body = minimal();
         body["privacyFlags"] = json!({"anonymize": true});
-        body["data"] = json!({"comment": "call me at 555", "modifiedElements": ["my field"]});
-        body["correctionData"] = json!({"originalValue": "Lovelace", "correctedValue": "Hopper"});
+        body["data"] = json!({
+            "comment": "call me at +1 (555) 010-4477, please",
+            "modifiedElements": ["ada@example.org's field"],
+        });
+        body["correctionData"] =
+            json!({"originalValue": "at 203.0.113.7", "correctedValue": "78-05-1120 is no SSN"});
         let submission = parse(&body).unwrap();
         let kept = format!("{:?}", submission.event);
-        for raw in [
-            "user-123",
-            "session-abc",
-            "555",
-            "my field",
-            "Lovelace",
-            "Hopper",
-        ] {
+        for raw in ["user-123", "session-abc", "555", "ada", "203"] {
             assert!(!kept.contains(raw), "{raw} is kept in {kept}");
         }
+        let text = &submission.event.text;
+        assert_eq!(text.comment.as_deref(), Some("call me at [phone], please"));
+        assert_eq!(text.modified_elements, ["[email]'s field"]);
+        assert_eq!(text.original_value.as_deref(), Some("at [ip]"));
+        assert_eq!(
+            text.corrected_value.as_deref(),
+            Some("78-05-1120 is no SSN")
+        );
         assert!(submission.event.core.commented);
         assert_eq!(
             submission.dedupe_key,

@@ -99,10 +99,14 @@ pub(super) fn nearest(glyphs: &Glyphs, at: usize) -> Option<Hint> {
         .collect();
     // A placeholder that stands there already says nothing of what follows it.
     let lower = lower.replace("phone]", "]").replace("ssn]", "]");
-    // Neither word alone says it: "social media", "security update".
+    // Neither word alone says it: "social media", "security update", "order number".
     let lower = lower
         .replace("social security", "ssn")
-        .replace("social insurance", "ssn");
+        .replace("social insurance", "ssn")
+        .replace("my number", "phone")
+        .replace("meine nummer", "phone")
+        .replace("mon numéro", "phone")
+        .replace("mi número", "phone");
     let line = lower.rsplit('\n').next().unwrap_or_default();
     let of_word = |character: char| {
         character.is_alphanumeric() || matches!(character, '§' | '\u{93c}' | '\u{900}'..='\u{94f}')
