@@ -1,7 +1,7 @@
 //! The cost card: calls and capacity units of every operation, by `ReturnConsumedCapacity`.
 //! `docs/data-model.md` shows the same figures. A change that costs more fails here.
 
-use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
 use axum::Router;
 use axum::http::{Method, StatusCode};
 use chrono::Utc;
@@ -17,6 +17,8 @@ use hearback_tests::turns::{
     PERIOD, SIGNALS, conversation_path, message, path, reaction_message, said, signal_message,
 };
 use serde_json::{Value, json};
+
+use crate::imports;
 
 /// The functions on a table whose calls are counted.
 struct Metered {
@@ -117,6 +119,41 @@ async fn a_submit_is_one_call_and_one_write_unit() {
     assert_eq!(spent, (StatusCode::BAD_REQUEST, cost(0, 0.0, 0.0)));
     let spent = metered.call(Method::POST, submit, &acceptance("eve")).await;
     assert_eq!(spent, (StatusCode::FORBIDDEN, cost(0, 0.0, 0.0)));
+}
+
+#[tokio::test]
+async fn an_event_costs_the_same_write_whichever_way_it_comes() {
+    let metered = Metered::start().await;
+    let events: Vec<_> = (0..100).map(|_| acceptance("ada")).collect();
+    let body = json!({ "events": events });
+    for _ in 0..2 {
+        // New, and then known.
+        let (status, spent) = metered
+            .call(Method::POST, "/v1/feedback/batch", &body)
+            .await;
+        assert_eq!(status, StatusCode::ACCEPTED);
+        assert_eq!(spent, cost(100, 0.0, 100.0));
+    }
+    let engine = &metered.engine;
+    let ingest = engine.ingest(engine.store_with(metered.meter.clone()));
+    let mut tenant = SqsMessageAttribute::default();
+    tenant.string_value = Some("acme".to_owned());
+    let mut message = SqsMessage::default();
+    message.body = Some(json!({"events": [acceptance("ada"), acceptance("eve")]}).to_string());
+    message
+        .message_attributes
+        .insert("tenant".to_owned(), tenant);
+    let mut batch = SqsEvent::default();
+    batch.records = vec![message];
+    assert!(ingest.handle(batch).await.batch_item_failures.is_empty());
+    assert_eq!(metered.meter.take(), cost(2, 0.0, 2.0));
+
+    let lines: Vec<_> = (0..100).map(|_| acceptance("ada").to_string()).collect();
+    let importer = engine.importer(engine.store_with(metered.meter.clone()));
+    imports::import_with(engine, &importer, lines.join("\n").into_bytes()).await;
+    // The file's row is entered, told how many pieces it has, looked at, and told of its report; its
+    // piece is looked at, finished in a transaction of two, and read for the report.
+    assert_eq!(metered.meter.take(), cost(100 + 9, 5.0, 100.0 + 7.0));
 }
 
 #[tokio::test]

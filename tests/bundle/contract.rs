@@ -54,7 +54,7 @@ fn the_template_has_the_routes_of_the_routers() {
         .map(|(method, path, _)| (method.clone(), path.clone()))
         .collect();
     assert_eq!(explicit, routers);
-    assert_eq!(routers.len(), 20);
+    assert_eq!(routers.len(), 21);
     // A wrong method reaches a function of the path, whose router answers 405.
     for (method, path, _) in &explicit_of(&template) {
         let has_any = template.iter().any(|(any, of, function)| {
@@ -199,6 +199,10 @@ fn the_queues_of_the_template_have_the_names_of_the_local_stack() {
     let local: BTreeSet<_> = [
         names.signals(),
         names.dead_letters(),
+        names.ingest(),
+        names.ingest_dead_letters(),
+        names.imports(),
+        names.imports_dead_letters(),
         names.stream_dead_letters(),
         names.subjects_dead_letters(),
     ]
@@ -210,6 +214,8 @@ fn the_queues_of_the_template_have_the_names_of_the_local_stack() {
     )
     .collect();
     assert_eq!(template, local);
-    let redrive = &resource("SignalsQueue")["RedrivePolicy"];
-    assert_eq!(redrive["maxReceiveCount"], MAX_RECEIVES);
+    for queue in ["SignalsQueue", "IngestQueue", "ImportsQueue"] {
+        let redrive = &resource(queue)["RedrivePolicy"];
+        assert_eq!(redrive["maxReceiveCount"], MAX_RECEIVES, "{queue}");
+    }
 }

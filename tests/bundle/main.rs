@@ -1,5 +1,6 @@
 //! Tests that cross crates, against real engines.
 
+mod batch;
 mod capacity;
 mod contract;
 mod deployment;
@@ -10,6 +11,7 @@ mod exactly_once;
 mod exactly_once_reactions;
 mod exactly_once_signals;
 mod follow_ups;
+mod imports;
 mod message_signals;
 mod permissions;
 mod pipeline;

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
 use axum::Router;
 use axum::http::Method;
 use hearback_export::Exporter;
 use hearback_lambda::clock::Clock;
+use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::http::service;
 use hearback_lambda::{App, WithBlobs};
 use hearback_signals::Generator;
-use hearback_signals::dead_letters::DeadLetters;
 use hearback_tests::engine::Engine;
 use hearback_tests::events::acceptance;
 use hearback_tests::functions::call;
@@ -20,6 +20,8 @@ use hearback_tests::turns::{
     PERIOD, SIGNALS, conversation_path, message, path, reaction_message, signal_message,
 };
 use serde_json::{Value, json};
+
+use crate::imports;
 
 /// What the role of a function of the template allows on the table and the bucket.
 fn allowed(function: &str) -> BTreeSet<Permission> {
@@ -125,6 +127,54 @@ async fn submit_may_what_it_calls() {
     ];
     make(&functions, &calls).await;
     watched.check("SubmitFunction");
+}
+
+#[tokio::test]
+async fn batch_may_what_it_calls() {
+    let watched = Watched::start().await;
+    let functions = service(hearback_batch::routes().router(watched.app().into()));
+    let events = json!({"events": [acceptance("ada")]});
+    make(&functions, &[(Method::POST, "/v1/feedback/batch", events)]).await;
+    watched.check("BatchFunction");
+}
+
+#[tokio::test]
+async fn ingest_may_what_it_calls() {
+    let watched = Watched::start().await;
+    let engine = &watched.engine;
+    let ingest = engine.ingest(engine.store_with(watched.recorder.clone()));
+    let mut tenant = SqsMessageAttribute::default();
+    tenant.string_value = Some("acme".to_owned());
+    let mut message = SqsMessage::default();
+    message.body = Some(acceptance("ada").to_string());
+    message
+        .message_attributes
+        .insert("tenant".to_owned(), tenant);
+    let mut batch = SqsEvent::default();
+    batch.records = vec![message];
+    assert!(ingest.handle(batch).await.batch_item_failures.is_empty());
+    watched.check("IngestFunction");
+}
+
+#[tokio::test]
+async fn imports_may_what_it_calls() {
+    let watched = Watched::start().await;
+    let engine = &watched.engine;
+    let (store, blobs) = (
+        engine.store_with(watched.recorder.clone()),
+        engine.blobs_with(watched.recorder.clone()),
+    );
+    let importer = engine.importer_with(store, blobs);
+    let mut anonymous = acceptance("ada");
+    anonymous["privacyFlags"] = json!({"anonymize": true});
+    let lines = format!("no event\n{anonymous}");
+    for packed in [
+        lines.clone().into_bytes(),
+        zstd::encode_all(lines.as_bytes(), 1).unwrap(),
+    ] {
+        imports::import_with(engine, &importer, packed).await;
+    }
+    watched.check("ImportsFunction");
 }
 
 #[tokio::test]

@@ -14,14 +14,17 @@ use aws_sdk_dynamodb::operation::batch_get_item::BatchGetItemOutput;
 use aws_sdk_dynamodb::operation::get_item::GetItemOutput;
 use aws_sdk_dynamodb::operation::put_item::PutItemOutput;
 use aws_sdk_dynamodb::operation::query::QueryOutput;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsOutput;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemOutput;
 use aws_sdk_dynamodb::types::ConsumedCapacity;
 use aws_smithy_types::retry::RetryConfig;
+use hearback_batch::{Importer, Ingest};
 use hearback_domain::cursor::Cursors;
 use hearback_domain::privacy::Pseudonyms;
 use hearback_lambda::app::mirrored;
 use hearback_lambda::aws::Aws;
 use hearback_lambda::clock::Clock;
+use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::embedder::Embeddings;
 use hearback_lambda::{App, WithBlobs};
 use hearback_local::bundle::Clients;
@@ -30,7 +33,6 @@ use hearback_local::engines::{self, Endpoints, Sockets};
 use hearback_local::names::Names;
 use hearback_local::provision::{self, QueueUrls};
 use hearback_signals::Generator;
-use hearback_signals::dead_letters::DeadLetters;
 use hearback_storage::{Blobs, Store};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -142,6 +144,24 @@ impl Engine {
         Blobs::new(aws_sdk_s3::Client::from_conf(config), self.names.bucket())
     }
 
+    /// What takes the messages of the ingest queue, on this table.
+    pub fn ingest(&self, store: Store) -> Ingest {
+        let letters = &self.queues.ingest_dead_letters;
+        let letters = DeadLetters::new(self.clients.sqs.clone(), letters);
+        Ingest::new(self.app(store).into(), letters)
+    }
+
+    /// What imports files, on this table.
+    pub fn importer(&self, store: Store) -> Importer {
+        self.importer_with(store, self.blobs())
+    }
+
+    /// What imports files of this bucket, on this table.
+    pub fn importer_with(&self, store: Store, blobs: Blobs) -> Importer {
+        let queue = self.clients.sqs.clone();
+        Importer::new(self.app(store).into(), blobs, queue, &self.queues.imports)
+    }
+
     /// A signal generator on this table.
     pub fn generator(&self, store: Store) -> Generator {
         let dead_letters = DeadLetters::new(self.clients.sqs.clone(), &self.queues.dead_letters);
@@ -204,6 +224,10 @@ impl Intercept for Meter {
             cost.writes += units(put.consumed_capacity().expect(asked));
         } else if let Some(update) = output.downcast_ref::<UpdateItemOutput>() {
             cost.writes += units(update.consumed_capacity().expect(asked));
+        } else if let Some(written) = output.downcast_ref::<TransactWriteItemsOutput>() {
+            let spent = written.consumed_capacity();
+            assert!(!spent.is_empty(), "{asked}");
+            cost.writes += spent.iter().map(units).sum::<f64>();
         } else if let Some(query) = output.downcast_ref::<QueryOutput>() {
             cost.reads += units(query.consumed_capacity().expect(asked));
         } else if let Some(get) = output.downcast_ref::<GetItemOutput>() {

@@ -5,6 +5,7 @@ pub mod app;
 pub mod engine;
 pub mod events;
 pub mod functions;
+pub mod generate;
 pub mod ledger;
 pub mod period;
 pub mod permissions;

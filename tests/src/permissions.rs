@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::config::interceptors::BeforeSerializationInterceptorContex
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::BoxError;
 use aws_sdk_dynamodb::operation::query::QueryInput;
+use aws_sdk_s3::operation::delete_object::DeleteObjectInput;
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 
 /// An action, and the index that it is on, if it is on one.
@@ -40,8 +41,21 @@ impl Intercept for Recorder {
             .input()
             .downcast_ref::<QueryInput>()
             .and_then(|query| query.index_name.clone());
-        let action = format!("{service}:{}", call.name());
-        self.0.lock().unwrap().insert((action, index));
+        let version = context
+            .input()
+            .downcast_ref::<DeleteObjectInput>()
+            .and_then(|delete| delete.version_id.clone());
+        // IAM has other names for some calls.
+        let actions: &[&str] = match call.name() {
+            "HeadObject" => &["GetObject"],
+            "CreateMultipartUpload" | "UploadPart" | "CompleteMultipartUpload" => &["PutObject"],
+            "DeleteObject" if version.is_some() => &["DeleteObjectVersion"],
+            "TransactWriteItems" => &["PutItem", "UpdateItem"],
+            name => &[name],
+        };
+        let permissions =
+            (actions.iter()).map(|action| (format!("{service}:{action}"), index.clone()));
+        self.0.lock().unwrap().extend(permissions);
         Ok(())
     }
 }

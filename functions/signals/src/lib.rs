@@ -12,9 +12,8 @@
 //!
 //! Messages are kept apart (`isolation.rs`): one that cannot be worked off, or panics, harms no
 //! neighbour, and after its last receive it goes to the dead-letter queue with its reason
-//! ([`dead_letters`]).
+//! ([`DeadLetters`]).
 
-pub mod dead_letters;
 mod isolation;
 mod message_signals;
 pub mod publish;
@@ -31,10 +30,10 @@ use hearback_lambda::MissingSetting;
 use hearback_lambda::app::{DEAD_LETTERS_URL, blobs_from_env, setting, store_from_env};
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
+use hearback_lambda::dead_letters::DeadLetters;
 use hearback_storage::stream::{self, Submitted};
 use hearback_storage::{Blobs, Store};
 
-use dead_letters::DeadLetters;
 use work::Failure;
 
 /// Receives after which a message that still fails goes to the dead letters. The queue's redrive
@@ -162,7 +161,7 @@ impl Generator {
         let mut response = SqsBatchResponse::default();
         for (message, reason) in failed {
             let message_id = message.message_id.clone().unwrap_or_default();
-            let receives = dead_letters::receives(&message);
+            let receives = receives(&message);
             tracing::warn!(message_id, receives, reason, "message not worked off");
             let buried = receives >= MAX_RECEIVES && self.bury(&message, &reason).await;
             if !buried {
@@ -177,7 +176,8 @@ impl Generator {
     /// Whether the message is among the dead letters now. If not, it fails once more, and the
     /// queue's own redrive policy moves it.
     async fn bury(&self, message: &SqsMessage, reason: &str) -> bool {
-        match self.dead_letters.bury(message, reason).await {
+        let body = message.body.as_deref().unwrap_or_default();
+        match self.dead_letters.bury(body, reason).await {
             Ok(()) => true,
             Err(error) => {
                 tracing::error!(reason = %error, "dead letter not sent");
@@ -185,4 +185,13 @@ impl Generator {
             }
         }
     }
+}
+
+/// How often a message was received, this time included.
+fn receives(message: &SqsMessage) -> u32 {
+    message
+        .attributes
+        .get("ApproximateReceiveCount")
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(1)
 }

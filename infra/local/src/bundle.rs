@@ -8,16 +8,17 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use axum::Router;
+use hearback_batch::{Importer, Ingest, Intake};
 use hearback_domain::cursor::Cursors;
 use hearback_domain::detection::Detector;
 use hearback_domain::privacy::Pseudonyms;
 use hearback_lambda::app::mirrored;
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
+use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::embedder::Embeddings;
 use hearback_lambda::{App, WithBlobs};
 use hearback_signals::Generator;
-use hearback_signals::dead_letters::DeadLetters;
 use hearback_storage::{Blobs, Store};
 use hearback_turns::Registry;
 use tokio::net::TcpListener;
@@ -26,7 +27,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::data_dir::{DataDir, replace_json, secret};
 use crate::engines::{self, Endpoints, Sockets};
-use crate::event_source::EventSource;
+use crate::event_source::{Consumer, EventSource};
 use crate::gateway;
 use crate::load::Load;
 use crate::names::Names;
@@ -158,6 +159,7 @@ pub struct Bundle {
     mirrored: Arc<[String]>,
     detector: Arc<Detector>,
     load: Load,
+    visibility: Duration,
     stop: CancellationToken,
     tasks: TaskTracker,
     // Last, so that the folder is freed after everything that uses it.
@@ -201,6 +203,7 @@ impl Bundle {
             queues,
             tokens: Tokens::new(&secret(data.path(), KEY_FILE)?),
             load: Load::default(),
+            visibility: options.visibility,
             stop,
             tasks,
             data,
@@ -227,15 +230,35 @@ impl Bundle {
         };
         self.tasks.spawn(relay.run(self.stop.clone()));
         for _ in 0..EVENT_SOURCES {
-            let source = EventSource {
-                client: self.clients.sqs.clone(),
-                queue_url: self.queues.signals.clone(),
-                generator: self.generator(),
-                load: self.load.clone(),
-            };
-            self.tasks.spawn(source.run(self.stop.clone()));
+            self.feed(&self.queues.signals, self.generator(), Some(&self.load));
+            self.feed(&self.queues.imports, self.importer()?, None);
         }
+        self.feed(&self.queues.ingest, self.ingest()?, None);
         Ok(())
+    }
+
+    /// Feeds a function from its queue.
+    fn feed(&self, queue_url: &str, consumer: impl Consumer, load: Option<&Load>) {
+        let source = EventSource {
+            client: self.clients.sqs.clone(),
+            queue_url: queue_url.to_owned(),
+            consumer,
+            visibility: self.visibility,
+            load: load.cloned(),
+        };
+        self.tasks.spawn(source.run(self.stop.clone()));
+    }
+
+    fn importer(&self) -> Result<Importer> {
+        let intake = Intake::from(self.app()?);
+        let (blobs, queue) = (self.blobs.clone(), self.clients.sqs.clone());
+        Ok(Importer::new(intake, blobs, queue, &self.queues.imports))
+    }
+
+    fn ingest(&self) -> Result<Ingest> {
+        let letters = &self.queues.ingest_dead_letters;
+        let letters = DeadLetters::new(self.clients.sqs.clone(), letters);
+        Ok(Ingest::new(Intake::from(self.app()?), letters))
     }
 
     /// A signal generator on this bundle's table.
@@ -250,16 +273,21 @@ impl Bundle {
         )
     }
 
-    fn serve(&self, listener: TcpListener) -> Result<()> {
+    /// What the functions work with, on this bundle's table.
+    fn app(&self) -> Result<App> {
         let key = secret(self.data.path(), PSEUDONYM_KEY_FILE)?;
-        let app = App {
+        Ok(App {
             store: self.store.clone(),
             cursors: Cursors::new(key.as_slice()),
             pseudonyms: Pseudonyms::new(key),
             clock: Clock::system(),
             embeddings: Embeddings::from_env()?,
             mirrored: self.mirrored.clone(),
-        };
+        })
+    }
+
+    fn serve(&self, listener: TcpListener) -> Result<()> {
+        let app = self.app()?;
         let app = WithBlobs {
             app,
             blobs: self.blobs.clone(),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use hearback_domain::caller::Scope;
-use hearback_domain::identifier::UserId;
+use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::publication::Subject;
 use hearback_export::Exporter;
 use hearback_lambda::clock::Clock;
@@ -21,6 +21,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::bundle::{Bundle, Clients, ENDPOINTS_FILE, GATEWAY_FILE, Options};
 use crate::data_dir::{read_json, secret};
 use crate::export;
+use crate::import;
 use crate::names::{DEFAULT_STACK, Names};
 use crate::queue_tools;
 use crate::replay;
@@ -48,6 +49,9 @@ enum Command {
     Redrive(Target),
     /// Register the turns of a file of conversations with a running bundle; safe to repeat
     Replay(Replay),
+    /// Import a file of feedback events (JSON Lines, plain, gzip or zstd) with a running bundle, and print
+    /// its report; safe to repeat
+    Import(Import),
     /// Print what was said of messages over all users, as JSON Lines with question and answer
     Export(Export),
 }
@@ -131,6 +135,17 @@ struct Target {
 }
 
 #[derive(Args)]
+struct Import {
+    /// Events as JSON Lines
+    file: PathBuf,
+    /// The tenant
+    #[arg(long, default_value = "acme", value_parser = tenant)]
+    tenant: TenantId,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Args)]
 struct Export {
     /// The tenant
     #[arg(long, default_value = "acme")]
@@ -170,6 +185,10 @@ fn identifier(text: &str) -> Result<String, String> {
     Ok(user.into())
 }
 
+fn tenant(text: &str) -> Result<TenantId, String> {
+    TenantId::try_from(text).map_err(|error| error.to_string())
+}
+
 fn subject(name: &str) -> Result<Subject, String> {
     let found = Subject::NAMES.iter().find(|(known, _)| *known == name);
     found.map(|(_, subject)| *subject).ok_or_else(|| {
@@ -193,6 +212,7 @@ pub fn run() -> ExitCode {
                     Command::Tail(tail) => tail.run().await,
                     Command::Redrive(target) => target.redrive().await,
                     Command::Replay(replay) => replay.run().await,
+                    Command::Import(import) => import.run().await,
                     Command::Export(export) => export.run().await,
                 }
             })
@@ -369,6 +389,7 @@ impl Replay {
     }
 }
 
+const NOT_RUNNING: &str = "no bundle answers; is it running?";
 /// Refused turns that are told one by one.
 const REFUSED_SHOWN: usize = 20;
 
@@ -394,6 +415,30 @@ impl Target {
         let moved = queue_tools::redrive(&self.clients()?.sqs, &names).await?;
         let letters = if moved == 1 { "letter" } else { "letters" };
         writeln!(std::io::stdout(), "{moved} dead {letters} moved back")?;
+        Ok(())
+    }
+}
+
+impl Import {
+    async fn run(self) -> Result<()> {
+        let clients = self.target.clients()?;
+        let names = Names::new(&self.target.stack);
+        let queue = clients.sqs.get_queue_url().queue_name(names.imports());
+        let queue = queue.send().await.context(NOT_RUNNING)?.queue_url;
+        let target = import::Target {
+            store: Store::new(clients.dynamodb, names.table()),
+            blobs: Blobs::new(clients.s3, names.bucket()),
+            queue: (clients.sqs, queue.context(NOT_RUNNING)?),
+            tenant: self.tenant,
+        };
+        let report = import::import(&self.file, &target).await?;
+        let mut out = std::io::stdout().lock();
+        serde_json::to_writer_pretty(&mut out, &report)?;
+        writeln!(out)?;
+        anyhow::ensure!(
+            report.damage.is_none(),
+            "the file could not be read to its end"
+        );
         Ok(())
     }
 }

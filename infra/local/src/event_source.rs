@@ -3,39 +3,83 @@
 
 use std::time::Duration;
 
-use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage, SqsMessageAttribute};
+use aws_sdk_sqs::types::{
+    ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, Message,
+    MessageSystemAttributeName,
+};
+use chrono::Utc;
+use hearback_batch::{Importer, Ingest};
 use hearback_lambda::aws::error_code;
 use hearback_signals::Generator;
 use tokio_util::sync::CancellationToken;
 
 use crate::load::Load;
 
-/// Messages in a batch, as in the template.
-const BATCH: i32 = 10;
 /// How long a receive waits for a message.
 const WAIT_SECONDS: i32 = 20;
 /// How long to wait when the queue cannot be reached.
 const PAUSE: Duration = Duration::from_millis(500);
+/// How long an import works before it hands the rest on.
+const IMPORT_TIME: Duration = Duration::from_mins(1);
 
-/// Feeds the signal generator from its queue.
+/// A function that a queue triggers.
+pub trait Consumer: Send + Sync + 'static {
+    /// Messages in a batch, as in the template.
+    const BATCH: i32;
+
+    /// Works off a batch, and names the messages that must be delivered again.
+    fn handle(&self, batch: SqsEvent) -> impl Future<Output = SqsBatchResponse> + Send;
+}
+
+impl Consumer for Generator {
+    const BATCH: i32 = 10;
+
+    async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
+        Self::handle(self, batch).await
+    }
+}
+
+impl Consumer for Ingest {
+    const BATCH: i32 = 10;
+
+    async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
+        Self::handle(self, batch).await
+    }
+}
+
+impl Consumer for Importer {
+    const BATCH: i32 = 1;
+
+    async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
+        Self::handle(self, batch, Some(Utc::now() + IMPORT_TIME)).await
+    }
+}
+
+/// Feeds a function from its queue.
 #[derive(Debug)]
-pub struct EventSource {
+pub struct EventSource<C> {
     /// Reads the queue.
     pub client: aws_sdk_sqs::Client,
     /// The queue.
     pub queue_url: String,
     /// The function.
-    pub generator: Generator,
-    /// Requests, which go first.
-    pub load: Load,
+    pub consumer: C,
+    /// How long messages are kept from others without a sign of life. AWS keeps them for six times the
+    /// longest that a function may take; here a process that died is started again at once, and what it
+    /// had in hand is to come back soon.
+    pub visibility: Duration,
+    /// Requests, which go first; none for a function that is not to wait for them.
+    pub load: Option<Load>,
 }
 
-impl EventSource {
+impl<C: Consumer> EventSource<C> {
     /// Feeds until `stop`. A batch that was begun is finished.
     pub async fn run(self, stop: CancellationToken) {
         loop {
-            self.load.give_way().await;
+            if let Some(load) = &self.load {
+                load.give_way().await;
+            }
             let Some(received) = stop.run_until_cancelled(self.receive()).await else {
                 return;
             };
@@ -52,9 +96,10 @@ impl EventSource {
         self.client
             .receive_message()
             .queue_url(&self.queue_url)
-            .max_number_of_messages(BATCH)
+            .max_number_of_messages(C::BATCH)
             .wait_time_seconds(WAIT_SECONDS)
             .message_system_attribute_names(MessageSystemAttributeName::All)
+            .message_attribute_names("All")
             .send()
             .await
             .map(|received| received.messages.unwrap_or_default())
@@ -68,10 +113,42 @@ impl EventSource {
         }
         let mut event = SqsEvent::default();
         event.records = messages.iter().map(lambda_message).collect();
-        let response = self.generator.handle(event).await;
-        let done = messages
-            .iter()
-            .filter(|message| !failed(&response, message));
+        let mut work = std::pin::pin!(self.consumer.handle(event));
+        let response = loop {
+            tokio::select! {
+                response = &mut work => break response,
+                () = tokio::time::sleep(self.visibility / 2) => self.hold(&messages).await,
+            }
+        };
+        self.delete(&messages, &response).await;
+    }
+
+    /// Keeps messages from others for longer.
+    async fn hold(&self, messages: &[Message]) {
+        let seconds = i32::try_from(self.visibility.as_secs()).unwrap_or(i32::MAX);
+        let entries = messages.iter().enumerate().filter_map(|(at, message)| {
+            ChangeMessageVisibilityBatchRequestEntry::builder()
+                .id(at.to_string())
+                .receipt_handle(message.receipt_handle.clone()?)
+                .visibility_timeout(seconds)
+                .build()
+                .ok()
+        });
+        let held = self
+            .client
+            .change_message_visibility_batch()
+            .queue_url(&self.queue_url)
+            .set_entries(Some(entries.collect()))
+            .send()
+            .await;
+        // What is not held is delivered to somebody else too, and does no harm.
+        if let Err(error) = held {
+            tracing::warn!(error = error_code(&error), "messages not held");
+        }
+    }
+
+    async fn delete(&self, messages: &[Message], response: &SqsBatchResponse) {
+        let done = messages.iter().filter(|message| !failed(response, message));
         let entries: Vec<_> = done
             .enumerate()
             .filter_map(|(at, message)| {
@@ -117,6 +194,17 @@ fn lambda_message(message: &Message) -> SqsMessage {
         .iter()
         .flatten()
         .map(|(name, value)| (name.as_str().to_owned(), value.clone()))
+        .collect();
+    record.message_attributes = message
+        .message_attributes
+        .iter()
+        .flatten()
+        .map(|(name, value)| {
+            let mut attribute = SqsMessageAttribute::default();
+            attribute.string_value.clone_from(&value.string_value);
+            attribute.data_type = Some(value.data_type.clone());
+            (name.clone(), attribute)
+        })
         .collect();
     record.event_source = Some("aws:sqs".to_owned());
     record

@@ -10,6 +10,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use hearback_batch::Intake;
 use hearback_lambda::caller::Unauthorized;
 use hearback_turns::Registry;
 use lambda_http::request::RequestContext;
@@ -28,6 +29,7 @@ pub fn functions(registry: impl Into<Registry>) -> Router {
     let app = registry.app.clone();
     hearback_submit::routes()
         .router(app.app.clone())
+        .merge(hearback_batch::routes().router(Intake::from(app.app.clone())))
         .merge(hearback_preferences::routes().router(app.app.clone()))
         .merge(hearback_turns::routes().router(registry))
         .merge(hearback_retrieval::routes().router(app))
@@ -38,6 +40,7 @@ pub fn functions(registry: impl Into<Registry>) -> Router {
 pub fn openapi() -> OpenApi {
     let mut document = OpenApi::default();
     document.merge(hearback_submit::routes().description());
+    document.merge(hearback_batch::routes().description());
     document.merge(hearback_retrieval::routes().description());
     document.merge(hearback_turns::routes().description());
     document.merge(hearback_preferences::routes().description());

@@ -18,6 +18,7 @@ pub mod engines;
 pub mod event_source;
 pub mod export;
 pub mod gateway;
+pub mod import;
 pub mod load;
 pub mod names;
 pub mod provision;

@@ -45,6 +45,30 @@ impl Names {
         self.of("signals-dead-letters")
     }
 
+    /// The queue by which back ends send events.
+    #[must_use]
+    pub fn ingest(&self) -> String {
+        self.of("ingest")
+    }
+
+    /// What was no event there.
+    #[must_use]
+    pub fn ingest_dead_letters(&self) -> String {
+        self.of("ingest-dead-letters")
+    }
+
+    /// The queue of imports.
+    #[must_use]
+    pub fn imports(&self) -> String {
+        self.of("imports")
+    }
+
+    /// What could not be imported.
+    #[must_use]
+    pub fn imports_dead_letters(&self) -> String {
+        self.of("imports-dead-letters")
+    }
+
     /// What the relay could not carry.
     #[must_use]
     pub fn stream_dead_letters(&self) -> String {

@@ -22,6 +22,12 @@ pub struct QueueUrls {
     pub signals: String,
     /// What it could not work off.
     pub dead_letters: String,
+    /// The queue by which back ends send events.
+    pub ingest: String,
+    /// What was no event there.
+    pub ingest_dead_letters: String,
+    /// The queue of imports.
+    pub imports: String,
     /// What the relay could not carry.
     pub stream_dead_letters: String,
     subjects: HashMap<Subject, String>,
@@ -72,6 +78,11 @@ pub async fn queues(
     let dead_letters = queue(client, &names.dead_letters(), visibility, None).await?;
     let subjects_dead_letters =
         queue(client, &names.subjects_dead_letters(), visibility, None).await?;
+    let ingest_dead_letters = queue(client, &names.ingest_dead_letters(), visibility, None).await?;
+    let ingest = Some(ingest_dead_letters.as_str());
+    let ingest = queue(client, &names.ingest(), visibility, ingest).await?;
+    let imports = queue(client, &names.imports_dead_letters(), visibility, None).await?;
+    let imports = queue(client, &names.imports(), visibility, Some(&imports)).await?;
     let mut subjects = HashMap::new();
     for (_, subject) in Subject::NAMES {
         let url = queue(
@@ -86,6 +97,9 @@ pub async fn queues(
     Ok(QueueUrls {
         signals: queue(client, &names.signals(), visibility, Some(&dead_letters)).await?,
         dead_letters,
+        ingest,
+        ingest_dead_letters,
+        imports,
         stream_dead_letters: queue(client, &names.stream_dead_letters(), visibility, None).await?,
         subjects,
     })

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use hearback_domain::publication::Subject;
-use hearback_signals::dead_letters::REASON;
+use hearback_lambda::dead_letters::REASON;
 use tokio_util::sync::CancellationToken;
 
 use crate::names::Names;

@@ -2,11 +2,11 @@
 //! everything that is wrong with it is reported together, each by its JSON Pointer (RFC 6901).
 
 use chrono::{DateTime, Datelike, SubsecRound, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// One thing that is wrong with an input, and where.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldError {
     /// JSON Pointer of the member, for example `/data/rating`.
     pub pointer: String,

@@ -8,6 +8,7 @@ pub mod aws;
 pub mod body;
 pub mod caller;
 pub mod clock;
+pub mod dead_letters;
 pub mod embedder;
 mod event_path;
 pub mod http;

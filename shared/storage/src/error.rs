@@ -25,6 +25,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the table had too much to do, so that less should be asked of it at once.
+    #[must_use]
+    pub fn is_throttled(&self) -> bool {
+        let Self::Unavailable { code, .. } = self else {
+            return false;
+        };
+        matches!(
+            code.as_str(),
+            "ProvisionedThroughputExceededException"
+                | "RequestLimitExceeded"
+                | "ThrottlingException"
+                | "SlowDown"
+                | "timed out"
+        )
+    }
+
     /// An SDK error without the request that caused it.
     pub(crate) fn unavailable<E>(operation: &'static str, error: &SdkError<E, HttpResponse>) -> Self
     where

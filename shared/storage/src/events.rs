@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::item::{self, Builder};
 use crate::table::{PK, SK};
-use crate::{Error, Store, Written, keys};
+use crate::{Attempt, Error, Store, Written, keys};
 
 /// The part of an event that streams and queues carry.
 pub(crate) const CORE: &str = "core";
@@ -37,6 +37,11 @@ pub struct StoredEvent {
 impl Store {
     /// Stores an event if its id is new. One call, one write.
     pub async fn put_event(&self, event: &FeedbackEvent) -> Result<Written, Error> {
+        self.put_event_by(Attempt::drawn(), event).await
+    }
+
+    /// Stores an event if its id is new, or this attempt stored it already. One call, one write.
+    pub async fn put_event_by(&self, by: Attempt, event: &FeedbackEvent) -> Result<Written, Error> {
         let core = &event.core;
         let mut item = Builder::new(keys::event(&core.tenant, core.feedback_id), keys::EVENT)
             .json("event", CORE, core)?
@@ -44,7 +49,7 @@ impl Store {
         if !event.text.is_empty() {
             item = item.json("event", TEXT, &event.text)?;
         }
-        self.put_once(item.build()).await
+        self.put_once_by(by, item.build()).await
     }
 
     /// Stores what came of an event, if nothing did before. Expires with the event. One call,

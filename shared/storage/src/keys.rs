@@ -37,6 +37,15 @@ pub const DEDUPE: &str = "DEDUPE";
 /// What the sort keys of preference versions begin with.
 pub const VERSION_PREFIX: &str = "V#";
 
+/// Sort key of an import.
+pub const IMPORT: &str = "IMPORT";
+/// What the sort keys of an import's pieces begin with.
+pub const PIECE_PREFIX: &str = "PIECE#";
+/// The folder of files to import in the bucket.
+pub const IMPORTS: &str = "imports/";
+/// What the folder of a file's report adds to the file's own key.
+pub const BESIDE: &str = ".import/";
+
 /// Longest part of a partition key, in bytes after escaping: three parts and a kind fit into 2,048.
 const MAX_PART: usize = 600;
 /// Longest part of a sort key: two parts and what is around them fit into 1,024.
@@ -196,6 +205,51 @@ pub fn turn_log(at: &TurnRef, version: &str) -> String {
     )
 }
 
+/// The partition of an import and its pieces.
+#[must_use]
+pub fn import(tenant: &TenantId, id: &str) -> String {
+    join("IMPORT", tenant, id)
+}
+
+/// The sort key of a piece of an import; sorts as the numbers do.
+#[must_use]
+pub fn import_piece(number: u64) -> String {
+    format!("{PIECE_PREFIX}{number:010}")
+}
+
+/// The folder of a tenant's files to import.
+#[must_use]
+pub fn imports_of(tenant: &TenantId) -> String {
+    format!("{IMPORTS}{}/", file_part(tenant.as_str()))
+}
+
+/// The folder of what workers of an import leave for each other.
+#[must_use]
+pub fn import_work(tenant: &TenantId, id: &str) -> String {
+    format!("imports-work/{}/{id}/", file_part(tenant.as_str()))
+}
+
+/// The tenant whose folder is called so; `None` if no tenant's is. A name that is too long for a folder
+/// cannot be told from it.
+#[must_use]
+pub fn tenant_of_folder(folder: &str) -> Option<TenantId> {
+    let mut bytes = Vec::with_capacity(folder.len());
+    let mut rest = folder.as_bytes();
+    while let [byte, after @ ..] = rest {
+        if let (b'%', [high, low, after @ ..]) = (byte, after) {
+            let mut decoded = [0];
+            hex::decode_to_slice([*high, *low], &mut decoded).ok()?;
+            bytes.extend(decoded);
+            rest = after;
+        } else {
+            bytes.push(*byte);
+            rest = after;
+        }
+    }
+    let tenant = TenantId::try_from(String::from_utf8(bytes).ok()?).ok()?;
+    (file_part(tenant.as_str()) == folder).then_some(tenant)
+}
+
 /// The first bytes of a digest, in hex.
 fn short(digest: [u8; 32], bytes: usize) -> String {
     hex::encode(digest.into_iter().take(bytes).collect::<Vec<_>>())
@@ -314,6 +368,10 @@ mod tests {
                 let folder = key_a.split('/').nth(2).unwrap();
                 prop_assert!(key_a.matches('/').count() == 3 && folder.len() <= 200);
                 prop_assert!(!folder.contains('.'));
+                if !folder.starts_with(HASHED) {
+                    let tenant = tenant_of_folder(folder).unwrap();
+                    prop_assert_eq!(tenant.as_str(), a);
+                }
             }
         }
 

@@ -15,8 +15,9 @@
 //! | retraction | [`events`] | the event has none yet |
 //! | dedupe claim | [`claims`] | nobody claimed the key before |
 //! | preference version | [`preferences`] | version n + 1 does not exist |
+//! | import, and its pieces | [`imports`] | what stood in its place is what was read there |
 //!
-//! [`blobs`] and [`exports`] are the bucket. [`table`] says what the table is, [`stream`] how its stream is read.
+//! [`blobs`], [`exports`] and [`files`] are the bucket. [`table`] says what the table is, [`stream`] how its stream is read.
 
 pub mod activity;
 pub mod blobs;
@@ -24,6 +25,8 @@ pub mod claims;
 mod error;
 pub mod events;
 pub mod exports;
+pub mod files;
+pub mod imports;
 mod item;
 pub mod keys;
 pub mod message_signals;
@@ -38,7 +41,7 @@ pub mod vectors;
 
 pub use blobs::Blobs;
 pub use error::Error;
-pub use places::{Replaced, Standing, Written};
+pub use places::{Attempt, Replaced, Standing, Written};
 
 /// The table, reached through an SDK client.
 #[derive(Debug, Clone)]

@@ -9,13 +9,38 @@ use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
 };
+use hearback_domain::digest::digest;
 use uuid::Uuid;
 
 use crate::item::Item;
 use crate::{Error, Store};
 
 /// The number of the attempt that wrote an item.
-const ATTEMPT: &str = "attempt";
+pub(crate) const ATTEMPT: &str = "attempt";
+
+/// Which attempt writes an item. Its number stands in the item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt(u32);
+
+impl Attempt {
+    /// One that is like no other.
+    #[must_use]
+    pub fn drawn() -> Self {
+        Self(Uuid::new_v4().as_fields().0)
+    }
+
+    /// The same for the same names: whoever does a piece of work again recognises what was done.
+    #[must_use]
+    pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let [a, b, c, d, ..] = digest(names);
+        Self(u32::from_be_bytes([a, b, c, d]))
+    }
+
+    /// Its number, as an item has it.
+    pub(crate) fn number(self) -> AttributeValue {
+        AttributeValue::N(self.0.to_string())
+    }
+}
 
 /// What became of an attempt to write something that may be written only once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +69,11 @@ pub enum Replaced<T> {
 }
 
 impl<T> Standing<T> {
+    /// Which version of the item it is.
+    pub(crate) fn version(&self) -> AttributeValue {
+        self.version.clone()
+    }
+
     /// What an item says that was put by [`Store::put_over`].
     pub(crate) fn of(
         item: &Item,
@@ -61,7 +91,12 @@ impl<T> Standing<T> {
 impl Store {
     /// Puts an item whose key must be new. One call, one write.
     pub(crate) async fn put_once(&self, item: Item) -> Result<Written, Error> {
-        Ok(match self.take(item, None).await? {
+        self.put_once_by(Attempt::drawn(), item).await
+    }
+
+    /// Puts an item whose key must be new, or this attempt's already. One call, one write.
+    pub(crate) async fn put_once_by(&self, by: Attempt, item: Item) -> Result<Written, Error> {
+        Ok(match self.take(by, item, None).await? {
             Taken::Done => Written::New,
             Taken::Lost(_) => Written::Known,
         })
@@ -86,7 +121,8 @@ impl Store {
         seen: Option<&Standing<T>>,
         read: impl FnOnce(&Item) -> Result<Standing<T>, Error>,
     ) -> Result<Replaced<T>, Error> {
-        let taken = self.take(item, seen.map(|seen| &seen.version)).await?;
+        let seen = seen.map(|seen| &seen.version);
+        let taken = self.take(Attempt::drawn(), item, seen).await?;
         Ok(match taken {
             Taken::Done => Replaced::Done,
             Taken::Lost(held) => {
@@ -97,9 +133,13 @@ impl Store {
     }
 
     /// Puts an item, with the number of this attempt, where the version `seen` stood, or nothing.
-    async fn take(&self, mut item: Item, seen: Option<&AttributeValue>) -> Result<Taken, Error> {
-        let (drawn, _) = Uuid::new_v4().as_u64_pair();
-        let version = AttributeValue::N((drawn >> 32).to_string());
+    async fn take(
+        &self,
+        by: Attempt,
+        mut item: Item,
+        seen: Option<&AttributeValue>,
+    ) -> Result<Taken, Error> {
+        let version = by.number();
         item.insert(ATTEMPT.to_owned(), version.clone());
         Ok(match self.put_if(item, seen).await? {
             Taken::Lost(Some(held)) if held.get(ATTEMPT) == Some(&version) => Taken::Done,

@@ -1,13 +1,13 @@
 //! Where messages go that cannot be worked off, each with its reason.
 
-use aws_lambda_events::sqs::SqsMessage;
 use aws_sdk_sqs::types::MessageAttributeValue;
-use hearback_lambda::aws::error_code;
+
+use crate::aws::error_code;
 
 /// The message attribute that says why a message is a dead letter.
 pub const REASON: &str = "reason";
 
-/// The dead-letter queue.
+/// A dead-letter queue.
 #[derive(Debug, Clone)]
 pub struct DeadLetters {
     client: aws_sdk_sqs::Client,
@@ -29,8 +29,8 @@ impl DeadLetters {
         }
     }
 
-    /// Sends a message here as it is, with the reason beside.
-    pub(crate) async fn bury(&self, message: &SqsMessage, reason: &str) -> Result<(), NotSent> {
+    /// Sends a message's body here, with the reason beside.
+    pub async fn bury(&self, body: &str, reason: &str) -> Result<(), NotSent> {
         let reason = MessageAttributeValue::builder()
             .data_type("String")
             .string_value(reason)
@@ -39,20 +39,11 @@ impl DeadLetters {
         self.client
             .send_message()
             .queue_url(&self.queue_url)
-            .message_body(message.body.as_deref().unwrap_or_default())
+            .message_body(body)
             .message_attributes(REASON, reason)
             .send()
             .await
             .map(|_| ())
             .map_err(|error| NotSent(error_code(&error).to_owned()))
     }
-}
-
-/// How often a message was received, this time included.
-pub(crate) fn receives(message: &SqsMessage) -> u32 {
-    message
-        .attributes
-        .get("ApproximateReceiveCount")
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(1)
 }

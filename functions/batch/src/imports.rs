@@ -1,0 +1,165 @@
+//! Files of events in the bucket: divided into pieces, which workers take from a queue.
+//!
+//! | message | does | leaves |
+//! |---|---|---|
+//! | the bucket's, that a file came | enters the import, divides a plain file (`begin.rs`) | a message for each piece, or one to unpack |
+//! | to unpack | unpacks into files of whole lines (`unpack.rs`) | a message for each piece |
+//! | a piece | takes its events into the table (`piece.rs`) | its row; the last one the report (`finish.rs`) |
+//!
+//! Whatever runs out of time sends a message for the rest. Each step may be repeated: an event's attempt
+//! is named by where its line begins, a piece's row is written over the version that was read, and the
+//! pieces of a packed file are the same each time.
+
+mod begin;
+mod finish;
+mod piece;
+mod task;
+mod unpack;
+
+use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use chrono::{DateTime, Utc};
+use hearback_lambda::app::{blobs_from_env, setting};
+use hearback_lambda::aws::{Aws, Service, error_code};
+use hearback_lambda::{BadSetting, FromEnv};
+use hearback_storage::{Blobs, Error};
+
+use crate::intake::Intake;
+pub use task::notification;
+use task::{Task, Work};
+
+/// The setting that names the URL of the queue of imports.
+pub const IMPORTS_URL: &str = "HEARBACK_IMPORTS_URL";
+/// Messages that one call sends.
+const MESSAGES: usize = 10;
+
+/// Imports files.
+#[derive(Debug, Clone)]
+pub struct Importer {
+    intake: Intake,
+    blobs: Blobs,
+    queue: aws_sdk_sqs::Client,
+    queue_url: String,
+}
+
+/// Why a step has to be made again.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Storage(#[from] Error),
+    #[error("the message is none of ours")]
+    Unreadable,
+    #[error("SendMessageBatch failed: {0}")]
+    NotSent(String),
+    #[error("GetObject failed: body not read")]
+    Body,
+}
+
+impl Importer {
+    /// Imports files of this bucket, with its messages in this queue.
+    #[must_use]
+    pub fn new(
+        intake: Intake,
+        blobs: Blobs,
+        queue: aws_sdk_sqs::Client,
+        queue_url: impl Into<String>,
+    ) -> Self {
+        Self {
+            intake,
+            blobs,
+            queue,
+            queue_url: queue_url.into(),
+        }
+    }
+
+    /// Reads the settings and builds the clients.
+    pub fn from_env() -> Result<Self, BadSetting> {
+        let sqs = aws_sdk_sqs::Client::new(&Aws::from_env(Service::Sqs).config());
+        let queue_url = setting(IMPORTS_URL)?;
+        Ok(Self::new(
+            Intake::from_env()?,
+            blobs_from_env()?,
+            sqs,
+            queue_url,
+        ))
+    }
+
+    /// Works off messages, and names those that must be delivered again. What is not done by `until` is
+    /// handed on.
+    pub async fn handle(&self, batch: SqsEvent, until: Option<DateTime<Utc>>) -> SqsBatchResponse {
+        let mut response = SqsBatchResponse::default();
+        for message in batch.records {
+            let message_id = message.message_id.clone().unwrap_or_default();
+            let importer = self.clone();
+            // A task of its own: a file that makes the code panic harms no neighbour.
+            let ended = tokio::spawn(async move { importer.work_off(&message, until).await }).await;
+            let reason = match ended {
+                Ok(Ok(())) => continue,
+                Ok(Err(failure)) => failure.to_string(),
+                Err(_) => "the function panicked".to_owned(),
+            };
+            tracing::warn!(message_id, reason, "message not worked off");
+            let mut failure = BatchItemFailure::default();
+            failure.item_identifier = message_id;
+            response.batch_item_failures.push(failure);
+        }
+        response
+    }
+
+    async fn work_off(
+        &self,
+        message: &SqsMessage,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<(), Failure> {
+        let body = message.body.as_deref().unwrap_or_default();
+        for task in Task::read(body).ok_or(Failure::Unreadable)? {
+            match task {
+                Task::Begin(key) => self.begin(&key).await?,
+                Task::Work(id, work) => {
+                    // Of an import that expired nothing is left to do.
+                    let Some(row) = self.intake.store.import(&id).await? else {
+                        continue;
+                    };
+                    match work {
+                        Work::Unpack { skip, next } => {
+                            self.unpack(&row, (skip, next), until).await?;
+                        }
+                        Work::Piece(piece) => self.piece(&row.core, &piece, until).await?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is time to hand on.
+    fn is_over(&self, until: Option<DateTime<Utc>>) -> bool {
+        until.is_some_and(|until| self.intake.clock.now() >= until)
+    }
+
+    async fn send(&self, tasks: impl IntoIterator<Item = Task>) -> Result<(), Failure> {
+        let not_sent = |reason: &str| Failure::NotSent(reason.to_owned());
+        let bodies: Vec<_> = tasks.into_iter().map(Task::message).collect();
+        for some in bodies.chunks(MESSAGES) {
+            let entries = some.iter().enumerate().map(|(at, body)| {
+                SendMessageBatchRequestEntry::builder()
+                    .id(at.to_string())
+                    .message_body(body)
+                    .build()
+                    .map_err(|_| not_sent("no message"))
+            });
+            let sent = self
+                .queue
+                .send_message_batch()
+                .queue_url(&self.queue_url)
+                .set_entries(Some(entries.collect::<Result<_, _>>()?))
+                .send()
+                .await
+                .map_err(|error| not_sent(error_code(&error)))?;
+            if let Some(failed) = sent.failed().first() {
+                return Err(not_sent(failed.code()));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! The start of an import.
+
+use hearback_domain::import::{Packing, pieces};
+use hearback_storage::files::whose;
+use hearback_storage::imports::ImportCore;
+
+use super::task::{Piece, Task, Work};
+use super::{Failure, Importer};
+
+impl Importer {
+    /// Begins to import the file of a key, or goes on if it was begun.
+    pub(super) async fn begin(&self, key: &str) -> Result<(), Failure> {
+        let Some(tenant) = whose(key) else {
+            // The reports lie beside the files, and are told of too.
+            tracing::debug!("not a file to import");
+            return Ok(());
+        };
+        // A file that was imported may be gone.
+        let Some(file) = self.blobs.file(key).await? else {
+            return Ok(());
+        };
+        let Some((_, mut body)) = self.blobs.read_from(key, 0).await? else {
+            return Ok(());
+        };
+        let first = body.next().await.transpose().map_err(|_| Failure::Body)?;
+        let import = ImportCore {
+            tenant,
+            key: file.key,
+            etag: file.etag,
+            version: file.version,
+            size: file.size,
+            packing: Packing::of(&first.unwrap_or_default()),
+            started_at: self.intake.clock.now(),
+        };
+        let row = self.intake.store.enter_import(&import).await?;
+        let id = import.id();
+        if row.core.packing != Packing::Plain {
+            let work = Work::Unpack { skip: 0, next: 1 };
+            return self.send([Task::Work(id, work)]).await;
+        }
+        let pieces = pieces(row.core.size);
+        let count = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
+        let store = &self.intake.store;
+        store.note_import_pieces(&id, count, None).await?;
+        let tasks = (1..).zip(pieces).map(|(number, range)| {
+            let piece = Piece {
+                number,
+                from: range.start,
+                to: range.end,
+                unpacked: false,
+            };
+            Task::Work(id.clone(), Work::Piece(piece))
+        });
+        self.send(tasks).await?;
+        self.finish_if_done(&id).await
+    }
+}

@@ -1,0 +1,209 @@
+//! A packed file, unpacked into files of whole lines, which are worked off side by side.
+//!
+//! A packed file can be read from its start only. Where time runs out, the rest is unpacked by reading
+//! again what came before, and passing over it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
+use chrono::{DateTime, Utc};
+use hearback_domain::import::{LONGEST_LINE, PIECE, Packing};
+use hearback_domain::lines::{Line, Lines};
+use hearback_storage::files::work_key;
+use hearback_storage::imports::{ImportId, ImportRow};
+use pin_project_lite::pin_project;
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, ReadBuf};
+
+use super::task::{Piece, Task, Work};
+use super::{Failure, Importer};
+
+/// Bytes that are unpacked at once.
+const CHUNK: usize = 64 * 1024;
+
+/// The piece that is filled.
+struct Filling {
+    id: ImportId,
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+impl Importer {
+    /// Unpacks what comes behind `skip` bytes into pieces from the number `next` on.
+    pub(super) async fn unpack(
+        &self,
+        row: &ImportRow,
+        (skip, next): (u64, u64),
+        until: Option<DateTime<Utc>>,
+    ) -> Result<(), Failure> {
+        let id = row.core.id();
+        if row.pieces.is_some() {
+            return self.finish_if_done(&id).await;
+        }
+        let Some((etag, body)) = self.blobs.read_from(&row.core.key, 0).await? else {
+            return Ok(());
+        };
+        if etag != row.core.etag {
+            // Another file lies there now, which has an import of its own.
+            return Ok(());
+        }
+        let broken = Arc::new(AtomicBool::new(false));
+        let body = Body {
+            bytes: body.into_async_read(),
+            broken: broken.clone(),
+        };
+        let mut unpacked = decoder(row.core.packing, body);
+        let mut lines = if skip == 0 {
+            Lines::new(LONGEST_LINE)
+        } else {
+            Lines::behind(skip - 1, LONGEST_LINE)
+        };
+        let mut at = 0;
+        let mut chunk = vec![0; CHUNK];
+        let mut filling = Filling {
+            id: id.clone(),
+            number: next,
+            bytes: Vec::new(),
+        };
+        let mut damage = None;
+        loop {
+            let read = match unpacked.read(&mut chunk).await {
+                Ok(0) => break,
+                Ok(read) => chunk.get(..read).unwrap_or_default(),
+                Err(_) if broken.load(Ordering::Relaxed) => return Err(Failure::Body),
+                Err(_) => {
+                    damage = Some(format!("it cannot be unpacked beyond {at} bytes"));
+                    break;
+                }
+            };
+            let wanted = skip.saturating_sub(1).saturating_sub(at);
+            at += u64::try_from(read.len()).unwrap_or_default();
+            let passed = usize::try_from(wanted)
+                .unwrap_or(usize::MAX)
+                .min(read.len());
+            lines.push(read.get(passed..).unwrap_or_default());
+            if let Some(skip) = self.fill(&mut lines, &mut filling, until).await? {
+                let next = filling.number;
+                return self
+                    .send([Task::Work(id, Work::Unpack { skip, next })])
+                    .await;
+            }
+        }
+        lines.end();
+        self.fill(&mut lines, &mut filling, None).await?;
+        if !filling.bytes.is_empty() {
+            self.put_piece(&mut filling).await?;
+        }
+        let store = &self.intake.store;
+        let pieces = filling.number - 1;
+        store
+            .note_import_pieces(&id, pieces, damage.as_deref())
+            .await?;
+        self.finish_if_done(&id).await
+    }
+
+    /// Fills pieces with the lines that are whole. If time is up, answers where the first line begins that
+    /// is in none.
+    async fn fill(
+        &self,
+        lines: &mut Lines,
+        filling: &mut Filling,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<Option<u64>, Failure> {
+        while let Some(Line { offset, content }) = lines.next_line() {
+            if u64::try_from(filling.bytes.len()).unwrap_or(u64::MAX) >= PIECE {
+                self.put_piece(filling).await?;
+                if self.is_over(until) {
+                    return Ok(Some(offset));
+                }
+            }
+            match content {
+                Some(line) => filling.bytes.extend_from_slice(line),
+                // As long as it has to be to be refused for it.
+                None => filling
+                    .bytes
+                    .extend(std::iter::repeat_n(b'-', LONGEST_LINE + 1)),
+            }
+            filling.bytes.push(b'\n');
+        }
+        Ok(None)
+    }
+
+    async fn put_piece(&self, filling: &mut Filling) -> Result<(), Failure> {
+        let bytes = std::mem::take(&mut filling.bytes);
+        let piece = Piece {
+            number: filling.number,
+            from: 0,
+            to: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            unpacked: true,
+        };
+        let key = work_key(&filling.id, &piece.file());
+        self.blobs.put_file(&key, bytes).await?;
+        filling.number += 1;
+        let id = filling.id.clone();
+        self.send([Task::Work(id, Work::Piece(piece))]).await
+    }
+}
+
+pin_project! {
+    /// Notes when it is the bucket that failed, and not what it holds: that is worth another try.
+    struct Body<B> {
+        #[pin]
+        bytes: B,
+        broken: Arc<AtomicBool>,
+    }
+}
+
+impl<B: AsyncRead> AsyncRead for Body<B> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let this = self.project();
+        let read = this.bytes.poll_read(context, into);
+        if matches!(read, Poll::Ready(Err(_))) {
+            this.broken.store(true, Ordering::Relaxed);
+        }
+        read
+    }
+}
+
+impl<B: AsyncBufRead> AsyncBufRead for Body<B> {
+    fn poll_fill_buf(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<&[u8]>> {
+        let this = self.project();
+        let read = this.bytes.poll_fill_buf(context);
+        if matches!(read, Poll::Ready(Err(_))) {
+            this.broken.store(true, Ordering::Relaxed);
+        }
+        read
+    }
+
+    fn consume(self: Pin<&mut Self>, count: usize) {
+        self.project().bytes.consume(count);
+    }
+}
+
+fn decoder<'a>(
+    packing: Packing,
+    body: impl AsyncBufRead + Send + Unpin + 'a,
+) -> Box<dyn AsyncRead + Send + Unpin + 'a> {
+    match packing {
+        Packing::Plain => Box::new(body),
+        Packing::Gzip => {
+            let mut decoder = GzipDecoder::new(body);
+            decoder.multiple_members(true);
+            Box::new(decoder)
+        }
+        Packing::Zstd => {
+            let mut decoder = ZstdDecoder::new(body);
+            decoder.multiple_members(true);
+            Box::new(decoder)
+        }
+    }
+}

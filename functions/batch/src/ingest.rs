@@ -1,0 +1,147 @@
+//! The ingest queue: messages of a back end, each one event or `{"events": […]}`.
+//!
+//! A message is deleted once each of its events is in the table or among the dead letters. One whose
+//! events could not all be stored comes again, whole: what was stored is recognised.
+
+use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use futures::future::join_all;
+use hearback_domain::caller::Caller;
+use hearback_domain::identifier::{TenantId, UserId};
+use hearback_domain::privacy::REMOVED;
+use hearback_domain::refused::{kept, kept_text};
+use hearback_domain::submission::{Refused, Rejection};
+use hearback_lambda::app::setting;
+use hearback_lambda::aws::{Aws, Service};
+use hearback_lambda::dead_letters::{DeadLetters, NotSent};
+use hearback_lambda::{BadSetting, FromEnv};
+use hearback_storage::Attempt;
+use serde_json::Value;
+
+use crate::intake::{Intake, NotTaken, back_end};
+
+/// The message attribute that says whose events a message has.
+pub const TENANT: &str = "tenant";
+/// The setting that names the URL of the queue for what the ingest queue could not work off.
+pub const INGEST_DEAD_LETTERS_URL: &str = "HEARBACK_INGEST_DEAD_LETTERS_URL";
+/// The user that acts for the users of a tenant.
+const BACK_END: &str = "ingest";
+
+/// Works off messages of the ingest queue.
+#[derive(Debug, Clone)]
+pub struct Ingest {
+    intake: Intake,
+    dead_letters: DeadLetters,
+}
+
+/// Why a message has to come again.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Storage(#[from] hearback_storage::Error),
+    #[error("a dead letter was not sent: {0}")]
+    DeadLetter(#[from] NotSent),
+}
+
+impl Ingest {
+    /// Takes events into this table, and what it refuses into this queue.
+    #[must_use]
+    pub fn new(intake: Intake, dead_letters: DeadLetters) -> Self {
+        Self {
+            intake,
+            dead_letters,
+        }
+    }
+
+    /// Reads the settings and builds the clients.
+    pub fn from_env() -> Result<Self, BadSetting> {
+        let sqs = aws_sdk_sqs::Client::new(&Aws::from_env(Service::Sqs).config());
+        let dead_letters = DeadLetters::new(sqs, setting(INGEST_DEAD_LETTERS_URL)?);
+        Ok(Self::new(Intake::from_env()?, dead_letters))
+    }
+
+    /// Works off a batch of messages, and names those that must be delivered again.
+    pub async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
+        let messages = batch.records.into_iter().map(|message| {
+            let ingest = self.clone();
+            let id = message.message_id.clone().unwrap_or_default();
+            // A task of its own: a message that makes the code panic harms no neighbour.
+            let work = tokio::spawn(async move { ingest.work_off(&message).await });
+            async move { (id, work.await) }
+        });
+        let mut response = SqsBatchResponse::default();
+        for (message_id, ended) in join_all(messages).await {
+            let reason = match ended {
+                Ok(Ok(())) => continue,
+                Ok(Err(failure)) => failure.to_string(),
+                Err(_) => "the function panicked".to_owned(),
+            };
+            tracing::warn!(message_id, reason, "message not worked off");
+            let mut failure = BatchItemFailure::default();
+            failure.item_identifier = message_id;
+            response.batch_item_failures.push(failure);
+        }
+        response
+    }
+
+    async fn work_off(&self, message: &SqsMessage) -> Result<(), Failure> {
+        let text = message.body.as_deref().unwrap_or_default();
+        let body = match serde_json::from_str::<Value>(text) {
+            Ok(body) => body,
+            Err(error) => {
+                let (line, column) = (error.line(), error.column());
+                let reason = format!("not JSON: line {line}, column {column}");
+                return self.bury(kept_text(text).unwrap_or(REMOVED), &reason).await;
+            }
+        };
+        let caller = match caller(message) {
+            Ok(caller) => caller,
+            Err(reason) => return self.bury(&kept(&body).to_string(), &reason).await,
+        };
+        let events = match body.get("events").and_then(Value::as_array) {
+            Some(events) => events.as_slice(),
+            None => std::slice::from_ref(&body),
+        };
+        let id = message.message_id.as_deref().unwrap_or_default();
+        let takes = events.iter().enumerate().map(|(index, event)| {
+            let by = Attempt::named(["ingest", id, &index.to_string()]);
+            self.take(&caller, by, event)
+        });
+        // All of them, and then the first failure: one that failed keeps no other from being stored.
+        join_all(takes).await.into_iter().collect()
+    }
+
+    async fn take(&self, caller: &Caller, by: Attempt, event: &Value) -> Result<(), Failure> {
+        match self.intake.take(caller, by, event).await {
+            Ok(_) => Ok(()),
+            Err(NotTaken::Refused(refused)) => {
+                self.bury(&kept(event).to_string(), &reason(refused)).await
+            }
+            Err(NotTaken::Failed(error)) => Err(error.into()),
+        }
+    }
+
+    async fn bury(&self, body: &str, reason: &str) -> Result<(), Failure> {
+        Ok(self.dead_letters.bury(body, reason).await?)
+    }
+}
+
+/// Who sent a message.
+fn caller(message: &SqsMessage) -> Result<Caller, String> {
+    let tenant = message.message_attributes.get(TENANT);
+    let tenant = tenant.and_then(|attribute| attribute.string_value.clone());
+    let tenant = tenant.ok_or("the message attribute tenant is missing")?;
+    let tenant = TenantId::try_from(tenant);
+    let tenant = tenant.map_err(|error| format!("the message attribute tenant {error}"))?;
+    let user = UserId::try_from(BACK_END).map_err(|error| error.to_string())?;
+    Ok(back_end(tenant, user))
+}
+
+/// What is wrong with an event, in one line.
+fn reason(refused: Refused) -> String {
+    let Rejection { error, errors } = refused.into();
+    let errors = errors.iter();
+    let errors: Vec<_> = errors
+        .map(|error| format!("{} {}", error.pointer, error.detail))
+        .collect();
+    format!("{error}: {}", errors.join("; "))
+}

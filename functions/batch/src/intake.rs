@@ -1,0 +1,94 @@
+//! The one way by which events of a batch come into the table, whichever way the batch came.
+
+use hearback_domain::caller::{Caller, Scope};
+use hearback_domain::identifier::{TenantId, UserId};
+use hearback_domain::privacy::Pseudonyms;
+use hearback_domain::submission::{Refused, Submission};
+use hearback_lambda::clock::Clock;
+use hearback_lambda::{App, BadSetting, FromEnv};
+use hearback_storage::{Attempt, Error, Store, Written};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::pace::Pace;
+
+/// Takes events into the table, at a pace that it bears.
+#[derive(Debug, Clone)]
+pub struct Intake {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pseudonyms: Pseudonyms,
+    pace: Pace,
+}
+
+/// An event that is in the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Which it is.
+    pub feedback_id: Uuid,
+    /// Of several events with this key the first counts; in the caller's own names.
+    pub dedupe_key: String,
+    /// Whether it was there before.
+    pub known: bool,
+    /// Whether it asks for anonymity.
+    pub anonymous: bool,
+}
+
+/// Why an event is not in the table.
+#[derive(Debug, thiserror::Error)]
+pub enum NotTaken {
+    /// It is not to be.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The table failed. Worth another try.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+impl From<App> for Intake {
+    fn from(app: App) -> Self {
+        Self {
+            store: app.store,
+            clock: app.clock,
+            pseudonyms: app.pseudonyms,
+            pace: Pace::default(),
+        }
+    }
+}
+
+impl FromEnv for Intake {
+    fn from_env() -> Result<Self, BadSetting> {
+        App::from_env().map(Self::from)
+    }
+}
+
+impl Intake {
+    /// Takes one event. `by` names the attempt: what it stored before, it may store again.
+    pub async fn take(
+        &self,
+        caller: &Caller,
+        by: Attempt,
+        body: &Value,
+    ) -> Result<Taken, NotTaken> {
+        let Submission { event, dedupe_key } =
+            Submission::parse(body, caller, &self.pseudonyms, self.clock.now())?;
+        let written = (self.pace).run(|| self.store.put_event_by(by, &event));
+        Ok(Taken {
+            known: written.await? == Written::Known,
+            feedback_id: event.core.feedback_id,
+            dedupe_key,
+            anonymous: event.core.privacy.anonymize,
+        })
+    }
+}
+
+/// Who sends what comes by a queue or a file: a back end that may speak for all users of the tenant.
+/// That it may is settled by who may write there.
+pub(crate) fn back_end(tenant: TenantId, user: UserId) -> Caller {
+    Caller {
+        user,
+        tenant,
+        projects: Vec::new(),
+        scopes: vec![Scope::OnBehalf.as_str().to_owned()],
+    }
+}

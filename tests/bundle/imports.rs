@@ -1,0 +1,402 @@
+//! Files of events in the bucket: every line once, whatever the packing and wherever a worker dies.
+
+use std::io::Write;
+use std::time::Duration;
+
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use chrono::{DateTime, Utc};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hearback_batch::{Importer, notification};
+use hearback_domain::import::{RejectedLine, Report};
+use hearback_storage::Store;
+use hearback_storage::files::import_key;
+use hearback_tests::engine::{Death, Engine, Side};
+use hearback_tests::generate::{Expected, Lines, Mix};
+use serde_json::{Value, json};
+
+/// An engine with a file to import.
+struct Import {
+    engine: Engine,
+    key: String,
+}
+
+impl Import {
+    async fn of(file: Vec<u8>) -> Self {
+        let engine = Engine::start().await;
+        let key = import_key(&"acme".try_into().unwrap(), "events.jsonl").unwrap();
+        engine.blobs().put_file(&key, file).await.unwrap();
+        let import = Self { engine, key };
+        import.tell().await;
+        import
+    }
+
+    /// Tells the queue of the file, as the bucket does in AWS.
+    async fn tell(&self) {
+        let send = self.engine.clients.sqs.send_message();
+        let send = send.queue_url(&self.engine.queues.imports);
+        let send = send.message_body(notification(&self.key));
+        send.send().await.unwrap();
+    }
+
+    fn importer(&self, store: Store) -> Importer {
+        self.engine.importer(store)
+    }
+
+    async fn step(&self, importer: &Importer, until: Option<DateTime<Utc>>) -> Option<bool> {
+        step(&self.engine, importer, until).await
+    }
+
+    /// Works off messages until there is a report and no more message.
+    async fn work_until(
+        &self,
+        importer: &Importer,
+        until: impl Fn() -> Option<DateTime<Utc>>,
+    ) -> Report {
+        for _ in 0..10_000 {
+            if self.step(importer, until()).await.is_some() {
+                continue;
+            }
+            if let Some(report) = self.report().await {
+                return report;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("no report");
+    }
+
+    async fn work(&self) -> Report {
+        let importer = self.importer(self.engine.store.clone());
+        self.work_until(&importer, || None).await
+    }
+
+    async fn read(&self, key: &str) -> Option<Vec<u8>> {
+        let found = self.engine.blobs().read_from(key, 0).await.unwrap()?;
+        Some(found.1.collect().await.unwrap().to_vec())
+    }
+
+    async fn report(&self) -> Option<Report> {
+        let report = self
+            .read(&format!("{}.import/report.json", self.key))
+            .await?;
+        Some(serde_json::from_slice(&report).unwrap())
+    }
+
+    async fn rejects(&self) -> Vec<Value> {
+        let rejects = self
+            .read(&format!("{}.import/rejects.jsonl", self.key))
+            .await;
+        let rejects = String::from_utf8(rejects.unwrap_or_default()).unwrap();
+        let lines = rejects.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// Everything in the bucket.
+    async fn objects(&self) -> Vec<String> {
+        let listed = self.engine.clients.s3.list_objects_v2();
+        let listed = listed.bucket(self.engine.names.bucket()).send().await;
+        let listed = listed.unwrap();
+        let keys = listed.contents().iter().filter_map(|object| object.key());
+        keys.map(str::to_owned).collect()
+    }
+
+    /// The events of the table, without when they came and by which attempt.
+    async fn events(&self) -> Vec<String> {
+        let mut events = Vec::new();
+        let mut from = None;
+        loop {
+            let page = self.engine.clients.dynamodb.scan();
+            let page = page
+                .table_name(self.engine.names.table())
+                .set_exclusive_start_key(from)
+                .send()
+                .await
+                .unwrap();
+            for item in page.items() {
+                if item["SK"].as_s().unwrap() != "EVENT" {
+                    continue;
+                }
+                let mut core: Value = serde_json::from_str(item["core"].as_s().unwrap()).unwrap();
+                core.as_object_mut().unwrap().remove("receivedAt");
+                events.push(format!("{core}{:?}", item.get("text")));
+            }
+            from = page.last_evaluated_key;
+            if from.is_none() {
+                events.sort();
+                return events;
+            }
+        }
+    }
+}
+
+/// Works off one message, and answers whether that failed; `None` if there is none.
+async fn step(engine: &Engine, importer: &Importer, until: Option<DateTime<Utc>>) -> Option<bool> {
+    let (sqs, queue) = (&engine.clients.sqs, &engine.queues.imports);
+    let received = sqs.receive_message().queue_url(queue).send().await;
+    let message = received.unwrap().messages?.into_iter().next()?;
+    let mut record = SqsMessage::default();
+    record.message_id.clone_from(&message.message_id);
+    record.body.clone_from(&message.body);
+    let mut batch = SqsEvent::default();
+    batch.records = vec![record];
+    let response = importer.handle(batch, until).await;
+    let failed = !response.batch_item_failures.is_empty();
+    if failed {
+        // It comes again at once.
+        let change = sqs.change_message_visibility().queue_url(queue);
+        let change = change.set_receipt_handle(message.receipt_handle);
+        change.visibility_timeout(0).send().await.unwrap();
+    } else {
+        let delete = sqs.delete_message().queue_url(queue);
+        let delete = delete.set_receipt_handle(message.receipt_handle);
+        delete.send().await.unwrap();
+    }
+    Some(failed)
+}
+
+/// Imports a file by an importer of the engine's.
+pub async fn import_with(engine: &Engine, importer: &Importer, file: Vec<u8>) {
+    let key = import_key(&"acme".try_into().unwrap(), "events.jsonl").unwrap();
+    engine.blobs().put_file(&key, file).await.unwrap();
+    let send = engine.clients.sqs.send_message();
+    let send = send.queue_url(&engine.queues.imports);
+    let send = send.message_body(notification(&key));
+    send.send().await.unwrap();
+    while step(engine, importer, None).await == Some(false) {}
+}
+
+fn generated(seed: u64, count: usize) -> (Vec<String>, Expected) {
+    let mut lines = Lines::new(seed, Mix::default());
+    (lines.by_ref().take(count).collect(), lines.expected)
+}
+
+fn told(report: &Report) -> Expected {
+    Expected {
+        queued: report.counts.queued,
+        duplicates: report.counts.duplicates,
+        rejected: report.counts.rejected,
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
+}
+
+#[tokio::test]
+async fn every_line_of_a_plain_file_is_taken_once() {
+    let (lines, expected) = generated(1, 300);
+    // As Windows writes it, with a blank line.
+    let file = format!("\u{FEFF}{}\r\n\r\n", lines.join("\r\n"));
+    let import = Import::of(file.clone().into_bytes()).await;
+    let report = import.work().await;
+    assert_eq!(told(&report), expected);
+    assert_eq!(report.counts.lines, 301);
+    assert_eq!(report.bytes, u64::try_from(file.len()).unwrap());
+    assert!(report.events_per_second > 0.0 && !report.file_deleted);
+    assert_eq!(
+        import.events().await.len(),
+        usize::try_from(expected.queued).unwrap()
+    );
+
+    let rejects = import.rejects().await;
+    assert_eq!(rejects.len(), usize::try_from(expected.rejected).unwrap());
+    for reject in &rejects {
+        let number = usize::try_from(reject["line_number"].as_u64().unwrap()).unwrap();
+        let line = &lines[number - 1];
+        assert_eq!(reject["line"].as_str(), Some(line.as_str()));
+        assert!(reject["error"].is_string() && reject["errors"][0]["detail"].is_string());
+    }
+    let first: Vec<RejectedLine> = report.first_errors.clone();
+    assert_eq!(
+        first[0].line_number,
+        rejects[0]["line_number"].as_u64().unwrap()
+    );
+    let mut left = import.objects().await;
+    left.sort();
+    let beside = |name: &str| format!("{}.import/{name}", import.key);
+    assert_eq!(
+        left[..3],
+        [
+            import.key.clone(),
+            beside("rejects.jsonl"),
+            beside("report.json")
+        ]
+    );
+    assert_eq!(left.len(), 3, "{left:?}");
+
+    // Told again of the same file: the same import, which is done.
+    import.tell().await;
+    let again = import.work().await;
+    assert_eq!(again, report);
+}
+
+#[tokio::test]
+async fn packed_files_are_unpacked_in_pieces() {
+    let (lines, expected) = generated(2, 200);
+    let (first, second) = lines.split_at(120);
+    let [first, second] = [first, second].map(|lines| lines.join("\n") + "\n");
+    // Several members in one file are one file.
+    let members = [gzip(first.as_bytes()), gzip(second.as_bytes())].concat();
+    let frame = |text: &str| zstd::encode_all(text.as_bytes(), 1).unwrap();
+    let frames = [frame(&first), frame(&second)].concat();
+    for packed in [members, frames] {
+        let import = Import::of(packed).await;
+        let report = import.work().await;
+        assert_eq!(told(&report), expected);
+        assert_eq!(report.counts.lines, 200);
+        assert_eq!(report.damage, None);
+        let events = usize::try_from(expected.queued).unwrap();
+        assert_eq!(import.events().await.len(), events);
+        let left = import.objects().await;
+        assert!(
+            left.iter().all(|key| key.starts_with("imports/")),
+            "{left:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_told_of_and_its_whole_lines_are_taken() {
+    let (lines, _) = generated(3, 200);
+    let mut packed = gzip(lines.join("\n").as_bytes());
+    packed.truncate(packed.len() / 2);
+    let import = Import::of(packed).await;
+    let report = import.work().await;
+    assert!(report.damage.is_some());
+    assert!(report.counts.queued > 20, "{report:?}");
+}
+
+#[tokio::test]
+async fn lines_that_are_no_event_are_told_by_their_numbers() {
+    let event = generated(4, 1).0.remove(0);
+    let long = format!(r#"{{"comment": "{}"}}"#, "x".repeat(256 * 1024));
+    let file = [
+        event.as_bytes(),
+        b"\xFF\xFE",
+        long.as_bytes(),
+        b"7",
+        b"  ",
+        event.as_bytes(),
+    ];
+    let import = Import::of(file.join(&b'\n')).await;
+    let report = import.work().await;
+    assert_eq!(
+        told(&report),
+        Expected {
+            queued: 1,
+            duplicates: 1,
+            rejected: 3
+        }
+    );
+    let told: Vec<_> = import
+        .rejects()
+        .await
+        .into_iter()
+        .map(|reject| {
+            (
+                reject["line_number"].as_u64().unwrap(),
+                reject["error"].clone(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (2, json!("not_json")),
+            (3, json!("line_too_long")),
+            (4, json!("invalid_request"))
+        ]
+    );
+    let empty = Import::of(Vec::new()).await;
+    assert_eq!(empty.work().await.counts.lines, 0);
+}
+
+#[tokio::test]
+async fn a_worker_out_of_time_hands_the_rest_on() {
+    let (lines, expected) = generated(5, 250);
+    for packed in [false, true] {
+        let text = lines.join("\n");
+        let file = if packed {
+            gzip(text.as_bytes())
+        } else {
+            text.into_bytes()
+        };
+        let import = Import::of(file).await;
+        let importer = import.importer(import.engine.store.clone());
+        // No time at all: each message is good for what is under way at once.
+        let soon = || Some(Utc::now() + Duration::from_millis(15));
+        let report = import.work_until(&importer, soon).await;
+        assert_eq!(told(&report), expected);
+        assert_eq!(report.counts.lines, 250);
+        let numbers: Vec<_> = import.rejects().await;
+        let numbers = numbers.iter().map(|reject| reject["line_number"].as_u64());
+        assert!(numbers.is_sorted(), "in order");
+    }
+}
+
+/// A worker may die before and after every call that it makes to the table or the bucket: the same events are there in
+/// the end, and are counted the same.
+#[tokio::test]
+async fn a_death_at_any_call_changes_nothing() {
+    let (lines, expected) = generated(6, 12);
+    let mut lines = lines;
+    lines.push("no event".to_owned());
+    let file = lines.join("\n").into_bytes();
+    let expected = Expected {
+        rejected: expected.rejected + 1,
+        ..expected
+    };
+    let untroubled = Import::of(file.clone()).await;
+    assert_eq!(told(&untroubled.work().await), expected);
+    let events = untroubled.events().await;
+    let mut deaths = 0;
+    for side in [Side::Before, Side::After] {
+        for at in 1.. {
+            let import = Import::of(file.clone()).await;
+            let death = Death::at(at, side);
+            let (store, blobs) = (
+                &import.engine.store_with(death.clone()),
+                import.engine.blobs_with(death.clone()),
+            );
+            let dying = import.engine.importer_with(store.clone(), blobs);
+            while import.step(&dying, None).await == Some(false) {}
+            let report = import.work().await;
+            assert_eq!(told(&report), expected, "dead {side:?} call {at}");
+            assert_eq!(import.events().await, events, "dead {side:?} call {at}");
+            if death.calls() < at {
+                break;
+            }
+            deaths += 1;
+        }
+    }
+    assert!(deaths >= 40, "only {deaths} deaths");
+}
+
+#[tokio::test]
+async fn an_anonymous_file_is_deleted_and_nothing_raw_is_left() {
+    let mix = Mix {
+        anonymous: true,
+        invalid: 200,
+        ..Mix::default()
+    };
+    let lines: Vec<String> = Lines::new(7, mix).take(100).collect();
+    let import = Import::of(lines.join("\n").into_bytes()).await;
+    let report = import.work().await;
+    assert!(report.file_deleted);
+    let left = import.objects().await;
+    assert!(!left.contains(&import.key), "{left:?}");
+    let scanned = import.engine.clients.dynamodb.scan();
+    let scanned = scanned.table_name(import.engine.names.table()).send().await;
+    let mut stored = format!("{:?}", scanned.unwrap().items());
+    for key in left {
+        let bytes = import.read(&key).await.unwrap();
+        stored += &String::from_utf8(bytes).unwrap();
+    }
+    for raw in hearback_tests::generate::PLANTED {
+        assert!(!stored.contains(raw), "{raw}");
+    }
+}
