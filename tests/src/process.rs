@@ -8,7 +8,8 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// The packages of the functions.
-const FUNCTIONS: [&str; 6] = [
+const FUNCTIONS: [&str; 7] = [
+    "hearback-batch",
     "hearback-export",
     "hearback-preferences",
     "hearback-retrieval",
@@ -115,6 +116,15 @@ impl Process {
             token: token.expect("the bundle prints a token"),
             _out: out,
         }
+    }
+
+    /// The most memory that it took so far, in MB.
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id().unwrap()));
+        let status = status.expect("Linux tells of its processes");
+        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let most = most.and_then(|most| most.trim().strip_suffix("kB"));
+        most.unwrap().trim().parse::<u64>().unwrap() / 1_000
     }
 
     /// `kill -9`.

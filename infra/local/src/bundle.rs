@@ -230,21 +230,21 @@ impl Bundle {
         };
         self.tasks.spawn(relay.run(self.stop.clone()));
         for _ in 0..EVENT_SOURCES {
-            self.feed(&self.queues.signals, self.generator(), Some(&self.load));
-            self.feed(&self.queues.imports, self.importer()?, None);
+            self.feed(&self.queues.signals, self.generator());
+            self.feed(&self.queues.imports, self.importer()?);
         }
-        self.feed(&self.queues.ingest, self.ingest()?, None);
+        self.feed(&self.queues.ingest, self.ingest()?);
         Ok(())
     }
 
     /// Feeds a function from its queue.
-    fn feed(&self, queue_url: &str, consumer: impl Consumer, load: Option<&Load>) {
+    fn feed(&self, queue_url: &str, consumer: impl Consumer) {
         let source = EventSource {
             client: self.clients.sqs.clone(),
             queue_url: queue_url.to_owned(),
             consumer,
             visibility: self.visibility,
-            load: load.cloned(),
+            load: self.load.clone(),
         };
         self.tasks.spawn(source.run(self.stop.clone()));
     }

@@ -27,6 +27,8 @@ const IMPORT_TIME: Duration = Duration::from_mins(1);
 pub trait Consumer: Send + Sync + 'static {
     /// Messages in a batch, as in the template.
     const BATCH: i32;
+    /// Whether it waits for others to be done who take feedback in, or is itself one of them.
+    const GIVES_WAY: bool;
 
     /// Works off a batch, and names the messages that must be delivered again.
     fn handle(&self, batch: SqsEvent) -> impl Future<Output = SqsBatchResponse> + Send;
@@ -34,6 +36,7 @@ pub trait Consumer: Send + Sync + 'static {
 
 impl Consumer for Generator {
     const BATCH: i32 = 10;
+    const GIVES_WAY: bool = true;
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch).await
@@ -42,6 +45,7 @@ impl Consumer for Generator {
 
 impl Consumer for Ingest {
     const BATCH: i32 = 10;
+    const GIVES_WAY: bool = false;
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch).await
@@ -50,6 +54,7 @@ impl Consumer for Ingest {
 
 impl Consumer for Importer {
     const BATCH: i32 = 1;
+    const GIVES_WAY: bool = false;
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch, Some(Utc::now() + IMPORT_TIME)).await
@@ -69,16 +74,16 @@ pub struct EventSource<C> {
     /// longest that a function may take; here a process that died is started again at once, and what it
     /// had in hand is to come back soon.
     pub visibility: Duration,
-    /// Requests, which go first; none for a function that is not to wait for them.
-    pub load: Option<Load>,
+    /// How busy the machine is.
+    pub load: Load,
 }
 
 impl<C: Consumer> EventSource<C> {
     /// Feeds until `stop`. A batch that was begun is finished.
     pub async fn run(self, stop: CancellationToken) {
         loop {
-            if let Some(load) = &self.load {
-                load.give_way().await;
+            if C::GIVES_WAY {
+                self.load.give_way().await;
             }
             let Some(received) = stop.run_until_cancelled(self.receive()).await else {
                 return;
@@ -113,6 +118,7 @@ impl<C: Consumer> EventSource<C> {
         }
         let mut event = SqsEvent::default();
         event.records = messages.iter().map(lambda_message).collect();
+        let _burst = (!C::GIVES_WAY).then(|| self.load.begin_burst());
         let mut work = std::pin::pin!(self.consumer.handle(event));
         let response = loop {
             tokio::select! {

@@ -30,6 +30,12 @@ impl Load {
         UnderWay(self.clone())
     }
 
+    /// A burst begins: events that come by the hundred.
+    #[must_use]
+    pub fn begin_burst(&self) -> [UnderWay; QUIET + 1] {
+        std::array::from_fn(|_| self.begin())
+    }
+
     /// Waits for a burst of requests to pass, for half a second at most.
     pub async fn give_way(&self) {
         for _ in 0..STEPS {

@@ -1,0 +1,205 @@
+//! How fast and in how much memory a file of events is imported, against the bare engine, in one run;
+//! and that a bundle which is killed on the way ends the same.
+//!
+//! `EVENTS=1000000 KILLS=3 cargo bench -p hearback-tests --bench import`
+//!
+//! 1. *Bare puts*: conditional `PutItem`s of an item as large as an event, through the SDK, to the
+//!    engine of a running `hearback` (release build, durable folder).
+//! 2. *Import*: `hearback import` of a generated file into the same process, 2 % of it duplicates and 1 %
+//!    no events. The counts must be exact.
+//! 3. The same file into another folder, whose process is killed `KILLS` times with `kill -9` and started
+//!    again: every event must be there, as in the first.
+//!
+//! It fails if an import is slower than 0.6 of bare puts, or the process ever takes 400 MB.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::stream::{self, StreamExt};
+use hearback_domain::import::Report;
+use hearback_lambda::aws::Aws;
+use hearback_local::engines::Endpoints;
+use hearback_storage::Store;
+use hearback_tests::events::acceptance;
+use hearback_tests::generate::{Expected, Lines, Mix};
+use hearback_tests::process::{Process, run};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// Puts under way at once: as many as an import has.
+const CONCURRENCY: usize = 32;
+const BARE_PUTS: usize = 5_000;
+const RATE_AT_LEAST: f64 = 0.6;
+const MEMORY_AT_MOST: u64 = 400;
+const BARE_TABLE: &str = "bare";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let number = |name: &str, default| {
+        let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
+        given.unwrap_or(default)
+    };
+    let (events, kills) = (number("EVENTS", 100_000), number("KILLS", 3));
+    let kills = u32::try_from(kills).unwrap_or_default();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (file, expected) = generate(folder.path(), events);
+    let size = std::fs::metadata(&file).unwrap().len() / 1_000_000;
+    println!("{events} lines, {size} MB; expected: {expected:?}\n");
+
+    let data = folder.path().join("untroubled");
+    let process = Process::serve(&data, 0).await;
+    let dynamodb = dynamodb(&data);
+    let mut bare = bare_puts(&dynamodb).await;
+    let began = Instant::now();
+    let report = import(&file, &data)
+        .await
+        .expect("an import that nobody disturbs");
+    let took = began.elapsed();
+    let memory = process.peak_memory();
+    assert_eq!(told(&report), expected);
+    let untroubled = stored(&dynamodb).await;
+    process.kill().await;
+    let rate = events as f64 / took.as_secs_f64();
+    bare.sort_by(f64::total_cmp);
+    let bare = bare[bare.len() / 2];
+    println!(
+        "bare puts/s {bare:>8.0}\nlines/s     {rate:>8.0}  ({took:.1?})\nmemory      {memory:>8} MB\n"
+    );
+
+    let mut most = memory;
+    if kills > 0 {
+        let (troubled, memory) = killed(&file, &folder.path().join("killed"), kills, took).await;
+        most = most.max(memory);
+        assert_eq!(told(&troubled), expected);
+        let data = folder.path().join("killed");
+        let process = Process::serve(&data, 0).await;
+        let stored = stored(&self::dynamodb(&data)).await;
+        process.kill().await;
+        assert!(stored == untroubled, "the tables differ");
+        println!(
+            "killed {kills} times: the same {} events, the same counts, {memory} MB\n",
+            stored.len()
+        );
+    }
+    let ratio = rate / bare;
+    println!("lines ÷ bare puts   {ratio:.2} (at least {RATE_AT_LEAST})");
+    println!("memory              {most} MB (at most {MEMORY_AT_MOST})");
+    if ratio >= RATE_AT_LEAST && most <= MEMORY_AT_MOST {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn generate(folder: &Path, events: usize) -> (PathBuf, Expected) {
+    let file = folder.join("events.jsonl");
+    let mut out = BufWriter::new(std::fs::File::create(&file).unwrap());
+    let mut lines = Lines::new(1, Mix::default());
+    for line in lines.by_ref().take(events) {
+        writeln!(out, "{line}").unwrap();
+    }
+    out.flush().unwrap();
+    (file, lines.expected)
+}
+
+fn dynamodb(data: &Path) -> aws_sdk_dynamodb::Client {
+    let endpoints = std::fs::read(data.join("endpoints.json")).unwrap();
+    let endpoints: Endpoints = serde_json::from_slice(&endpoints).unwrap();
+    aws_sdk_dynamodb::Client::new(&Aws::local(endpoints.dynamodb).config())
+}
+
+/// Rates of bare puts, a second.
+async fn bare_puts(dynamodb: &aws_sdk_dynamodb::Client) -> Vec<f64> {
+    let store = Store::new(dynamodb.clone(), BARE_TABLE);
+    store.create_table().await.unwrap();
+    let body = acceptance("user-123").to_string();
+    let mut rates = Vec::new();
+    for _ in 0..5 {
+        let began = Instant::now();
+        stream::iter(0..BARE_PUTS)
+            .for_each_concurrent(CONCURRENCY, |_| async {
+                let key = format!("EVENT#acme#{}", Uuid::new_v4());
+                let put = dynamodb.put_item().table_name(BARE_TABLE);
+                put.item("PK", AttributeValue::S(key))
+                    .item("SK", AttributeValue::S("EVENT".to_owned()))
+                    .item("core", AttributeValue::S(body.clone()))
+                    .condition_expression("attribute_not_exists(PK)")
+                    .send()
+                    .await
+                    .unwrap();
+            })
+            .await;
+        rates.push(BARE_PUTS as f64 / began.elapsed().as_secs_f64());
+    }
+    // The first one warms.
+    rates.split_off(1)
+}
+
+/// What `hearback import` reports; `None` if the bundle died.
+async fn import(file: &Path, data: &Path) -> Option<Report> {
+    let ended = run([Path::new("import"), file, Path::new("--data"), data]).await;
+    ended
+        .status
+        .success()
+        .then(|| serde_json::from_slice(&ended.stdout).unwrap())
+}
+
+/// Imports into a bundle that is killed so many times, in about the time that an import takes.
+async fn killed(file: &Path, data: &Path, kills: u32, takes: Duration) -> (Report, u64) {
+    let mut memory = 0;
+    for _ in 0..kills {
+        let process = Process::serve(data, 0).await;
+        let importing = import(file, data);
+        let (importing, ()) = tokio::join!(importing, async {
+            tokio::time::sleep(takes / (kills + 1)).await;
+            memory = memory.max(process.peak_memory());
+            process.kill().await;
+        });
+        if let Some(report) = importing {
+            return (report, memory);
+        }
+    }
+    let process = Process::serve(data, 0).await;
+    let report = import(file, data)
+        .await
+        .expect("an import after the last kill");
+    memory = memory.max(process.peak_memory());
+    process.kill().await;
+    (report, memory)
+}
+
+fn told(report: &Report) -> Expected {
+    Expected {
+        queued: report.counts.queued,
+        duplicates: report.counts.duplicates,
+        rejected: report.counts.rejected,
+    }
+}
+
+/// Digests of the events of the table, without when they came and by which attempt.
+async fn stored(dynamodb: &aws_sdk_dynamodb::Client) -> Vec<[u8; 8]> {
+    let mut events = Vec::new();
+    let mut from = None;
+    loop {
+        let page = dynamodb.scan().table_name("hearback");
+        let page = page.set_exclusive_start_key(from).send().await.unwrap();
+        for item in page.items() {
+            if item["SK"].as_s().unwrap() != "EVENT" {
+                continue;
+            }
+            let mut core: Value = serde_json::from_str(item["core"].as_s().unwrap()).unwrap();
+            core.as_object_mut().unwrap().remove("receivedAt");
+            let digest = Sha256::digest(format!("{core}{:?}", item.get("text")));
+            events.push(*digest.first_chunk().unwrap());
+        }
+        from = page.last_evaluated_key;
+        if from.is_none() {
+            events.sort_unstable();
+            return events;
+        }
+    }
+}
