@@ -16,7 +16,7 @@
 //! | dedupe claim | [`claims`] | nobody claimed the key before |
 //! | preference version | [`preferences`] | version n + 1 does not exist |
 //!
-//! [`blobs`] and [`exports`] are the bucket. [`table`] says what the table is, [`stream`] how its stream is read.
+//! [`blobs`] and [`exports`] are the bucket. [`training`] is what the training export reads. [`table`] says what the table is, [`stream`] how its stream is read.
 
 pub mod activity;
 pub mod blobs;
@@ -33,6 +33,7 @@ pub mod reactions;
 mod reads;
 pub mod stream;
 pub mod table;
+pub mod training;
 pub mod turns;
 pub mod vectors;
 
