@@ -1,5 +1,7 @@
 //! The command line.
 
+mod export;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,18 +11,13 @@ use clap::{Args, Parser, Subcommand};
 use hearback_domain::caller::Scope;
 use hearback_domain::identifier::UserId;
 use hearback_domain::publication::Subject;
-use hearback_export::Exporter;
-use hearback_lambda::clock::Clock;
 use hearback_lambda::telemetry::filter;
-use hearback_storage::{Blobs, Store};
-use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::bundle::{Bundle, Clients, ENDPOINTS_FILE, GATEWAY_FILE, Options};
 use crate::data_dir::{read_json, secret};
-use crate::export;
 use crate::names::{DEFAULT_STACK, Names};
 use crate::queue_tools;
 use crate::replay;
@@ -48,8 +45,8 @@ enum Command {
     Redrive(Target),
     /// Register the turns of a file of conversations with a running bundle; safe to repeat
     Replay(Replay),
-    /// Print what was said of messages over all users, as JSON Lines with question and answer
-    Export(Export),
+    /// Print what was said of messages over all users, or what a model can learn, as JSON Lines
+    Export(export::Export),
 }
 
 #[derive(Args)]
@@ -128,28 +125,6 @@ struct Target {
     /// Stack whose queues are meant
     #[arg(long, default_value = DEFAULT_STACK, value_name = "NAME")]
     stack: String,
-}
-
-#[derive(Args)]
-struct Export {
-    /// The tenant
-    #[arg(long, default_value = "acme")]
-    tenant: String,
-    #[command(flatten)]
-    rows: Rows,
-    #[command(flatten)]
-    target: Target,
-}
-
-#[derive(Args)]
-#[group(required = true, multiple = false)]
-struct Rows {
-    /// What was said on this trace
-    #[arg(long, value_name = "ID")]
-    trace: Option<String>,
-    /// What was said on this day, in UTC; is kept in the bucket too
-    #[arg(long, value_name = "DATE")]
-    day: Option<String>,
 }
 
 #[derive(Args)]
@@ -394,27 +369,6 @@ impl Target {
         let moved = queue_tools::redrive(&self.clients()?.sqs, &names).await?;
         let letters = if moved == 1 { "letter" } else { "letters" };
         writeln!(std::io::stdout(), "{moved} dead {letters} moved back")?;
-        Ok(())
-    }
-}
-
-impl Export {
-    async fn run(self) -> Result<()> {
-        let clients = self.target.clients()?;
-        let names = Names::new(&self.target.stack);
-        let exporter = Exporter::new(
-            Store::new(clients.dynamodb, names.table()),
-            Blobs::new(clients.s3.clone(), names.bucket()),
-            Clock::system(),
-        );
-        let request = Map::from_iter([
-            ("tenant".to_owned(), self.tenant.into()),
-            ("trace_id".to_owned(), self.rows.trace.into()),
-            ("day".to_owned(), self.rows.day.into()),
-        ]);
-        let mut out = std::io::stdout().lock();
-        let summary = export::export(&exporter, &clients.s3, request, &mut out).await?;
-        writeln!(std::io::stderr(), "{summary}")?;
         Ok(())
     }
 }
