@@ -27,7 +27,7 @@ use crate::digest::uuid;
 use crate::evaluation::Exchange;
 use crate::follow_up::{FollowUp, SESSION};
 use crate::message_signal::StoredSignal;
-use crate::reaction::Origin;
+use crate::reaction::{GATE, Origin};
 use crate::turn::TurnCore;
 
 pub use feedback::{Feedback, Heard, Verdict, last_day};
@@ -145,7 +145,7 @@ pub struct Provenance {
     pub turn_ids: Vec<String>,
     /// The name of each turn's answer, empty if it has none.
     pub message_ids: Vec<String>,
-    /// The events in the ledger, the earliest first.
+    /// The events in the ledger.
     pub feedback_ids: Vec<Uuid>,
 }
 
@@ -301,7 +301,8 @@ pub fn corrected(rejected: Taken<'_>, next: Taken<'_>) -> Option<Corrected> {
         && next.turn.at.within == rejected.turn.at.within
         && follow_up.previous_turn_id == rejected.turn.at.turn
         && (chrono::TimeDelta::zero()..=SESSION).contains(&apart)
-        && detection.feedback_type == FeedbackType::Rejected;
+        && detection.feedback_type == FeedbackType::Rejected
+        && detection.confidence >= GATE;
     let correction = match detection.correction_type? {
         CorrectionType::Explicit => Correction::ExplicitCorrection,
         CorrectionType::Rephrased => Correction::Rephrased,
@@ -315,8 +316,14 @@ pub fn corrected(rejected: Taken<'_>, next: Taken<'_>) -> Option<Corrected> {
         Heard::Contested => false,
         Heard::Nothing => true,
     };
-    (follows && held).then(|| Corrected {
-        correction,
-        verdict: bad.and(good),
+    (follows && held).then(|| {
+        let mut verdict = bad.and(good);
+        // Whatever thumbs say: that the second asks the same as the first is inferred.
+        verdict.origin = Origin::Machine;
+        verdict.confidence = verdict.confidence.min(detection.confidence);
+        Corrected {
+            correction,
+            verdict,
+        }
     })
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `ok`, `helpful` | good |
 //! | `not_ok`, `not_helpful` | bad; of a user's thumbs the last counts |
-//! | `neutral` | neither, and outranks the machine |
+//! | `neutral` | neither, and outranks what was inferred of the same user |
 //! | `inaccurate`, `unsafe` | bad, whatever thumb the same user gave |
 //! | `edit` | nothing by itself: it makes a pair |
 //! | `regenerate` | nothing: too weak |
@@ -68,20 +68,36 @@ pub struct Verdict {
     pub confidence: f64,
     /// When the last of it was said.
     pub ts: DateTime<Utc>,
-    /// The events in the ledger, the earliest first.
+    /// The events in the ledger.
     pub feedback_ids: Vec<Uuid>,
 }
 
 impl Verdict {
-    /// Two verdicts that a conclusion needs both of.
-    #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
-        self.origin = self.origin.max(other.origin);
+    /// Two verdicts of which a conclusion needs both.
+    pub(super) fn and(mut self, other: Self) -> Self {
         self.confidence = self.confidence.min(other.confidence);
         self.ts = self.ts.max(other.ts);
         self.feedback_ids.extend(other.feedback_ids);
         self
     }
+
+    /// Two that say the same: each of them is enough.
+    fn also(mut self, other: Self) -> Self {
+        self.confidence = self.confidence.max(other.confidence);
+        self.ts = self.ts.max(other.ts);
+        self.feedback_ids.extend(other.feedback_ids);
+        self
+    }
+}
+
+/// What one user said on purpose.
+enum OnPurpose {
+    /// Nothing.
+    Nothing,
+    /// That it is neither good nor bad.
+    Neither,
+    /// Whether it is good.
+    Says(Verdict),
 }
 
 /// What all together say of an answer.
@@ -150,23 +166,26 @@ impl Feedback {
         &self.edits
     }
 
-    /// What all together say. What anybody said on purpose outranks what was inferred. An answer of which
-    /// people say different things has no label, rather than the majority's or two that contradict
-    /// each other.
+    /// What all together say. What anybody said on purpose outranks what was inferred of them. An answer of
+    /// which people say different things has no label, rather than the majority's or two that contradict each
+    /// other.
     #[must_use]
     pub fn heard(&self) -> Heard {
         let users: BTreeSet<_> = self.statements.iter().map(|said| &said.user).collect();
-        let on_purpose: Vec<_> = (users.iter())
-            .filter_map(|user| self.said_by(user))
-            .collect();
-        if on_purpose.iter().any(Option::is_some) {
-            return agreed(on_purpose.into_iter().flatten());
+        let mut on_purpose = Vec::new();
+        let mut inferred = Vec::new();
+        for user in users {
+            match self.said_by(user) {
+                OnPurpose::Says(verdict) => on_purpose.push(verdict),
+                OnPurpose::Neither => {}
+                OnPurpose::Nothing => inferred.extend(self.inferred_of(user)),
+            }
         }
-        let inferred = users
-            .iter()
-            .filter(|user| self.said_by(user).is_none())
-            .flat_map(|user| self.inferred_of(user));
-        agreed(inferred)
+        if on_purpose.is_empty() {
+            agreed(inferred)
+        } else {
+            agreed(on_purpose)
+        }
     }
 
     /// What one user says: on purpose, or else as the machine inferred it; `None` if that is nothing, or
@@ -174,26 +193,29 @@ impl Feedback {
     #[must_use]
     pub fn of_user(&self, user: &UserId) -> Option<Verdict> {
         match self.said_by(user) {
-            Some(said) => said,
-            None => match agreed(self.inferred_of(user)) {
+            OnPurpose::Says(verdict) => Some(verdict),
+            OnPurpose::Neither => None,
+            OnPurpose::Nothing => match agreed(self.inferred_of(user)) {
                 Heard::Agreed(verdict) => Some(verdict),
                 Heard::Nothing | Heard::Contested => None,
             },
         }
     }
 
-    /// What a user said on purpose: a fault, or else the last thumb. `Some(None)` is neither good nor
-    /// bad; `None` is nothing.
-    fn said_by(&self, user: &UserId) -> Option<Option<Verdict>> {
+    /// What a user said on purpose: a fault, or else the last thumb.
+    fn said_by(&self, user: &UserId) -> OnPurpose {
         let said: Vec<_> = self.statements_of(user, Origin::User).collect();
         let fault = said.iter().find(|said| said.says == Says::Fault);
-        let good = fault.or(said.last())?.says.good();
-        Some(good.and_then(|good| {
-            let agreeing = said.iter().filter(|said| said.says.good() == Some(good));
-            agreeing
-                .map(|said| said.verdict(good))
-                .reduce(Verdict::also)
-        }))
+        let Some(decides) = fault.or(said.last()) else {
+            return OnPurpose::Nothing;
+        };
+        let Some(good) = decides.says.good() else {
+            return OnPurpose::Neither;
+        };
+        let agreeing = said.iter().filter(|said| said.says.good() == Some(good));
+        (agreeing.map(|said| said.verdict(good)))
+            .reduce(Verdict::also)
+            .map_or(OnPurpose::Nothing, OnPurpose::Says)
     }
 
     fn inferred_of(&self, user: &UserId) -> impl Iterator<Item = Verdict> {
@@ -208,7 +230,7 @@ impl Feedback {
 }
 
 /// One verdict of many that say the same.
-fn agreed(verdicts: impl Iterator<Item = Verdict>) -> Heard {
+fn agreed(verdicts: impl IntoIterator<Item = Verdict>) -> Heard {
     let mut heard = Heard::Nothing;
     for verdict in verdicts {
         heard = match heard {
@@ -218,16 +240,6 @@ fn agreed(verdicts: impl Iterator<Item = Verdict>) -> Heard {
         };
     }
     heard
-}
-
-impl Verdict {
-    /// Two that say the same: each of them is enough.
-    fn also(mut self, other: Self) -> Self {
-        self.confidence = self.confidence.max(other.confidence);
-        self.ts = self.ts.max(other.ts);
-        self.feedback_ids.extend(other.feedback_ids);
-        self
-    }
 }
 
 impl Statement {

@@ -122,6 +122,7 @@ fn everything_that_was_said_becomes_one_verdict_or_none() {
         (&["ada ok", "machine:ada not_ok"], "good by user"),
         (&["machine:ada ok", "eve not_helpful"], "bad by user"),
         (&["ada neutral", "machine:ada ok"], "nothing"),
+        (&["eve neutral", "machine:ada ok"], "good by machine"),
         // … until it is taken back.
         (&["ada cleared", "machine:ada ok"], "good by machine"),
         (
@@ -268,9 +269,12 @@ fn a_rejected_answer_and_the_accepted_one_after_it_make_a_pair() {
     assert_eq!(pair.correction, Correction::Rephrased);
     assert_eq!(pair.verdict.origin, Origin::Machine);
     assert_eq!(pair.verdict.feedback_ids.len(), 2);
+    assert!((pair.verdict.confidence - 0.8).abs() < 1e-12);
     let pair = made(&rejection(Explicit), [&["ada not_ok"], &["ada helpful"]], 1).unwrap();
     assert_eq!(pair.correction, Correction::ExplicitCorrection);
-    assert_eq!(pair.verdict.origin, Origin::User);
+    // Thumbs on purpose; that both answer one question is inferred.
+    assert_eq!(pair.verdict.origin, Origin::Machine);
+    assert!((pair.verdict.confidence - 0.9).abs() < 1e-12);
 
     let explicit = rejection(Explicit);
     let none: [(&str, FollowUp, [&[&str]; 2], i64); 9] = [
