@@ -6,12 +6,14 @@ use std::process::Stdio;
 use aws_sdk_dynamodb::types::AttributeValue;
 use axum::http::Method;
 use chrono::{TimeDelta, Utc};
+use futures::stream::{self, StreamExt};
 use hearback_export::{Answer, Exporter, Failure, Trained};
 use hearback_lambda::clock::Clock;
 use hearback_local::names::{DEFAULT_STACK, Names};
 use hearback_tests::app::TestApp;
 use hearback_tests::engine::{Death, Engine, Side};
 use hearback_tests::functions::{call, functions_of};
+use hearback_tests::period::{Extent, Project};
 use hearback_tests::turns::{SIGNALS, message, path};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -372,6 +374,51 @@ async fn the_set_is_whole_however_often_its_time_is_up() {
     assert_eq!((hurried.pairs.len(), hurried.labels.len()), (60, 90));
     assert_eq!(hurried.ids(), whole.ids());
     assert!(hurried.run.labels.files.len() > 2);
+}
+
+#[tokio::test]
+async fn every_turn_of_a_large_conversation_is_met_once() {
+    let mut project = Project::start().await;
+    let now = Utc::now();
+    let extent = Extent {
+        conversations: 1,
+        reactions: 1_800,
+        start: now - TimeDelta::days(3),
+        days: 3,
+    };
+    project.add("large", extent).await;
+    // More than one query reads of a single turn, too.
+    project.register("large-0", "wide").await;
+    let functions = functions_of(&project.engine, None);
+    let caller = ("support", "feedback:on-behalf");
+    let path = "/conversations/acme/support/large-0/turns/wide/feedback";
+    stream::iter(0..900)
+        .for_each_concurrent(16, async |user| {
+            let body = json!({
+                "reaction": "ok", "user_id": format!("user {user}"), "text": "x".repeat(900)
+            });
+            let (status, _) = call(&functions, caller, (Method::POST, path), &body).await;
+            assert!(status.is_success());
+        })
+        .await;
+    let engine = &project.engine;
+    let exporter = Exporter::new(engine.store.clone(), engine.blobs(), Clock::system());
+    let from = now.date_naive() - TimeDelta::days(3);
+    let request = json!({"tenant": "acme", "training": {"project": "support", "from": from}});
+    for hurried in [false, true] {
+        let set = Set::of(
+            trained(&exporter, &request, hurried).await,
+            &engine.clients.s3,
+        )
+        .await;
+        // The others were never registered.
+        assert_eq!(set.run.left_out.without_turn, 1_800);
+        let [label] = set.labels.as_slice() else {
+            panic!("{:?}", set.labels)
+        };
+        let feedback = label["provenance"]["feedback_ids"].as_array().unwrap();
+        assert_eq!(feedback.len(), 900);
+    }
 }
 
 #[tokio::test]
