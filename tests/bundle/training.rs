@@ -383,7 +383,7 @@ async fn every_turn_of_a_large_conversation_is_met_once() {
     let extent = Extent {
         conversations: 1,
         reactions: 1_800,
-        start: now - TimeDelta::days(3),
+        start: now - TimeDelta::days(4),
         days: 3,
     };
     project.add("large", extent).await;
@@ -403,7 +403,7 @@ async fn every_turn_of_a_large_conversation_is_met_once() {
         .await;
     let engine = &project.engine;
     let exporter = Exporter::new(engine.store.clone(), engine.blobs(), Clock::system());
-    let from = now.date_naive() - TimeDelta::days(3);
+    let from = now.date_naive() - TimeDelta::days(4);
     let request = json!({"tenant": "acme", "training": {"project": "support", "from": from}});
     for hurried in [false, true] {
         let set = Set::of(

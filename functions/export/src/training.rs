@@ -28,12 +28,14 @@ use std::ops::AddAssign;
 
 use crate::{Exporter, Failure, ROWS_AT_ONCE, drawn, opened, run_name, sealed};
 use files::Files;
-use listed::{Found, Listed};
+use listed::{Found, Listed, TURNS_AT_ONCE};
 pub(crate) use said::MOST;
 use said::Said;
 
 /// Days whose markers are read at once.
 const DAYS_AT_ONCE: usize = 4;
+/// Shards of each of them.
+const SHARDS_AT_ONCE: usize = 4;
 
 /// What a run wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -152,28 +154,6 @@ impl Exporter {
             left_out: Unlearned::default(),
         })
     }
-
-    /// The conversations in which anybody reacted on a day.
-    async fn conversations(
-        &self,
-        request: &Request,
-        asked: &Asked,
-        date: NaiveDate,
-    ) -> Result<BTreeSet<ConversationId>, Failure> {
-        let day = Day::whole(&request.tenant, &asked.project, date);
-        let shards = stream::iter(0..self.store.shards())
-            .map(|shard| self.store.activity(day, shard, None))
-            .buffer_unordered(DAYS_AT_ONCE);
-        let markers = shards.try_fold(BTreeSet::new(), async |mut met, (markers, _)| {
-            met.extend(
-                markers
-                    .into_iter()
-                    .map(|(_, activity)| activity.conversation),
-            );
-            Ok(met)
-        });
-        Ok(markers.await?)
-    }
 }
 
 /// Whether a run goes on, or its time is up.
@@ -211,30 +191,59 @@ impl Run<'_> {
         first: NaiveDate,
         mut begun: Option<(ConversationId, Option<String>)>,
     ) -> Result<Time, Failure> {
-        let (exporter, request, asked) = (self.exporter, self.request, self.asked);
-        let days = stream::iter(self.progress.days.each_from(first)).map(async |day| {
-            let met = exporter.conversations(request, asked, day).await?;
-            Ok::<_, Failure>((day, met))
-        });
-        let mut days = std::pin::pin!(days.buffered(DAYS_AT_ONCE));
-        while let Some((day, met)) = days.try_next().await? {
-            let (behind, mut key) = match begun.take() {
-                Some((conversation, key)) => (Some(conversation), key),
-                None => (None, None),
-            };
-            let on = met.into_iter().filter(|met| match &behind {
-                Some(behind) if key.is_some() => met >= behind,
-                Some(behind) => met > behind,
-                None => true,
-            });
-            for conversation in on.collect::<Vec<_>>() {
-                // Only the one that was begun goes on within.
-                let from = key
-                    .take()
-                    .filter(|_| Some(&conversation) == behind.as_ref());
-                if self.conversation(day, conversation, from).await? == Time::Up {
+        let days: Vec<_> = self.progress.days.each_from(first).collect();
+        for some in days.chunks(DAYS_AT_ONCE) {
+            // All of them, before anything else is waited for: a call that nobody waits for times out.
+            let met: Vec<_> = stream::iter(some.iter().copied())
+                .map(async |day| Ok::<_, Failure>((day, self.conversations(day).await?)))
+                .buffered(DAYS_AT_ONCE)
+                .try_collect()
+                .await?;
+            for (day, met) in met {
+                if self.day(day, met, begun.take()).await? == Time::Up {
                     return Ok(Time::Up);
                 }
+            }
+        }
+        Ok(Time::Left)
+    }
+
+    /// The conversations in which anybody reacted on a day.
+    async fn conversations(&self, date: NaiveDate) -> Result<BTreeSet<ConversationId>, Failure> {
+        let store = &self.exporter.store;
+        let day = Day::whole(&self.request.tenant, &self.asked.project, date);
+        let shards = stream::iter(0..store.shards())
+            .map(|shard| store.activity(day, shard, None))
+            .buffer_unordered(SHARDS_AT_ONCE);
+        let markers = shards.try_fold(BTreeSet::new(), async |mut met, (markers, _)| {
+            met.extend(
+                markers
+                    .into_iter()
+                    .map(|(_, activity)| activity.conversation),
+            );
+            Ok(met)
+        });
+        Ok(markers.await?)
+    }
+
+    /// Lists the turns that belong to a day, of these conversations, from the one on that was begun.
+    async fn day(
+        &mut self,
+        day: NaiveDate,
+        met: BTreeSet<ConversationId>,
+        begun: Option<(ConversationId, Option<String>)>,
+    ) -> Result<Time, Failure> {
+        for conversation in met {
+            let from = match &begun {
+                Some((begun, key)) if *begun == conversation => match key {
+                    Some(key) => Some(key.clone()),
+                    None => continue,
+                },
+                Some((begun, _)) if *begun > conversation => continue,
+                Some(_) | None => None,
+            };
+            if self.conversation(day, conversation, from).await? == Time::Up {
+                return Ok(Time::Up);
             }
         }
         Ok(Time::Left)
@@ -330,26 +339,34 @@ impl Run<'_> {
 
     /// Writes the rows of some turns.
     async fn list(&mut self, found: &[Found]) -> Result<(), Failure> {
-        let listed = (self.exporter)
-            .list(found, &self.said, &self.progress.days)
+        let exporter = self.exporter;
+        let judged = exporter
+            .judged(found, &self.said, &self.progress.days)
             .await?;
-        let mut listed = std::pin::pin!(listed);
-        while let Some(Listed {
+        for some in judged.chunks(TURNS_AT_ONCE) {
+            let listed = exporter.listed(some, &self.said, &self.progress.days);
+            for listed in listed.await? {
+                self.add(listed).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn add(&mut self, listed: Listed) -> Result<(), Failure> {
+        let Listed {
             pairs,
             label,
             left_out,
-        }) = listed.try_next().await?
-        {
-            self.progress.left_out += left_out;
-            let (paired, labelled) = &mut self.progress.rows;
-            for pair in &pairs {
-                self.files.add(Kind::Pairs, pair).await?;
-                *paired += 1;
-            }
-            if let Some(label) = &label {
-                self.files.add(Kind::Labels, label).await?;
-                *labelled += 1;
-            }
+        } = listed;
+        self.progress.left_out += left_out;
+        let (paired, labelled) = &mut self.progress.rows;
+        for pair in &pairs {
+            self.files.add(Kind::Pairs, pair).await?;
+            *paired += 1;
+        }
+        if let Some(label) = &label {
+            self.files.add(Kind::Labels, label).await?;
+            *labelled += 1;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use futures::stream::{self, Stream, StreamExt};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use hearback_domain::evaluation::Exchange;
 use hearback_domain::message_signal::StoredSignal;
 use hearback_domain::reaction::ReactionCore;
@@ -17,7 +17,7 @@ use super::said::Said;
 use crate::Exporter;
 
 /// Turns whose logs are read at once; of a pair that is two. One may have 5 MB.
-const TURNS_AT_ONCE: usize = 4;
+pub(super) const TURNS_AT_ONCE: usize = 4;
 
 /// A turn with feedback.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub(super) struct Listed {
 }
 
 /// A turn that is there, and what was said of its answer.
-struct Judged {
+pub(super) struct Judged {
     row: IndexRow,
     feedback: Feedback,
 }
@@ -51,29 +51,39 @@ impl Judged {
 }
 
 impl Exporter {
-    /// What these turns give, one after the other.
-    pub(super) async fn list<'a>(
-        &'a self,
-        found: &'a [Found],
-        said: &'a Said,
-        days: &'a Days,
-    ) -> Result<impl Stream<Item = Result<Listed, Error>> + 'a, Error> {
+    /// What was said of the answers of these turns; `None` of one that is gone.
+    pub(super) async fn judged(
+        &self,
+        found: &[Found],
+        said: &Said,
+        days: &Days,
+    ) -> Result<Vec<Option<Judged>>, Error> {
         let turns: Vec<_> = found.iter().map(|found| found.at.clone()).collect();
         let rows = self.store.live_turns(&turns, self.clock.now()).await?;
         let mut signals = self.signals_on(rows.iter().flatten(), said).await?;
-        let judged: Vec<_> = (found.iter().zip(rows))
-            .map(|(found, row)| {
-                let signals = signals.remove(&found.at).unwrap_or_default();
-                let feedback = Feedback::new(&found.reactions, signals, days);
-                row.map(|row| Judged { row, feedback })
-            })
-            .collect();
-        Ok(stream::iter(judged)
+        let judged = found.iter().zip(rows).map(|(found, row)| {
+            let signals = signals.remove(&found.at).unwrap_or_default();
+            let feedback = Feedback::new(&found.reactions, signals, days);
+            row.map(|row| Judged { row, feedback })
+        });
+        Ok(judged.collect())
+    }
+
+    /// What these turns give, each in its place; their logs are read at once.
+    pub(super) async fn listed(
+        &self,
+        judged: &[Option<Judged>],
+        said: &Said,
+        days: &Days,
+    ) -> Result<Vec<Listed>, Error> {
+        stream::iter(judged)
             .map(async |judged| match judged {
                 Some(judged) => self.of_turn(judged, said, days).await,
                 None => Ok(gone()),
             })
-            .buffered(TURNS_AT_ONCE))
+            .buffered(TURNS_AT_ONCE)
+            .try_collect()
+            .await
     }
 
     /// The signals on these turns' answers.
@@ -95,7 +105,7 @@ impl Exporter {
         Ok(on)
     }
 
-    async fn of_turn(&self, judged: Judged, said: &Said, days: &Days) -> Result<Listed, Error> {
+    async fn of_turn(&self, judged: &Judged, said: &Said, days: &Days) -> Result<Listed, Error> {
         let feedback = &judged.feedback;
         let mut listed = Listed::default();
         listed.left_out.excluded = feedback.excluded;
@@ -107,7 +117,7 @@ impl Exporter {
             }
             Heard::Nothing => None,
         };
-        let correction = self.correction_of(&judged, said, days).await?;
+        let correction = self.correction_of(judged, said, days).await?;
         if verdict.is_none() && correction.is_none() && feedback.edits().is_empty() {
             return Ok(listed);
         }
