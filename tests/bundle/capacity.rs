@@ -392,6 +392,37 @@ async fn the_evaluation_read_costs_what_the_card_says() {
     assert_eq!(metered.meter.take(), cost(8, 8.0, 0.0));
 }
 
+#[tokio::test]
+async fn the_training_export_costs_what_the_card_says() {
+    let metered = Metered::start().await;
+    for number in 0..3 {
+        let turn = path("c", &format!("t{number}"));
+        let body = message(&format!("m{number}"), "a", "b");
+        metered.call(Method::PUT, &turn, &body).await;
+        let feedback = format!("{turn}/feedback");
+        let reaction = json!({"reaction": "ok"});
+        metered.call(Method::POST, &feedback, &reaction).await;
+    }
+    let store = metered.engine.store_with(metered.meter.clone());
+    let exporter = Exporter::new(store, metered.engine.blobs(), Clock::system());
+    let today = Utc::now().date_naive();
+    let request =
+        json!({"tenant": "acme", "training": {"project": "order-service", "from": today}});
+    metered.meter.take();
+    exporter.handle(&request, None).await.unwrap();
+    // The four shards of the day in the index and of its markers; the conversation, and its turns in one
+    // call.
+    let without = metered.meter.take();
+    assert_eq!(without, cost(10, 10.0, 0.0));
+    let edit = json!({"message_id": "m0", "signal": "edit", "reason": "c"});
+    metered.call(Method::POST, SIGNALS, &edit).await;
+    metered.meter.take();
+    exporter.handle(&request, None).await.unwrap();
+    // The signal with its turn, and once more to see that its turn was met, with the reactions to that.
+    let with = metered.meter.take();
+    assert_eq!(with, cost(13, 13.0, 0.0));
+}
+
 /// Gives ada 5,000 turns, the last of them now, a minute apart.
 async fn with_a_year_of_turns(metered: &Metered) {
     let store = &metered.engine.store;

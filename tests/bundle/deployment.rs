@@ -275,7 +275,7 @@ async fn signals_buries_at_its_last_receive_what_it_cannot_work_off() {
 }
 
 #[tokio::test]
-async fn export_answers_by_trace_and_writes_a_day_into_the_bucket() {
+async fn export_answers_by_trace_and_writes_a_day_and_training_data_into_the_bucket() {
     let engine = Engine::start().await;
     let turns = start_http(&engine, "turns").await;
     let submit = start_http(&engine, "submit").await;
@@ -317,9 +317,14 @@ async fn export_answers_by_trace_and_writes_a_day_into_the_bucket() {
     assert_eq!(answer["rows"], 1);
     assert_eq!(answer["files"].as_array().unwrap().len(), 1);
     assert_eq!(answer["resume"], Value::Null);
+    let project = json!({"project": "order-service", "from": today});
+    let training = json!({"tenant": "acme", "training": project});
+    let answer = export.invoke(&training).await.unwrap();
+    assert_eq!(answer["pairs"]["rows"], 1);
+    assert_eq!(answer["resume"], Value::Null);
     // What it cannot read it refuses, and says where.
     let refused = export.invoke(&json!({"tenant": "acme"})).await.unwrap_err();
-    assert!(refused.to_string().contains("trace_id or day"), "{refused}");
+    assert!(refused.to_string().contains("one of trace_id"), "{refused}");
 }
 
 #[tokio::test]

@@ -21,4 +21,5 @@ mod reactions;
 mod reports;
 mod submit;
 mod timeline;
+mod training;
 mod turns;

@@ -274,14 +274,15 @@ async fn signals_may_what_it_calls() {
 #[tokio::test]
 async fn export_may_what_it_calls() {
     let watched = Watched::start().await;
-    watched.prepare(&[turn(), signal()]).await;
+    watched.prepare(&[turn(), signal(), reaction()]).await;
     let exporter = Exporter::new(
         watched.engine.store_with(watched.recorder.clone()),
         watched.engine.blobs_with(watched.recorder.clone()),
         Clock::system(),
     );
     let today = chrono::Utc::now().date_naive().to_string();
-    for asked in [json!({"trace_id": "4f3a"}), json!({"day": today})] {
+    let training = json!({"training": {"project": "order-service", "from": today}});
+    for asked in [json!({"trace_id": "4f3a"}), json!({"day": today}), training] {
         let mut request = asked;
         request["tenant"] = json!("acme");
         exporter.handle(&request, None).await.unwrap();

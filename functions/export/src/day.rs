@@ -10,12 +10,10 @@ use hearback_domain::evaluation::Request;
 use hearback_storage::exports::ExportRun;
 use hearback_storage::message_signals::Place;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
-use crate::{Exporter, Failure, LeftOut, ROWS_AT_ONCE, opened, sealed};
-
-/// Bytes at which a file is written.
-const FILE: usize = 8 * 1024 * 1024;
+use crate::{
+    Exporter, FILE, Failure, LeftOut, ROWS_AT_ONCE, drawn, file_name, opened, run_name, sealed,
+};
 
 /// What a run wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -68,10 +66,8 @@ impl Exporter {
     }
 
     fn start(&self) -> Progress {
-        // By time, so that runs sort; with a random end, so that no two are one.
-        let now = self.clock.now().format("%Y%m%dT%H%M%SZ");
         Progress {
-            run: format!("{now}-{}", drawn()),
+            run: run_name(self.clock.now()),
             shard: 0,
             after: None,
             invocations: Vec::new(),
@@ -79,12 +75,6 @@ impl Exporter {
             left_out: LeftOut::default(),
         }
     }
-}
-
-/// A name that nobody else has.
-fn drawn() -> String {
-    let (drawn, _, _, _) = Uuid::new_v4().as_fields();
-    format!("{drawn:08x}")
 }
 
 struct Run<'a> {
@@ -173,8 +163,4 @@ impl Run<'_> {
         }
         Ok(exported)
     }
-}
-
-fn file_name(invocation: &str, number: u32) -> String {
-    format!("{invocation}-{number:05}.jsonl")
 }

@@ -1,6 +1,8 @@
 //! The evaluation read: what was said of messages, over all users of a tenant, joined with the
 //! question and the answer of the turn.
 //!
+//! And the training export (`training.rs`): what users made of answers, as rows that trainers read.
+//!
 //! It is invoked directly, under IAM; no HTTP route leads here. By trace it answers the rows. By day it
 //! writes them as JSON Lines into the bucket, part after part, and hands the rest on when its time is
 //! up (`day.rs`). The indexes only say where rows are; what they say is read from the table, so that
@@ -8,6 +10,7 @@
 
 mod day;
 mod trace;
+mod training;
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -28,14 +31,18 @@ use hearback_storage::{Blobs, Error, Store};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 pub use day::Exported;
 pub use trace::TracePage;
+pub use training::{Trained, Unlearned, Written};
 
 /// Turn logs that are read at once. One may have 5 MB.
 const LOGS_AT_ONCE: usize = 8;
 /// Rows that are read at once, before it is seen how large they are.
 const ROWS_AT_ONCE: usize = 25;
+/// Bytes at which a file is written.
+const FILE: usize = 8 * 1024 * 1024;
 
 /// Reads for evaluation.
 #[derive(Debug, Clone)]
@@ -53,6 +60,8 @@ pub enum Answer {
     Trace(TracePage),
     /// Where the rows of a day are.
     Day(Exported),
+    /// Where the rows for a trainer are.
+    Training(Trained),
 }
 
 /// Why nothing is answered.
@@ -61,6 +70,12 @@ pub enum Failure {
     /// The request breaks its schema.
     #[error("the request does not fit its schema: {}", listed(.0))]
     Invalid(Vec<FieldError>),
+    /// More was said in a period than is held at once.
+    #[error(
+        "more than {} signals of the tenant's messages are from these days: ask for fewer",
+        training::MOST
+    )]
+    TooMany,
     /// The table or the bucket failed.
     #[error(transparent)]
     Storage(#[from] Error),
@@ -124,12 +139,13 @@ impl Exporter {
         Ok(match &request.rows {
             Rows::Trace(trace) => Answer::Trace(self.trace(&request, trace).await?),
             Rows::Day(day) => Answer::Day(self.day(&request, *day, until).await?),
+            Rows::Training(asked) => Answer::Training(self.training(&request, asked, until).await?),
         })
     }
 
     /// The rows at these places, each with the turn that it is about.
     async fn rows(&self, places: &[Place]) -> Result<(Vec<Row>, LeftOut), Error> {
-        let said = self.store.signals_at(places).await?;
+        let said = self.store.signals_at(places, self.clock.now()).await?;
         let turns = self.turns(&said).await?;
         let mut left_out = LeftOut::default();
         let mut rows = Vec::new();
@@ -181,4 +197,19 @@ fn opened<T: DeserializeOwned>(request: &Request) -> Result<Option<T>, Failure> 
             detail: "must be what an answer to this request said".to_owned(),
         }])),
     }
+}
+
+/// The name of a run that begins now: by time, so that runs sort; with a random end, so that no two are one.
+fn run_name(now: DateTime<Utc>) -> String {
+    format!("{}-{}", now.format("%Y%m%dT%H%M%SZ"), drawn())
+}
+
+/// A name that nobody else has.
+fn drawn() -> String {
+    let (drawn, _, _, _) = Uuid::new_v4().as_fields();
+    format!("{drawn:08x}")
+}
+
+fn file_name(invocation: &str, number: u32) -> String {
+    format!("{invocation}-{number:05}.jsonl")
 }

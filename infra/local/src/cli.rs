@@ -1,5 +1,8 @@
 //! The command line.
 
+mod export;
+mod import;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,21 +10,15 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use hearback_domain::caller::Scope;
-use hearback_domain::identifier::{TenantId, UserId};
+use hearback_domain::identifier::UserId;
 use hearback_domain::publication::Subject;
-use hearback_export::Exporter;
-use hearback_lambda::clock::Clock;
 use hearback_lambda::telemetry::filter;
-use hearback_storage::{Blobs, Store};
-use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::bundle::{Bundle, Clients, ENDPOINTS_FILE, GATEWAY_FILE, Options};
 use crate::data_dir::{read_json, secret};
-use crate::export;
-use crate::import;
 use crate::names::{DEFAULT_STACK, Names};
 use crate::queue_tools;
 use crate::replay;
@@ -51,9 +48,9 @@ enum Command {
     Replay(Replay),
     /// Import a file of feedback events (JSON Lines, plain, gzip or zstd) with a running bundle, and print
     /// its report; safe to repeat
-    Import(Import),
-    /// Print what was said of messages over all users, as JSON Lines with question and answer
-    Export(Export),
+    Import(import::Import),
+    /// Print what was said of messages over all users, or what a model can learn, as JSON Lines
+    Export(export::Export),
 }
 
 #[derive(Args)]
@@ -135,39 +132,6 @@ struct Target {
 }
 
 #[derive(Args)]
-struct Import {
-    /// Events as JSON Lines
-    file: PathBuf,
-    /// The tenant
-    #[arg(long, default_value = "acme", value_parser = tenant)]
-    tenant: TenantId,
-    #[command(flatten)]
-    target: Target,
-}
-
-#[derive(Args)]
-struct Export {
-    /// The tenant
-    #[arg(long, default_value = "acme")]
-    tenant: String,
-    #[command(flatten)]
-    rows: Rows,
-    #[command(flatten)]
-    target: Target,
-}
-
-#[derive(Args)]
-#[group(required = true, multiple = false)]
-struct Rows {
-    /// What was said on this trace
-    #[arg(long, value_name = "ID")]
-    trace: Option<String>,
-    /// What was said on this day, in UTC; is kept in the bucket too
-    #[arg(long, value_name = "DATE")]
-    day: Option<String>,
-}
-
-#[derive(Args)]
 struct Tail {
     /// Only this subject
     #[arg(long, value_parser = subject)]
@@ -183,10 +147,6 @@ struct Tail {
 fn identifier(text: &str) -> Result<String, String> {
     let user = UserId::try_from(text).map_err(|error| error.to_string())?;
     Ok(user.into())
-}
-
-fn tenant(text: &str) -> Result<TenantId, String> {
-    TenantId::try_from(text).map_err(|error| error.to_string())
 }
 
 fn subject(name: &str) -> Result<Subject, String> {
@@ -389,6 +349,7 @@ impl Replay {
     }
 }
 
+/// Why nothing of a bundle can be reached.
 const NOT_RUNNING: &str = "no bundle answers; is it running?";
 /// Refused turns that are told one by one.
 const REFUSED_SHOWN: usize = 20;
@@ -415,51 +376,6 @@ impl Target {
         let moved = queue_tools::redrive(&self.clients()?.sqs, &names).await?;
         let letters = if moved == 1 { "letter" } else { "letters" };
         writeln!(std::io::stdout(), "{moved} dead {letters} moved back")?;
-        Ok(())
-    }
-}
-
-impl Import {
-    async fn run(self) -> Result<()> {
-        let clients = self.target.clients()?;
-        let names = Names::new(&self.target.stack);
-        let queue = clients.sqs.get_queue_url().queue_name(names.imports());
-        let queue = queue.send().await.context(NOT_RUNNING)?.queue_url;
-        let target = import::Target {
-            store: Store::new(clients.dynamodb, names.table()),
-            blobs: Blobs::new(clients.s3, names.bucket()),
-            queue: (clients.sqs, queue.context(NOT_RUNNING)?),
-            tenant: self.tenant,
-        };
-        let report = import::import(&self.file, &target).await?;
-        let mut out = std::io::stdout().lock();
-        serde_json::to_writer_pretty(&mut out, &report)?;
-        writeln!(out)?;
-        anyhow::ensure!(
-            report.damage.is_none(),
-            "the file could not be read to its end"
-        );
-        Ok(())
-    }
-}
-
-impl Export {
-    async fn run(self) -> Result<()> {
-        let clients = self.target.clients()?;
-        let names = Names::new(&self.target.stack);
-        let exporter = Exporter::new(
-            Store::new(clients.dynamodb, names.table()),
-            Blobs::new(clients.s3.clone(), names.bucket()),
-            Clock::system(),
-        );
-        let request = Map::from_iter([
-            ("tenant".to_owned(), self.tenant.into()),
-            ("trace_id".to_owned(), self.rows.trace.into()),
-            ("day".to_owned(), self.rows.day.into()),
-        ]);
-        let mut out = std::io::stdout().lock();
-        let summary = export::export(&exporter, &clients.s3, request, &mut out).await?;
-        writeln!(std::io::stderr(), "{summary}")?;
         Ok(())
     }
 }

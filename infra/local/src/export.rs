@@ -1,9 +1,10 @@
-//! The evaluation read from the command line, through the code of the function `export`.
+//! The evaluation read and the training export from the command line, through the code of the function
+//! `export`.
 
 use std::io::Write;
 
 use anyhow::{Context, Result};
-use hearback_export::{Answer, Exported, Exporter};
+use hearback_export::{Answer, Exporter, Trained};
 use serde_json::{Map, Value};
 
 /// What was written out.
@@ -61,7 +62,7 @@ pub async fn export(
             }
             Answer::Day(run) => {
                 if run.resume.is_none() {
-                    copy(s3, &run, out).await?;
+                    copy(s3, &run.files, out).await?;
                 }
                 summary.rows = run.rows;
                 summary.excluded = run.left_out.excluded;
@@ -69,6 +70,7 @@ pub async fn export(
                 summary.manifest = run.manifest;
                 run.resume
             }
+            Answer::Training(_) => anyhow::bail!("the request is for training"),
         };
         out.flush()?;
         let Some(resume) = resume else {
@@ -78,8 +80,24 @@ pub async fn export(
     }
 }
 
-async fn copy(s3: &aws_sdk_s3::Client, run: &Exported, out: &mut impl Write) -> Result<()> {
-    for file in &run.files {
+/// Writes what a model can learn into the bucket, however often the function hands the rest on, and
+/// answers where it is.
+pub async fn training(exporter: &Exporter, mut request: Map<String, Value>) -> Result<Trained> {
+    loop {
+        let answer = exporter.handle(&request.clone().into(), None).await?;
+        let Answer::Training(run) = answer else {
+            anyhow::bail!("the request is not for training");
+        };
+        let Some(resume) = run.resume else {
+            return Ok(run);
+        };
+        request.insert("resume".to_owned(), resume.into());
+    }
+}
+
+/// Writes out what files of the bucket hold.
+pub async fn copy(s3: &aws_sdk_s3::Client, files: &[String], out: &mut impl Write) -> Result<()> {
+    for file in files {
         let (bucket, key) = file
             .strip_prefix("s3://")
             .and_then(|rest| rest.split_once('/'))

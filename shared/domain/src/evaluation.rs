@@ -1,5 +1,6 @@
 //! The evaluation read: what was said of messages, with the question and the answer that it is
-//! about. It is over all users of a tenant, so no HTTP route leads to it.
+//! about. It is over all users of a tenant, so no HTTP route leads to it. Its request may be for the training
+//! export as well ([`training`]).
 //!
 //! Source: `Feedback`, "Why feedback (and not reactions)" and "Privacy contract"; product
 //! specification, section 1.
@@ -13,6 +14,7 @@ use crate::digest::digest;
 use crate::identifier::{Label, TenantId};
 use crate::message_signal::{MessageSignal, StoredSignal};
 use crate::parse::{Errors, FieldError, Object, identifier, string};
+use crate::training::{self, date};
 use crate::turn::TurnLog;
 
 /// What an evaluation asks for.
@@ -33,25 +35,30 @@ pub enum Rows {
     Trace(Label),
     /// Those that were last written on this day, in UTC.
     Day(NaiveDate),
+    /// What a model can learn from a project's feedback.
+    Training(training::Asked),
 }
 
 impl Request {
     /// Tells one request from another, wherever it goes on.
     #[must_use]
     pub fn fingerprint(&self) -> [u8; 32] {
-        let day;
-        let (kind, rows) = match &self.rows {
-            Rows::Trace(trace) => ("trace", trace.as_str()),
-            Rows::Day(date) => {
-                day = date.to_string();
-                ("day", day.as_str())
-            }
+        let day = |day: &Option<NaiveDate>| day.map(|day| day.to_string()).unwrap_or_default();
+        let (kind, rows, days) = match &self.rows {
+            Rows::Trace(trace) => ("trace", trace.as_str(), Vec::new()),
+            Rows::Day(date) => ("day", "", vec![date.to_string()]),
+            Rows::Training(asked) => (
+                "training",
+                asked.project.as_str(),
+                vec![day(&asked.from), day(&asked.to)],
+            ),
         };
-        digest([self.tenant.as_str(), kind, rows])
+        let days = days.iter().map(String::as_str);
+        digest([self.tenant.as_str(), kind, rows].into_iter().chain(days))
     }
 }
 
-const MEMBERS: &[&str] = &["tenant", "trace_id", "day", "resume"];
+const MEMBERS: &[&str] = &["tenant", "trace_id", "day", "training", "resume"];
 
 impl Request {
     /// Reads a request, all errors at once.
@@ -61,18 +68,20 @@ impl Request {
         request.known_only(MEMBERS, &mut errors);
         let tenant = request.required("tenant", &mut errors, identifier);
         let trace = request.nullable("trace_id", &mut errors, identifier);
-        let day = request.nullable("day", &mut errors, |value| {
-            let text = string(value)?;
-            NaiveDate::parse_from_str(text, "%Y-%m-%d")
-                .map_err(|_| "must be a date as 2025-11-06".to_owned())
-        });
+        let day = request.nullable("day", &mut errors, date);
+        let asked = request.get("training").filter(|asked| !asked.is_null());
+        let training =
+            asked.and_then(|asked| training::Asked::read(asked, "/training", &mut errors));
         let resume = request.nullable("resume", &mut errors, |value| {
             string(value).map(ToOwned::to_owned)
         });
-        if errors.is_empty() && trace.is_some() == day.is_some() {
-            errors.add("", "must have either trace_id or day");
+        let given = [trace.is_some(), day.is_some(), training.is_some()];
+        if errors.is_empty() && given.into_iter().filter(|given| *given).count() != 1 {
+            errors.add("", "must have one of trace_id, day and training");
         }
-        let rows = trace.map(Rows::Trace).or(day.map(Rows::Day));
+        let rows = (trace.map(Rows::Trace))
+            .or(day.map(Rows::Day))
+            .or(training.map(Rows::Training));
         match (tenant, rows) {
             (Some(tenant), Some(rows)) if errors.is_empty() => Ok(Self {
                 tenant,
@@ -88,9 +97,9 @@ impl Request {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     /// What the user had asked.
-    prompt: String,
+    pub(crate) prompt: String,
     /// What was answered.
-    answer: String,
+    pub(crate) answer: String,
 }
 
 impl From<TurnLog> for Exchange {
@@ -181,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_for_a_trace_or_for_a_day() {
+    fn a_request_is_for_a_trace_for_a_day_or_for_training() {
         let parse = |body: Value| Request::parse(&body);
         let request = parse(json!({"tenant": "acme", "day": "2025-11-06"})).unwrap();
         assert_eq!(
@@ -192,6 +201,9 @@ mod tests {
             json!({"tenant": "acme"}),
             json!({"tenant": "acme", "day": "2025-11-06", "trace_id": "t"}),
             json!({"tenant": "acme", "day": "6 November"}),
+            json!({"tenant": "acme", "day": "2025-11-06", "training": {"project": "p"}}),
+            json!({"tenant": "acme", "training": {}}),
+            json!({"tenant": "acme", "training": {"project": "p", "day": "2025-11-06"}}),
             json!({"tenant": "acme", "day": "2025-11-06", "user": "ada"}),
             json!({"day": "2025-11-06"}),
             json!([]),

@@ -17,6 +17,7 @@
 //! | what counts as personal data in free text | [`scrub`] |
 //! | what an agent is told of the feedback on its turns | [`timeline`] |
 //! | what an evaluation reads of all users | [`evaluation`] |
+//! | what a model can learn from feedback, as rows of a file | [`training`] |
 //! | how old reaction rows are read | [`legacy`] |
 //! | what a follow-up message says of the answer before it | [`detection`] |
 //! | how alike texts are, and which past turn is meant | [`similarity`], [`embedding`], [`target`] |
@@ -59,5 +60,6 @@ pub mod submission;
 pub mod target;
 mod text;
 pub mod timeline;
+pub mod training;
 pub mod turn;
 pub mod turn_report;

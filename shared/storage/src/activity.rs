@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use chrono::{DateTime, NaiveDate, NaiveTime, Timelike, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Timelike, Utc};
 use hearback_domain::identifier::{ConversationId, ProjectId, TenantId, UserId};
 use hearback_domain::reaction::ReactionCore;
 use serde::{Deserialize, Serialize};
@@ -79,6 +79,21 @@ pub struct Day<'a> {
     pub from: NaiveTime,
     /// To the end of this minute.
     pub until: NaiveTime,
+}
+
+impl<'a> Day<'a> {
+    /// The whole day.
+    #[must_use]
+    pub fn whole(tenant: &'a TenantId, project: &'a ProjectId, date: NaiveDate) -> Self {
+        Self {
+            tenant,
+            project,
+            date,
+            from: NaiveTime::MIN,
+            // The last second of the day is within its last minute.
+            until: NaiveTime::MIN - TimeDelta::seconds(1),
+        }
+    }
 }
 
 impl Store {

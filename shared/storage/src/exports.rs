@@ -1,32 +1,42 @@
 //! Exports in the bucket: the files of a run, and the manifest that names those of the run that was
 //! completed last.
 //!
-//! `exports/signals/<tenant>/<day>/<run>/<invocation>-00001.jsonl`, and beside the runs
-//! `manifest.json`.
+//! `exports/signals/<tenant>/<day>/<run>/<invocation>-00001.jsonl` of an evaluation,
+//! `exports/training/<tenant>/<project>/<run>/<kind>/<invocation>-00001.jsonl` of a training export, and beside the
+//! runs `manifest.json`.
 
 use aws_sdk_s3::primitives::ByteStream;
 use chrono::NaiveDate;
-use hearback_domain::identifier::TenantId;
+use hearback_domain::identifier::{ProjectId, TenantId};
 use serde::Serialize;
 
 use crate::blobs::{Blobs, unavailable};
 use crate::{Error, keys};
 
-/// One run of the export of a tenant's day.
+/// One run of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportRun {
-    day: String,
+    runs: String,
     run: String,
 }
 
 impl ExportRun {
-    /// The run of this name.
+    /// The run of this name of a tenant's day.
     #[must_use]
     pub fn new(tenant: &TenantId, day: NaiveDate, run: &str) -> Self {
-        let day = keys::export_day(tenant, day);
+        Self::among(keys::export_day(tenant, day), run)
+    }
+
+    /// The run of this name of a project's training export.
+    #[must_use]
+    pub fn of_training(tenant: &TenantId, project: &ProjectId, run: &str) -> Self {
+        Self::among(keys::export_training(tenant, project), run)
+    }
+
+    fn among(runs: String, run: &str) -> Self {
         Self {
-            run: format!("{day}/{run}/"),
-            day,
+            run: format!("{runs}/{run}/"),
+            runs,
         }
     }
 
@@ -35,7 +45,7 @@ impl ExportRun {
     }
 
     fn manifest(&self) -> String {
-        format!("{}/manifest.json", self.day)
+        format!("{}/manifest.json", self.runs)
     }
 }
 
@@ -46,7 +56,7 @@ impl Blobs {
         self.uri(&run.file(name))
     }
 
-    /// Where the manifest of a run's day is, as an `s3://` URI.
+    /// Where the manifest beside a run is, as an `s3://` URI.
     #[must_use]
     pub fn export_manifest(&self, run: &ExportRun) -> String {
         self.uri(&run.manifest())

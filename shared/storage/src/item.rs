@@ -82,3 +82,10 @@ pub(crate) fn number(item: &Item, kind: &'static str, name: &str) -> Result<u64,
         .and_then(|text| text.parse().ok())
         .ok_or_else(|| Error::unreadable(kind, format!("{name} is missing")))
 }
+
+/// Whether an item's time has come. The table deletes it days later.
+pub(crate) fn is_expired(item: &Item, now: DateTime<Utc>) -> bool {
+    let expires = item.get(EXPIRES_AT).and_then(|value| value.as_n().ok());
+    let expires = expires.and_then(|text| text.parse::<i64>().ok());
+    expires.is_some_and(|expires| expires <= now.timestamp())
+}

@@ -261,6 +261,13 @@ pub fn export_day(tenant: &TenantId, day: NaiveDate) -> String {
     format!("exports/signals/{}/{day}", file_part(tenant.as_str()))
 }
 
+/// What the keys of a project's training exports in the bucket begin with.
+#[must_use]
+pub fn export_training(tenant: &TenantId, project: &ProjectId) -> String {
+    let (tenant, project) = (file_part(tenant.as_str()), file_part(project.as_str()));
+    format!("exports/training/{tenant}/{project}")
+}
+
 /// A part of a key in the bucket that people read: what is no letter, digit, `-` or `_` is escaped, and
 /// what would be too long for the name of a file is replaced by its SHA-256.
 fn file_part(raw: &str) -> String {

@@ -17,7 +17,8 @@
 //! | preference version | [`preferences`] | version n + 1 does not exist |
 //! | import, and its pieces | [`imports`] | what stood in its place is what was read there |
 //!
-//! [`blobs`], [`exports`] and [`files`] are the bucket. [`table`] says what the table is, [`stream`] how its stream is read.
+//! [`blobs`], [`exports`] and [`files`] are the bucket. [`training`] is what the training export reads.
+//! [`table`] says what the table is, [`stream`] how its stream is read.
 
 pub mod activity;
 pub mod blobs;
@@ -36,6 +37,7 @@ pub mod reactions;
 mod reads;
 pub mod stream;
 pub mod table;
+pub mod training;
 pub mod turns;
 pub mod vectors;
 

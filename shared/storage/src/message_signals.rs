@@ -5,7 +5,7 @@
 //! nobody learns from what was taken back a moment ago.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 use hearback_domain::caller::Caller;
 use hearback_domain::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, UserId};
 use hearback_domain::message_signal::{MessageSignal, SignalCore, StoredSignal};
@@ -34,6 +34,29 @@ pub struct Wanted {
 /// Where a row of signals is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place(Key);
+
+/// Tells the message that a row of signals is about, as far as its place tells it: two projects may
+/// have messages of one name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct MessageKey(String);
+
+impl MessageKey {
+    /// The key of a message of this name.
+    #[must_use]
+    pub fn of(message: &MessageId) -> Self {
+        Self(keys::message_signals(message))
+    }
+}
+
+impl Place {
+    /// The message that the row is about.
+    #[must_use]
+    pub fn message(&self) -> MessageKey {
+        let Self((_, sk)) = self;
+        let signal = sk.rfind('#').map_or(0, |at| at + 1);
+        MessageKey(sk.get(..signal).unwrap_or_default().to_owned())
+    }
+}
 
 impl Store {
     /// The turn of a message in the first of the caller's projects that has one of this name, and
@@ -272,11 +295,16 @@ impl Store {
         Ok((places.collect(), found.last_evaluated_key))
     }
 
-    /// The signals that stand at these places. One call for each hundred, one read for each 4 KB
+    /// The signals that stand at these places `now`. One call for each hundred, one read for each 4 KB
     /// of each.
-    pub async fn signals_at(&self, places: &[Place]) -> Result<Vec<StoredSignal>, Error> {
+    pub async fn signals_at(
+        &self,
+        places: &[Place],
+        now: DateTime<Utc>,
+    ) -> Result<Vec<StoredSignal>, Error> {
         let keys: Vec<Key> = places.iter().map(|Place(key)| key.clone()).collect();
         let found = self.get_batch(&keys).await?.into_iter().flatten();
+        let found = found.filter(|item| !item::is_expired(item, now));
         let mut signals: Vec<StoredSignal> =
             found.map(|item| stored(&item)).collect::<Result<_, _>>()?;
         signals.retain(|said| !said.core.retracted);

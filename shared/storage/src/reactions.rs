@@ -74,22 +74,12 @@ impl Store {
     /// The reactions of a conversation, by turn; sees every write that was acknowledged. One
     /// call for each MB, one read for each 4 KB.
     pub async fn reactions(&self, at: &ConversationRef) -> Result<Vec<Row>, Error> {
-        let span = Span {
-            from: keys::REACTION_PREFIX.to_owned(),
-            // The character after `#`.
-            to: keys::REACTION_PREFIX.replace('#', "$"),
-        };
-        self.reactions_in(at, &span).await
+        self.reactions_in(at, &Span::from(None)).await
     }
 
     /// The reactions of a turn. One call, one read for each 4 KB.
     pub async fn reactions_of(&self, at: &TurnRef) -> Result<Vec<Row>, Error> {
-        let from = keys::reactions_of(&at.turn);
-        let span = Span {
-            to: after_turn(&from),
-            from,
-        };
-        self.reactions_in(&at.within, &span).await
+        self.reactions_in(&at.within, &Span::of(&at.turn)).await
     }
 
     async fn reactions_in(&self, at: &ConversationRef, span: &Span) -> Result<Vec<Row>, Error> {
@@ -97,7 +87,7 @@ impl Store {
         let mut resume = None;
         loop {
             let (page, next) = self.reaction_page(at, span, resume).await?;
-            rows.extend(page);
+            rows.extend(page.iter().map(row));
             resume = next;
             if resume.is_none() {
                 return Ok(rows);
@@ -112,21 +102,17 @@ impl Store {
         at: &ConversationRef,
         from: Option<&str>,
     ) -> Result<(Vec<Row>, Option<String>), Error> {
-        let span = Span {
-            from: from.unwrap_or(keys::REACTION_PREFIX).to_owned(),
-            to: keys::REACTION_PREFIX.replace('#', "$"),
-        };
-        let (rows, next) = self.reaction_page(at, &span, None).await?;
+        let (page, next) = self.reaction_page(at, &Span::from(from), None).await?;
         let next = next.and_then(|last| item::string(&last, REACTION, SK).map(after_turn).ok());
-        Ok((rows, next))
+        Ok((page.iter().map(row).collect(), next))
     }
 
-    async fn reaction_page(
+    pub(crate) async fn reaction_page(
         &self,
         at: &ConversationRef,
         span: &Span,
         resume: Option<Item>,
-    ) -> Result<(Vec<Row>, Option<Item>), Error> {
+    ) -> Result<(Vec<Item>, Option<Item>), Error> {
         let found = self
             .client
             .query()
@@ -141,20 +127,39 @@ impl Store {
             .send()
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
-        let rows = found.items().iter().map(row).collect();
-        Ok((rows, found.last_evaluated_key))
+        Ok((found.items.unwrap_or_default(), found.last_evaluated_key))
     }
 }
 
 /// Sort keys from one to another.
-struct Span {
+pub(crate) struct Span {
     from: String,
     to: String,
 }
 
+impl Span {
+    /// The reactions of a conversation, from the key `from` on.
+    pub(crate) fn from(from: Option<&str>) -> Self {
+        Self {
+            from: from.unwrap_or(keys::REACTION_PREFIX).to_owned(),
+            // The character after `#`.
+            to: keys::REACTION_PREFIX.replace('#', "$"),
+        }
+    }
+
+    /// Those of a turn.
+    pub(crate) fn of(turn: &TurnId) -> Self {
+        let from = keys::reactions_of(turn);
+        Self {
+            to: after_turn(&from),
+            from,
+        }
+    }
+}
+
 /// The first sort key behind all reactions of a reaction's turn: `#` ends the turn's name, and
 /// `$` is the character that follows it.
-fn after_turn(key: &str) -> String {
+pub(crate) fn after_turn(key: &str) -> String {
     let mut parts = key.splitn(3, '#');
     let (kind, turn) = (parts.next(), parts.next());
     format!("{}#{}$", kind.unwrap_or_default(), turn.unwrap_or_default())
@@ -166,7 +171,7 @@ pub fn behind(turn: &TurnId) -> String {
     after_turn(&keys::reactions_of(turn))
 }
 
-fn row(item: &Item) -> Row {
+pub(crate) fn row(item: &Item) -> Row {
     if item.contains_key(CORE) {
         return match stored(item) {
             Ok(reaction) => Row::Reaction(Box::new(reaction)),

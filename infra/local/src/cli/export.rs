@@ -1,0 +1,148 @@
+//! `hearback export`.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use hearback_export::{Exporter, Trained};
+use hearback_lambda::clock::Clock;
+use hearback_storage::{Blobs, Store};
+use serde_json::{Map, Value, json};
+
+use super::Target;
+use crate::bundle::Clients;
+use crate::export;
+use crate::names::Names;
+
+#[derive(Args)]
+pub(super) struct Export {
+    /// The tenant
+    #[arg(long, default_value = "acme")]
+    tenant: String,
+    #[command(flatten)]
+    rows: Rows,
+    #[command(flatten)]
+    learn: Learn,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct Rows {
+    /// What was said on this trace
+    #[arg(long, value_name = "ID")]
+    trace: Option<String>,
+    /// What was said on this day, in UTC; is kept in the bucket too
+    #[arg(long, value_name = "DATE")]
+    day: Option<String>,
+    /// What a model can learn: preference pairs, then labelled answers; is kept in the bucket too
+    #[arg(long, requires = "project")]
+    training: bool,
+}
+
+/// What a training export is of.
+#[derive(Args)]
+struct Learn {
+    /// With --training: the project
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["trace", "day"])]
+    project: Option<String>,
+    /// With --training: the first day of the feedback, in UTC; a year before the last without
+    #[arg(long, value_name = "DATE", conflicts_with_all = ["trace", "day"])]
+    from: Option<String>,
+    /// With --training: the last day of the feedback; today without
+    #[arg(long, value_name = "DATE", conflicts_with_all = ["trace", "day"])]
+    to: Option<String>,
+    /// With --training: write pairs.jsonl and labels.jsonl into this folder instead of printing them
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["trace", "day"])]
+    out: Option<PathBuf>,
+}
+
+impl Export {
+    pub(super) async fn run(self) -> Result<()> {
+        let clients = self.target.clients()?;
+        let names = Names::new(&self.target.stack);
+        let exporter = Exporter::new(
+            Store::new(clients.dynamodb.clone(), names.table()),
+            Blobs::new(clients.s3.clone(), names.bucket()),
+            Clock::system(),
+        );
+        let mut request = Map::from_iter([("tenant".to_owned(), self.tenant.into())]);
+        if self.rows.training {
+            request.insert("training".to_owned(), self.learn.asked());
+            return self.learn.run(&exporter, &clients, request).await;
+        }
+        request.insert("trace_id".to_owned(), self.rows.trace.into());
+        request.insert("day".to_owned(), self.rows.day.into());
+        let mut out = std::io::stdout().lock();
+        let summary = export::export(&exporter, &clients.s3, request, &mut out).await?;
+        writeln!(std::io::stderr(), "{summary}")?;
+        Ok(())
+    }
+}
+
+impl Learn {
+    fn asked(&self) -> Value {
+        json!({"project": self.project, "from": self.from, "to": self.to})
+    }
+
+    async fn run(
+        self,
+        exporter: &Exporter,
+        clients: &Clients,
+        request: Map<String, Value>,
+    ) -> Result<()> {
+        let trained = export::training(exporter, request).await?;
+        let (pairs, labels) = (&trained.pairs.files, &trained.labels.files);
+        if let Some(folder) = &self.out {
+            for (name, files) in [("pairs.jsonl", pairs), ("labels.jsonl", labels)] {
+                let mut file = create(folder, name)?;
+                export::copy(&clients.s3, files, &mut file).await?;
+                file.flush()?;
+            }
+        } else {
+            let mut out = std::io::stdout().lock();
+            for files in [pairs, labels] {
+                export::copy(&clients.s3, files, &mut out).await?;
+            }
+            out.flush()?;
+        }
+        writeln!(std::io::stderr(), "{}", summary(&trained))?;
+        Ok(())
+    }
+}
+
+fn create(folder: &Path, name: &str) -> Result<BufWriter<File>> {
+    let path = folder.join(name);
+    let shown = path.display();
+    std::fs::create_dir_all(folder)
+        .and_then(|()| File::create(&path))
+        .map(BufWriter::new)
+        .with_context(|| format!("{shown} cannot be written"))
+}
+
+fn summary(trained: &Trained) -> String {
+    let Trained {
+        days,
+        pairs,
+        labels,
+        left_out,
+        manifest,
+        resume: _,
+    } = trained;
+    format!(
+        "{} pairs and {} labels from {} to {}; left out: {} excluded from training, {} contested, \
+         {} without their turn, {} without text; {}",
+        pairs.rows,
+        labels.rows,
+        days.from,
+        days.to,
+        left_out.excluded,
+        left_out.contested,
+        left_out.without_turn,
+        left_out.without_text,
+        manifest.as_deref().unwrap_or_default()
+    )
+}
