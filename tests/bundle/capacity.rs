@@ -59,6 +59,7 @@ impl Metered {
                 .event(
                     &"acme".try_into().unwrap(),
                     event["feedbackId"].as_str().unwrap().parse().unwrap(),
+                    Utc::now(),
                 )
                 .await
                 .unwrap()

@@ -76,7 +76,11 @@ async fn stored(engine: &Engine) -> StoredEvent {
     let body: Value = serde_json::from_str(event(SUBMIT)["body"].as_str().unwrap()).unwrap();
     let feedback_id = body["feedbackId"].as_str().unwrap().parse().unwrap();
     let tenant = "acme".try_into().unwrap();
-    let found = engine.store.event(&tenant, feedback_id).await.unwrap();
+    let found = engine
+        .store
+        .event(&tenant, feedback_id, chrono::Utc::now())
+        .await
+        .unwrap();
     found.expect("the event is stored")
 }
 
@@ -186,7 +190,11 @@ async fn a_body_in_base64_is_the_same_as_one_in_text() {
     assert_eq!(status, 202, "{body}");
     let feedback_id = body["feedbackId"].as_str().unwrap().parse().unwrap();
     let tenant = "acme".try_into().unwrap();
-    let found = engine.store.event(&tenant, feedback_id).await.unwrap();
+    let found = engine
+        .store
+        .event(&tenant, feedback_id, chrono::Utc::now())
+        .await
+        .unwrap();
     let comment = found.unwrap().text.comment;
     assert_eq!(comment.as_deref(), Some("Grüße 👍"));
 }

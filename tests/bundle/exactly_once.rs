@@ -94,7 +94,7 @@ fn assert_sound(versions: &[Version]) {
 async fn outcome(store: &Store, event: &FeedbackEvent) -> Option<Outcome> {
     let core = &event.core;
     store
-        .event(&core.tenant, core.feedback_id)
+        .event(&core.tenant, core.feedback_id, chrono::Utc::now())
         .await
         .unwrap()
         .unwrap()

@@ -467,6 +467,7 @@ async fn taught(name: &str) -> Value {
         .event(
             &"acme".try_into().unwrap(),
             event["feedbackId"].as_str().unwrap().parse().unwrap(),
+            chrono::Utc::now(),
         )
         .await
         .unwrap()

@@ -253,7 +253,8 @@ async fn signals_may_what_it_calls() {
         Clock::system(),
     );
     let id = event["feedbackId"].as_str().unwrap().parse().unwrap();
-    let stored = engine.store.event(&"acme".try_into().unwrap(), id).await;
+    let tenant = "acme".try_into().unwrap();
+    let stored = engine.store.event(&tenant, id, chrono::Utc::now()).await;
     let core = serde_json::to_string(&stored.unwrap().unwrap().core).unwrap();
     let mut of_event = SqsMessage::default();
     of_event.body = Some(json!({"dynamodb": {"NewImage": {"core": {"S": core}}}}).to_string());

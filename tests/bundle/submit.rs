@@ -337,3 +337,31 @@ fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     }
     found
 }
+
+#[tokio::test]
+async fn an_expired_event_is_seen_by_nobody_though_it_is_still_there() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let mut expired = acceptance("ada");
+    expired["privacyFlags"] = json!({"retentionDays": 1});
+    let mut kept = acceptance("ada");
+    kept["privacyFlags"] = json!({"retentionDays": 3});
+    for (event, status) in [(&expired, StatusCode::NOT_FOUND), (&kept, StatusCode::OK)] {
+        let caller = hearback_domain::caller::Caller {
+            user: "ada".try_into().unwrap(),
+            tenant: "acme".try_into().unwrap(),
+            projects: Vec::new(),
+            scopes: Vec::new(),
+        };
+        let received = chrono::Utc::now() - chrono::TimeDelta::days(2);
+        let pseudonyms = hearback_domain::privacy::Pseudonyms::new("key");
+        let read = hearback_domain::submission::Submission::parse;
+        let submission = read(event, &caller, &pseudonyms, received).unwrap();
+        let store = &app.bundle.store;
+        store.put_event(&submission.event).await.unwrap();
+        let found = app
+            .get(&token, &format!("/v1/feedback/{}", id(event)))
+            .await;
+        assert_eq!(found.status, status);
+    }
+}

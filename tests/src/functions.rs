@@ -23,7 +23,8 @@ pub fn functions_of(engine: &Engine, death: Option<&Death>) -> Router {
 pub async fn stored_event(engine: &Engine, id: &Value) -> Option<StoredEvent> {
     let id = id.as_str().unwrap().parse().unwrap();
     let tenant = "acme".try_into().unwrap();
-    engine.store.event(&tenant, id).await.unwrap()
+    let now = chrono::Utc::now();
+    engine.store.event(&tenant, id, now).await.unwrap()
 }
 
 /// Calls a route as ada of the tenant `acme`, with one project and scopes.

@@ -88,7 +88,7 @@ async fn feedback(
     let feedback_id = Uuid::try_parse(feedback_id.as_str()).map_err(|_| Problem::not_found())?;
     let stored = app
         .store
-        .event(&caller.tenant, feedback_id)
+        .event(&caller.tenant, feedback_id, app.clock.now())
         .await?
         .filter(|stored| is_visible(&app, &caller, &stored.core))
         .ok_or_else(Problem::not_found)?;

@@ -188,7 +188,8 @@ async fn materialized(
     let sees = |turn: &TurnCore| caller.sees(&turn.user_id);
     let mut found = app.blobs.turn_with_log(&app.app.store, at, sees).await?;
     if let Some((_, log)) = &mut found {
-        mirror::hide(&mut log.turn_log, |user| caller.sees(user));
+        let now = app.app.clock.now();
+        mirror::hide(&mut log.turn_log, now, |user| caller.sees(user));
     }
     Ok(found)
 }

@@ -3,7 +3,7 @@
 //! Source: `Feedback System` (v2.2), "Turn Log mirroring": `feedbacks[]`, an entry in `entries[]`,
 //! and an appended `text`; nothing else of the log changes.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -18,6 +18,8 @@ pub fn write(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
     let core = &reaction.core;
     let (id, user) = (json!(core.id), json!(core.user_id));
     let line = line(reaction);
+    // What is written anew is rid of what expired meanwhile.
+    hide(log, core.received_at, |_| true);
     let entries = list(log, ENTRIES);
     if entries.iter().any(|entry| entry[ID] == id) {
         return false;
@@ -35,6 +37,7 @@ pub fn write(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
         USER: user,
         FEEDBACK: Feedback::of(reaction),
         LINE: line,
+        EXPIRES: core.received_at + RETENTION,
     }));
     if core.origin == Origin::Machine || !newer {
         let feedbacks = list(log, FEEDBACKS);
@@ -53,34 +56,46 @@ pub fn write(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
     true
 }
 
-/// Takes out of a log the feedback of those whom a reader may not see.
-pub fn hide(log: &mut Map<String, Value>, sees: impl Fn(&UserId) -> bool) {
+/// Takes out of a log the feedback of those whom a reader may not see, and what has expired.
+pub fn hide(log: &mut Map<String, Value>, now: DateTime<Utc>, sees: impl Fn(&UserId) -> bool) {
     let hidden = |item: &Value| {
         let user = item
             .get(USER)
             .and_then(|user| UserId::deserialize(user).ok());
         user.is_some_and(|user| !sees(&user))
     };
-    if let Some(Value::Array(feedbacks)) = log.get_mut(FEEDBACKS) {
-        feedbacks.retain(|feedback| !hidden(feedback));
-    }
-    let mut lines = Vec::new();
+    let expired = |entry: &Value| {
+        let expires = entry.get(EXPIRES).map(DateTime::<Utc>::deserialize);
+        matches!(expires, Some(Ok(expires)) if expires <= now)
+    };
+    let mut gone = Vec::new();
     if let Some(Value::Array(entries)) = log.get_mut(ENTRIES) {
         entries.retain(|entry| {
-            let hide = entry.get(ID).is_some() && hidden(entry);
+            let hide = entry.get(ID).is_some() && (hidden(entry) || expired(entry));
             if hide {
-                lines.extend(entry[LINE].as_str().map(str::to_owned));
+                gone.push(entry.clone());
             }
             !hide
         });
     }
+    if let Some(Value::Array(feedbacks)) = log.get_mut(FEEDBACKS) {
+        let is_of = |feedback: &Value, entry: &Value| {
+            entry[USER] == feedback[USER] && entry[FEEDBACK]["ts"] == feedback["ts"]
+        };
+        feedbacks.retain(|feedback| {
+            !hidden(feedback) && !gone.iter().any(|entry| is_of(feedback, entry))
+        });
+    }
     if let Some(Value::String(text)) = log.get_mut(TEXT) {
-        for line in lines {
-            *text = text.replace(&format!("\n{line}"), "").replace(&line, "");
+        for line in gone.iter().filter_map(|entry| entry[LINE].as_str()) {
+            *text = text.replace(&format!("\n{line}"), "").replace(line, "");
         }
     }
 }
 
+/// How long a mirrored reaction is kept, from when it was received: as long as its event in the ledger.
+const RETENTION: TimeDelta = TimeDelta::days(90);
+const EXPIRES: &str = "expires_at";
 const ENTRIES: &str = "entries";
 const FEEDBACKS: &str = "feedbacks";
 const TEXT: &str = "text";
@@ -121,5 +136,52 @@ fn append(log: &mut Map<String, Value>, line: &str) {
             text.push('\n');
         }
         text.push_str(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log into which ada's verdict was mirrored, in the shape that the log has.
+    fn mirrored(expires: &str) -> Map<String, Value> {
+        let log = json!({
+            "text": "Looked up the policy.\n[feedback user 2026-01-04T09:30:00Z ok] Fine",
+            "feedbacks": [
+                {"ts": "2026-01-04T09:30:00Z", "origin": "user", "user_id": "ada"},
+                {"ts": "2026-01-04T09:31:00Z", "origin": "user", "user_id": "eve"},
+            ],
+            "entries": [
+                {"type": "search"},
+                {"type": "feedback", "feedback_id": "1", "ts": "2026-01-04T09:30:00Z", "user_id": "ada",
+                 "feedback": {"ts": "2026-01-04T09:30:00Z"}, "expires_at": expires,
+                 "line": "[feedback user 2026-01-04T09:30:00Z ok] Fine"},
+            ],
+        });
+        log.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn what_was_mirrored_expires_and_the_callers_own_does_not() {
+        let now = "2026-04-04T09:30:00Z".parse().unwrap();
+        let mut log = mirrored("2026-04-04T09:30:00Z");
+        hide(&mut log, now, |_| true);
+        assert_eq!(log["text"], "Looked up the policy.");
+        assert_eq!(log["entries"], json!([{"type": "search"}]));
+        assert_eq!(log["feedbacks"][0]["user_id"], "eve");
+        assert_eq!(log["feedbacks"].as_array().unwrap().len(), 1);
+
+        let mut log = mirrored("2026-04-04T09:30:01Z");
+        hide(&mut log, now, |_| true);
+        assert_eq!(log, mirrored("2026-04-04T09:30:01Z"));
+    }
+
+    #[test]
+    fn a_reader_sees_what_was_mirrored_of_those_it_may_see() {
+        let mut log = mirrored("2030-01-01T00:00:00Z");
+        let now = "2026-01-05T00:00:00Z".parse().unwrap();
+        hide(&mut log, now, |user| user.as_str() == "eve");
+        assert!(!Value::Object(log.clone()).to_string().contains("ada"));
+        assert_eq!(log["feedbacks"].as_array().unwrap().len(), 1);
     }
 }

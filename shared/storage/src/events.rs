@@ -1,6 +1,7 @@
 //! Feedback events and what came of them, in one partition for each event.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use chrono::{DateTime, Utc};
 use hearback_domain::event::{EventCore, FeedbackEvent, FreeText, PrivacyFlags};
 use hearback_domain::identifier::TenantId;
 use hearback_domain::ledger::Retraction;
@@ -93,12 +94,13 @@ impl Store {
         Ok(found.count > 0)
     }
 
-    /// An event with what came of it; sees every write that was acknowledged. One call, one read
-    /// for each 4 KB.
+    /// An event with what came of it, unless it expired; sees every write that was acknowledged. One
+    /// call, one read for each 4 KB.
     pub async fn event(
         &self,
         tenant: &TenantId,
         feedback_id: Uuid,
+        now: DateTime<Utc>,
     ) -> Result<Option<StoredEvent>, Error> {
         let found = self
             .client
@@ -118,7 +120,8 @@ impl Store {
                     .is_some_and(|sk| sk == kind)
             })
         };
-        let Some(event) = of_kind(keys::EVENT) else {
+        let event = of_kind(keys::EVENT).filter(|event| !item::is_expired(event, now));
+        let Some(event) = event else {
             return Ok(None);
         };
         Ok(Some(StoredEvent {
