@@ -80,7 +80,8 @@ pub fn hide(log: &mut Map<String, Value>, now: DateTime<Utc>, sees: impl Fn(&Use
     }
     if let Some(Value::Array(feedbacks)) = log.get_mut(FEEDBACKS) {
         let is_of = |feedback: &Value, entry: &Value| {
-            entry[USER] == feedback[USER] && entry[FEEDBACK]["ts"] == feedback["ts"]
+            let ts = entry[FEEDBACK].get("ts");
+            entry[USER] == feedback[USER] && ts == feedback.get("ts")
         };
         feedbacks.retain(|feedback| {
             !hidden(feedback) && !gone.iter().any(|entry| is_of(feedback, entry))
