@@ -271,6 +271,27 @@ async fn a_damaged_file_is_told_of_and_its_whole_lines_are_taken() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_gone_before_it_was_read_ends_with_a_report() {
+    for packed in [false, true] {
+        let text = generated(8, 50).0.join("\n").into_bytes();
+        let import = Import::of(if packed { gzip(&text) } else { text }).await;
+        let importer = import.importer(import.engine.store.clone());
+        assert_eq!(import.step(&importer, None).await, Some(false));
+        let other = b"another file".to_vec();
+        import
+            .engine
+            .blobs()
+            .put_file(&import.key, other.clone())
+            .await
+            .unwrap();
+        let report = import.work().await;
+        assert!(report.damage.unwrap().contains("replaced"));
+        // The other one is left alone.
+        assert_eq!(import.read(&import.key).await, Some(other));
+    }
+}
+
+#[tokio::test]
 async fn lines_that_are_no_event_are_told_by_their_numbers() {
     let event = generated(4, 1).0.remove(0);
     let long = format!(r#"{{"comment": "{}"}}"#, "x".repeat(256 * 1024));

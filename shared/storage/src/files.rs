@@ -117,6 +117,15 @@ impl Blobs {
             .map_err(|error| unavailable("DeleteObject", &error))
     }
 
+    /// Deletes a file in all its versions. Two calls for each, and one.
+    pub async fn delete_for_good(&self, key: &str) -> Result<(), Error> {
+        // Where versions are kept, the one before comes back when the last is deleted.
+        while let Some(file) = self.file(key).await? {
+            self.delete_file(key, file.version.as_deref()).await?;
+        }
+        Ok(())
+    }
+
     /// Stores a file. One call.
     pub async fn put_file(&self, key: &str, bytes: Vec<u8>) -> Result<(), Error> {
         self.client

@@ -230,6 +230,15 @@ impl Store {
         updated(update).await
     }
 
+    /// Notes what is wrong with a file. May be repeated. One call, one write.
+    pub async fn note_import_damage(&self, id: &ImportId, damage: &str) -> Result<(), Error> {
+        let update = self
+            .update_import(id)
+            .update_expression("SET damage = :damage")
+            .expression_attribute_values(":damage", AttributeValue::S(damage.to_owned()));
+        updated(update).await
+    }
+
     /// Notes what an import came to. May be repeated. One call, a write for each KB.
     pub async fn note_import_report(&self, id: &ImportId, report: &Report) -> Result<(), Error> {
         let report =

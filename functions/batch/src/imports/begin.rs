@@ -34,6 +34,9 @@ impl Importer {
         };
         let row = self.intake.store.enter_import(&import).await?;
         let id = import.id();
+        if row.report.is_some() {
+            return self.finish_if_done(&id).await;
+        }
         if row.core.packing != Packing::Plain {
             let work = Work::Unpack { skip: 0, next: 1 };
             return self.send([Task::Work(id, work)]).await;

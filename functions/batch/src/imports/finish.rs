@@ -4,7 +4,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use hearback_domain::import::{Counts, FIRST_ERRORS, LONGEST_LINE, Reject, Report, rate};
 use hearback_domain::lines::Lines;
 use hearback_storage::files::{beside, work_key};
-use hearback_storage::imports::{ImportId, ImportRow, PieceState};
+use hearback_storage::imports::{ImportCore, ImportId, ImportRow, PieceState};
 
 use super::{Failure, Importer};
 
@@ -34,14 +34,27 @@ impl Importer {
             None => self.report(&row, &pieces).await?,
         };
         if report.file_deleted {
-            let version = row.core.version.as_deref();
-            self.blobs.delete_file(&row.core.key, version).await?;
+            self.delete(&row.core).await?;
         }
         let left = pieces.into_iter().flat_map(|piece| piece.rejects);
         let deletions = left
             .map(|name| async move { self.blobs.delete_file(&work_key(id, &name), None).await });
         let mut deletions = stream::iter(deletions).buffer_unordered(DELETIONS);
         while deletions.try_next().await?.is_some() {}
+        Ok(())
+    }
+
+    /// Deletes the imported file, and no other that lies in its place.
+    async fn delete(&self, import: &ImportCore) -> Result<(), Failure> {
+        let version = import.version.as_deref();
+        let same = || async {
+            let there = self.blobs.file(&import.key).await?;
+            Ok::<_, Failure>(there.is_some_and(|there| there.etag == import.etag))
+        };
+        // A version is no other, whatever lies in its place.
+        if version.is_some() || same().await? {
+            self.blobs.delete_file(&import.key, version).await?;
+        }
         Ok(())
     }
 

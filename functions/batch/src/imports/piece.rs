@@ -23,6 +23,8 @@ use crate::pace::MOST;
 
 /// The user that acts for the users of a tenant.
 const BACK_END: &str = "import";
+/// What is wrong with a file that was replaced or deleted before it was read to its end.
+pub(super) const GONE: &str = "it was replaced or deleted while it was imported";
 /// Bytes of rejects that are kept in memory.
 const REJECTS: usize = 4 * 1024 * 1024;
 
@@ -87,14 +89,17 @@ impl Importer {
             rejects_size: 0,
         };
         if !worker.read(import, next, until).await? {
-            // Another file lies there now, which has an import of its own.
-            return Ok(());
+            store.note_import_damage(&id, GONE).await?;
+            worker.done(None).await?;
         }
         let (number, state) = (piece.number, worker.state);
         if state.next.is_none() {
             let done = (&state, seen.as_ref());
-            store.finish_import_piece(import, number, done).await?;
-            return self.after(&id, piece).await;
+            if store.finish_import_piece(import, number, done).await? {
+                return self.after(&id, piece).await;
+            }
+            // Somebody else works on it, or was faster, and goes on.
+            return Ok(());
         }
         let put = (&state, seen.as_ref());
         match store.put_import_piece(import, number, put).await? {
@@ -110,8 +115,9 @@ impl Importer {
     /// What follows once a piece is done.
     async fn after(&self, id: &ImportId, piece: &Piece) -> Result<(), Failure> {
         if piece.unpacked {
+            // It may hold what was to be anonymous.
             let key = work_key(id, &piece.file());
-            self.blobs.delete_file(&key, None).await?;
+            self.blobs.delete_for_good(&key).await?;
         }
         self.finish_if_done(id).await
     }
@@ -143,6 +149,7 @@ impl Worker<'_> {
         let intake = self.importer.intake.clone();
         let caller = self.caller.clone();
         let mut under_way = FuturesUnordered::new();
+        let before = self.state.counts.lines;
         loop {
             let bytes = body.next().await.transpose().map_err(|_| Failure::Body)?;
             match &bytes {
@@ -154,7 +161,8 @@ impl Worker<'_> {
                     self.settle(&mut under_way, 0).await?;
                     return self.done(None).await;
                 }
-                if self.importer.is_over(until) && self.state.counts.lines > 0 {
+                // However late it is, each worker gets on.
+                if self.importer.is_over(until) && self.state.counts.lines > before {
                     self.settle(&mut under_way, 0).await?;
                     return self.done(Some(offset)).await;
                 }

@@ -17,6 +17,7 @@ use hearback_storage::imports::{ImportId, ImportRow};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, ReadBuf};
 
+use super::piece::GONE;
 use super::task::{Piece, Task, Work};
 use super::{Failure, Importer};
 
@@ -42,13 +43,12 @@ impl Importer {
         if row.pieces.is_some() {
             return self.finish_if_done(&id).await;
         }
-        let Some((etag, body)) = self.blobs.read_from(&row.core.key, 0).await? else {
-            return Ok(());
+        let store = &self.intake.store;
+        let found = self.blobs.read_from(&row.core.key, 0).await?;
+        let Some((_, body)) = found.filter(|(etag, _)| *etag == row.core.etag) else {
+            store.note_import_pieces(&id, next - 1, Some(GONE)).await?;
+            return self.finish_if_done(&id).await;
         };
-        if etag != row.core.etag {
-            // Another file lies there now, which has an import of its own.
-            return Ok(());
-        }
         let broken = Arc::new(AtomicBool::new(false));
         let body = Body {
             bytes: body.into_async_read(),
@@ -96,7 +96,6 @@ impl Importer {
         if !filling.bytes.is_empty() {
             self.put_piece(&mut filling).await?;
         }
-        let store = &self.intake.store;
         let pieces = filling.number - 1;
         store
             .note_import_pieces(&id, pieces, damage.as_deref())
