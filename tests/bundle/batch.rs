@@ -171,10 +171,15 @@ async fn what_is_no_event_is_a_dead_letter_with_its_reason() {
     };
     let rating = "invalid_request: /data/rating must be an integer from 1 to 5";
     assert_eq!(reason_of(&bad.to_string()), Some(rating));
-    assert_eq!(reason_of("no json"), Some("not JSON: line 1, column 2"));
     let missing = "the message attribute tenant is missing";
     assert_eq!(reason_of(&good.to_string()), Some(missing));
-    assert_eq!(reason_of("[removed]"), Some("not JSON: line 1, column 52"));
+    // What is no JSON may be an anonymous event, cut off before it says so.
+    let removed = letters.iter().filter(|(body, _)| body == "[removed]");
+    let reasons: Vec<_> = removed.map(|(_, reason)| reason.as_str()).collect();
+    assert_eq!(
+        reasons,
+        ["not JSON: line 1, column 2", "not JSON: line 1, column 52"]
+    );
     let shape = letters
         .iter()
         .find(|(letter, _)| letter.contains("userId\":\"[removed]"));

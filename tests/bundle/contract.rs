@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use hearback_domain::publication::Subject;
 use hearback_local::gateway::openapi;
 use hearback_local::names::Names;
+use hearback_local::provision::INGEST_RECEIVES;
 use hearback_signals::MAX_RECEIVES;
 use hearback_storage::stream::{RESULTS, SUBMITTED};
 use hearback_storage::table::{EXPIRES_AT, INDEXES, PK, SK};
@@ -214,8 +215,12 @@ fn the_queues_of_the_template_have_the_names_of_the_local_stack() {
     )
     .collect();
     assert_eq!(template, local);
-    for queue in ["SignalsQueue", "IngestQueue", "ImportsQueue"] {
+    for (queue, receives) in [
+        ("SignalsQueue", MAX_RECEIVES),
+        ("ImportsQueue", MAX_RECEIVES),
+        ("IngestQueue", INGEST_RECEIVES),
+    ] {
         let redrive = &resource(queue)["RedrivePolicy"];
-        assert_eq!(redrive["maxReceiveCount"], MAX_RECEIVES, "{queue}");
+        assert_eq!(redrive["maxReceiveCount"], receives, "{queue}");
     }
 }

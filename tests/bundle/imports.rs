@@ -259,6 +259,66 @@ async fn packed_files_are_unpacked_in_pieces() {
     }
 }
 
+/// Files of several pieces: some lines are so long that no event needs many of them.
+#[tokio::test]
+async fn lines_keep_their_numbers_across_pieces() {
+    let events = generated(9, 40).0;
+    let long = format!("no event {}", "x".repeat(200_000));
+    // Three pieces and a bit, each cut in the midst of a line.
+    let line = |number: usize| {
+        if number % 5 == 0 {
+            &events[number / 5]
+        } else {
+            &long
+        }
+    };
+    let lines: Vec<&str> = (0..70).map(|number| line(number).as_str()).collect();
+    let text = lines.join("\n").into_bytes();
+    assert!(text.len() > 11_000_000);
+    for packed in [false, true] {
+        let import = Import::of(if packed { gzip(&text) } else { text.clone() }).await;
+        // Told of twice, so that two messages ask for each piece.
+        import.tell().await;
+        let importer = import.importer(import.engine.store.clone());
+        let soon = || Some(Utc::now() + Duration::from_millis(40));
+        let report = import.work_until(&importer, soon).await;
+        assert_eq!(report.counts.lines, 70);
+        assert_eq!(report.counts.events(), 70);
+        let numbers: Vec<_> = import.rejects().await;
+        let numbers = numbers
+            .iter()
+            .filter(|reject| reject["error"] == "not_json");
+        let numbers: Vec<_> = numbers
+            .map(|reject| reject["line_number"].as_u64().unwrap())
+            .collect();
+        let expected: Vec<_> = (0..70)
+            .filter(|number| number % 5 > 0)
+            .map(|number| number + 1)
+            .collect();
+        assert_eq!(numbers, expected);
+        assert_eq!(report.first_errors.len(), 10);
+        assert!(
+            report
+                .first_errors
+                .is_sorted_by_key(|error| error.line_number)
+        );
+        let left = import.objects().await;
+        assert!(
+            left.iter().all(|key| key.starts_with("imports/")),
+            "{left:?}"
+        );
+    }
+}
+
+/// One line without an end is read to its end once, and not once for each piece.
+#[tokio::test]
+async fn a_file_without_line_ends_is_one_line_that_is_too_long() {
+    let import = Import::of(vec![b'['; 13_000_000]).await;
+    let report = import.work().await;
+    assert_eq!((report.counts.lines, report.counts.rejected), (1, 1));
+    assert_eq!(report.first_errors[0].rejection.error, "line_too_long");
+}
+
 #[tokio::test]
 async fn a_damaged_file_is_told_of_and_its_whole_lines_are_taken() {
     let (lines, _) = generated(3, 200);

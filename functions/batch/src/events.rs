@@ -18,6 +18,7 @@ use hearback_storage::Attempt;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::intake::{Intake, NotTaken, Taken};
 
@@ -132,7 +133,7 @@ async fn batch(
     // Of those with the same id, the first in the request comes first.
     let mut seen = HashSet::new();
     let (first, again): (Vec<_>, Vec<_>) = (events.iter().enumerate())
-        .partition(|(_, event)| seen.insert(event.get("feedbackId").and_then(Value::as_str)));
+        .partition(|(_, event)| feedback_id(event).is_none_or(|id| seen.insert(id)));
     for round in [first, again] {
         let (intake, caller) = (&intake, &caller);
         let asked = round.into_iter().map(|(index, event)| async move {
@@ -176,6 +177,11 @@ fn parse(body: &Value) -> Result<&[Value], Problem> {
         events.ok_or("must be an array of 1 to 1,000 events")
     });
     events.ok_or_else(|| Problem::invalid(errors.into_vec()))
+}
+
+fn feedback_id(event: &Value) -> Option<Uuid> {
+    let id = event.get("feedbackId").and_then(Value::as_str)?;
+    Uuid::try_parse(id).ok()
 }
 
 impl Results {

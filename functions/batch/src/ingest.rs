@@ -8,7 +8,7 @@ use futures::future::join_all;
 use hearback_domain::caller::Caller;
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::privacy::REMOVED;
-use hearback_domain::refused::{kept, kept_text};
+use hearback_domain::refused::kept;
 use hearback_domain::submission::{Refused, Rejection};
 use hearback_lambda::app::setting;
 use hearback_lambda::aws::{Aws, Service};
@@ -90,7 +90,8 @@ impl Ingest {
             Err(error) => {
                 let (line, column) = (error.line(), error.column());
                 let reason = format!("not JSON: line {line}, column {column}");
-                return self.bury(kept_text(text).unwrap_or(REMOVED), &reason).await;
+                // It may be an anonymous event, cut off before it says so.
+                return self.bury(REMOVED, &reason).await;
             }
         };
         let caller = match caller(message) {

@@ -70,8 +70,17 @@ impl Intake {
         by: Attempt,
         body: &Value,
     ) -> Result<Taken, NotTaken> {
-        let Submission { event, dedupe_key } =
-            Submission::parse(body, caller, &self.pseudonyms, self.clock.now())?;
+        Ok(self.put(by, self.read(caller, body)?).await?)
+    }
+
+    /// Reads one event.
+    pub(crate) fn read(&self, caller: &Caller, body: &Value) -> Result<Submission, Refused> {
+        Submission::parse(body, caller, &self.pseudonyms, self.clock.now())
+    }
+
+    /// Stores an event that was read.
+    pub(crate) async fn put(&self, by: Attempt, submission: Submission) -> Result<Taken, Error> {
+        let Submission { event, dedupe_key } = submission;
         let written = (self.pace).run(|| self.store.put_event_by(by, &event));
         Ok(Taken {
             known: written.await? == Written::Known,

@@ -45,6 +45,7 @@ pub async fn import(file: &Path, target: &Target) -> Result<Report> {
     let key = import_key(&target.tenant, &format!("{digest}-{name}"))
         .context("the tenant's name is too long for a folder, or the file's name is none")?;
     let bar = ProgressBar::new(size);
+    let mut uploaded = false;
     let import = loop {
         if let Some(import) = entered(target, &key).await? {
             break import;
@@ -53,9 +54,11 @@ pub async fn import(file: &Path, target: &Target) -> Result<Report> {
             "{bar:40} {bytes}/{total_bytes} uploaded",
         )?);
         upload(file, target, &key, &bar).await?;
+        uploaded = true;
     };
     let id = import.id();
-    if target.store.import(&id).await?.is_none() {
+    // Also of a file that was imported before and is gone since: it is to be deleted again.
+    if uploaded || target.store.import(&id).await?.is_none() {
         let (queue, url) = &target.queue;
         let sent = queue
             .send_message()

@@ -15,6 +15,9 @@ use crate::names::Names;
 /// Messages are kept this long, as in the template: 14 days.
 const RETENTION: Duration = Duration::from_hours(14 * 24);
 
+/// Receives after which a message of a back end, which could not be stored, goes to the dead letters.
+pub const INGEST_RECEIVES: u32 = 100;
+
 /// The URLs of the queues.
 #[derive(Debug, Clone)]
 pub struct QueueUrls {
@@ -79,23 +82,35 @@ pub async fn queues(
     let subjects_dead_letters =
         queue(client, &names.subjects_dead_letters(), visibility, None).await?;
     let ingest_dead_letters = queue(client, &names.ingest_dead_letters(), visibility, None).await?;
-    let ingest = Some(ingest_dead_letters.as_str());
+    let ingest = Some((ingest_dead_letters.as_str(), INGEST_RECEIVES));
     let ingest = queue(client, &names.ingest(), visibility, ingest).await?;
     let imports = queue(client, &names.imports_dead_letters(), visibility, None).await?;
-    let imports = queue(client, &names.imports(), visibility, Some(&imports)).await?;
+    let imports = queue(
+        client,
+        &names.imports(),
+        visibility,
+        Some((&imports, MAX_RECEIVES)),
+    )
+    .await?;
     let mut subjects = HashMap::new();
     for (_, subject) in Subject::NAMES {
         let url = queue(
             client,
             &names.subject(*subject),
             visibility,
-            Some(&subjects_dead_letters),
+            Some((&subjects_dead_letters, MAX_RECEIVES)),
         )
         .await?;
         subjects.insert(*subject, url);
     }
     Ok(QueueUrls {
-        signals: queue(client, &names.signals(), visibility, Some(&dead_letters)).await?,
+        signals: queue(
+            client,
+            &names.signals(),
+            visibility,
+            Some((&dead_letters, MAX_RECEIVES)),
+        )
+        .await?,
         dead_letters,
         ingest,
         ingest_dead_letters,
@@ -110,7 +125,7 @@ async fn queue(
     client: &aws_sdk_sqs::Client,
     name: &str,
     visibility: Duration,
-    dead_letters: Option<&str>,
+    dead_letters: Option<(&str, u32)>,
 ) -> Result<String> {
     let known = client.get_queue_url().queue_name(name).send().await;
     if let Some(url) = known.ok().and_then(|found| found.queue_url) {
@@ -126,10 +141,10 @@ async fn queue(
             RETENTION.as_secs().to_string(),
         ),
     ]);
-    if let Some(dead_letters) = dead_letters {
+    if let Some((dead_letters, receives)) = dead_letters {
         let policy = serde_json::json!({
             "deadLetterTargetArn": arn(client, dead_letters).await?,
-            "maxReceiveCount": MAX_RECEIVES,
+            "maxReceiveCount": receives,
         });
         attributes.insert(QueueAttributeName::RedrivePolicy, policy.to_string());
     }

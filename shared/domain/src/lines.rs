@@ -78,6 +78,12 @@ impl Lines {
         self.ended = true;
     }
 
+    /// Whether everything up to a place belongs to a line that began before the first of these.
+    #[must_use]
+    pub fn passes(&self, place: u64) -> bool {
+        self.passing == Some(Passing::Theirs) && self.offset >= place
+    }
+
     /// The next line that is whole.
     pub fn next_line(&mut self) -> Option<Line<'_>> {
         loop {

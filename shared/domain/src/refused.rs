@@ -53,19 +53,27 @@ pub fn kept(body: &Value) -> Value {
     }
 }
 
-/// What may be kept of a text that is no JSON: nothing, if it may be an anonymous event's.
+/// What may be kept of a text that is no JSON: nothing, if it says that it is an anonymous event's. What it
+/// does not say, what stands around it may.
 #[must_use]
 pub fn kept_text(text: &str) -> Option<&str> {
     (!text.contains("anonymize")).then_some(text)
 }
 
-/// Whether a body asks for anonymity, in any form: who writes `"yes"` means it too.
+/// Whether a body asks for anonymity, in any form and at any place: who writes `"yes"` means it too, and
+/// who wraps an event in something of their own.
 #[must_use]
 pub fn asks_for_anonymity(body: &Value) -> bool {
-    let flag = body.pointer("/privacyFlags/anonymize");
-    let own = flag.is_some_and(|flag| !matches!(flag, Value::Null | Value::Bool(false)));
-    let events = body.get("events").and_then(Value::as_array);
-    own || events.is_some_and(|events| events.iter().any(asks_for_anonymity))
+    match body {
+        Value::Object(members) => members.iter().any(|(name, value)| {
+            let asks = name == "anonymize" && !matches!(value, Value::Null | Value::Bool(false));
+            asks || asks_for_anonymity(value)
+        }),
+        Value::Array(values) => values.iter().any(asks_for_anonymity),
+        // An event within a text.
+        Value::String(text) => text.contains("anonymize"),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// The members, and none of what was written or named.
@@ -128,6 +136,13 @@ mod tests {
         for flag in [json!("yes"), json!(1), json!({}), json!("false")] {
             let body = json!({"userId": "ada", "privacyFlags": {"anonymize": flag}});
             assert_eq!(kept(&body)["userId"], "[removed]", "{body}");
+        }
+        for wrapped in [
+            json!([{"userId": "ada", "privacyFlags": {"anonymize": true}}]),
+            json!({"detail": {"userId": "ada", "privacyFlags": {"anonymize": true}}}),
+            json!({"Message": r#"{"userId": "ada", "privacyFlags": {"anonymize": true}}"#}),
+        ] {
+            assert!(!kept(&wrapped).to_string().contains("ada"), "{wrapped}");
         }
         let not_uuid = json!({"feedbackId": "ada", "privacyFlags": {"anonymize": true}});
         assert_eq!(kept(&not_uuid)["feedbackId"], "[removed]");

@@ -43,9 +43,14 @@ pub fn import_key(tenant: &TenantId, name: &str) -> Option<String> {
 #[must_use]
 pub fn whose(key: &str) -> Option<TenantId> {
     let (folder, name) = key.strip_prefix(keys::IMPORTS)?.split_once('/')?;
-    let told = key.contains(keys::BESIDE);
     let tenant = keys::tenant_of_folder(folder)?;
-    (!name.is_empty() && !told).then_some(tenant)
+    (!name.is_empty() && !name.ends_with('/') && !is_report(key)).then_some(tenant)
+}
+
+/// Whether what is told of an imported file lies at a key.
+#[must_use]
+pub fn is_report(key: &str) -> bool {
+    key.contains(keys::BESIDE)
 }
 
 impl Blobs {

@@ -1,35 +1,49 @@
 //! The start of an import.
 
 use hearback_domain::import::{Packing, pieces};
-use hearback_storage::files::whose;
+use hearback_storage::files::{is_report, whose};
 use hearback_storage::imports::ImportCore;
 
 use super::task::{Piece, Task, Work};
 use super::{Failure, Importer};
+
+/// Bytes by which a packing is told.
+const MAGIC: usize = 4;
 
 impl Importer {
     /// Begins to import the file of a key, or goes on if it was begun.
     pub(super) async fn begin(&self, key: &str) -> Result<(), Failure> {
         let Some(tenant) = whose(key) else {
             // The reports lie beside the files, and are told of too.
-            tracing::debug!("not a file to import");
+            if !is_report(key) && !key.ends_with('/') {
+                tracing::warn!("a file lies where no tenant's files to import lie");
+            }
             return Ok(());
         };
         // A file that was imported may be gone.
         let Some(file) = self.blobs.file(key).await? else {
             return Ok(());
         };
-        let Some((_, mut body)) = self.blobs.read_from(key, 0).await? else {
+        let Some((etag, mut body)) = self.blobs.read_from(key, 0).await? else {
             return Ok(());
         };
-        let first = body.next().await.transpose().map_err(|_| Failure::Body)?;
+        if etag != file.etag {
+            // It was replaced between the two calls.
+            return Err(Failure::Body);
+        }
+        let mut first = Vec::new();
+        while first.len() < MAGIC
+            && let Some(bytes) = body.next().await
+        {
+            first.extend_from_slice(&bytes.map_err(|_| Failure::Body)?);
+        }
         let import = ImportCore {
             tenant,
             key: file.key,
             etag: file.etag,
             version: file.version,
             size: file.size,
-            packing: Packing::of(&first.unwrap_or_default()),
+            packing: Packing::of(&first),
             started_at: self.intake.clock.now(),
         };
         let row = self.intake.store.enter_import(&import).await?;

@@ -6,6 +6,7 @@ use hearback_domain::lines::Lines;
 use hearback_storage::files::{beside, work_key};
 use hearback_storage::imports::{ImportCore, ImportId, ImportRow, PieceState};
 
+use super::piece::NOT_JSON;
 use super::{Failure, Importer};
 
 /// The name of the report.
@@ -37,8 +38,8 @@ impl Importer {
             self.delete(&row.core).await?;
         }
         let left = pieces.into_iter().flat_map(|piece| piece.rejects);
-        let deletions = left
-            .map(|name| async move { self.blobs.delete_file(&work_key(id, &name), None).await });
+        let deletions =
+            left.map(|name| async move { self.blobs.delete_for_good(&work_key(id, &name)).await });
         let mut deletions = stream::iter(deletions).buffer_unordered(DELETIONS);
         while deletions.try_next().await?.is_some() {}
         Ok(())
@@ -75,7 +76,7 @@ impl Importer {
         }
         let rejects = beside(&import.key, REJECTS);
         if counts.rejected > 0 {
-            self.put_rejects(&import.id(), pieces, &rejects).await?;
+            self.merge_rejects(&import.id(), pieces, &rejects).await?;
         }
         let finished_at = self.intake.clock.now();
         let report = Report {
@@ -100,13 +101,14 @@ impl Importer {
     }
 
     /// Stores all rejects in one file, each with the number that its line has in the imported file.
-    async fn put_rejects(
+    async fn merge_rejects(
         &self,
         id: &ImportId,
         pieces: &[PieceState],
         key: &str,
     ) -> Result<(), Failure> {
         let mut upload = self.blobs.upload(key);
+        let anonymous = pieces.iter().any(|piece| piece.anonymous);
         let mut before = 0;
         for piece in pieces {
             for name in &piece.rejects {
@@ -124,6 +126,10 @@ impl Importer {
                         let reject = serde_json::from_slice(line);
                         let mut reject: Reject = reject.map_err(|_| Failure::Unreadable)?;
                         reject.rejected.line_number += before;
+                        if anonymous && reject.rejected.rejection.error == NOT_JSON {
+                            // It may be a part of an event that asks for it elsewhere.
+                            reject.line = None;
+                        }
                         let mut line =
                             serde_json::to_vec(&reject).map_err(|_| Failure::Unreadable)?;
                         line.push(b'\n');

@@ -10,19 +10,21 @@ use hearback_domain::import::{FIRST_ERRORS, LONGEST_LINE, Reject, RejectedLine};
 use hearback_domain::lines::{Line, Lines};
 use hearback_domain::refused::{asks_for_anonymity, kept, kept_text};
 use hearback_domain::submission::Rejection;
+use hearback_storage::Attempt;
 use hearback_storage::files::work_key;
 use hearback_storage::imports::{ImportCore, ImportId, PieceState};
-use hearback_storage::{Attempt, Replaced};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::task::{Piece, Task, Work};
 use super::{Failure, Importer};
-use crate::intake::{Intake, NotTaken, back_end};
+use crate::intake::{Intake, back_end};
 use crate::pace::MOST;
 
 /// The user that acts for the users of a tenant.
 const BACK_END: &str = "import";
+/// The error of a line that is no JSON.
+pub(super) const NOT_JSON: &str = "not_json";
 /// What is wrong with a file that was replaced or deleted before it was read to its end.
 pub(super) const GONE: &str = "it was replaced or deleted while it was imported";
 /// Bytes of rejects that are kept in memory.
@@ -98,18 +100,16 @@ impl Importer {
             if store.finish_import_piece(import, number, done).await? {
                 return self.after(&id, piece).await;
             }
-            // Somebody else works on it, or was faster, and goes on.
-            return Ok(());
+            // Somebody else wrote down how far it is: whoever comes next goes on from there.
+            return self
+                .send([Task::Work(id, Work::Piece(piece.clone()))])
+                .await;
         }
         let put = (&state, seen.as_ref());
-        match store.put_import_piece(import, number, put).await? {
-            Replaced::Done => {
-                let work = Work::Piece(piece.clone());
-                self.send([Task::Work(id, work)]).await
-            }
-            // Somebody else works on it, and hands on what is left.
-            Replaced::Lost(_) => Ok(()),
-        }
+        // If somebody else was faster, whoever comes next goes on from there.
+        store.put_import_piece(import, number, put).await?;
+        self.send([Task::Work(id, Work::Piece(piece.clone()))])
+            .await
     }
 
     /// What follows once a piece is done.
@@ -181,7 +181,8 @@ impl Worker<'_> {
                     self.put_rejects().await?;
                 }
             }
-            if bytes.is_none() {
+            // A line that began before the piece may go on behind it: then none begins in it.
+            if bytes.is_none() || lines.passes(self.piece.to) {
                 self.settle(&mut under_way, 0).await?;
                 return self.done(None).await;
             }
@@ -291,19 +292,23 @@ async fn outcome(
             let anonymous = kept.is_none();
             let detail = format!("must be JSON: column {}", error.column());
             return Ok(rejected(
-                Rejection::whole("not_json", detail),
+                Rejection::whole(NOT_JSON, detail),
                 kept,
                 anonymous,
             ));
         }
     };
-    match intake.take(caller, by, &body).await {
-        Ok(taken) => Ok(Outcome::Taken {
-            known: taken.known,
-            anonymous: taken.anonymous,
-        }),
-        Err(NotTaken::Failed(error)) => Err(error),
-        Err(NotTaken::Refused(refused)) => {
+    match intake.read(caller, &body) {
+        Ok(submission) => {
+            // Not kept while it waits for the table.
+            drop((body, line));
+            let taken = intake.put(by, submission).await?;
+            Ok(Outcome::Taken {
+                known: taken.known,
+                anonymous: taken.anonymous,
+            })
+        }
+        Err(refused) => {
             let anonymous = asks_for_anonymity(&body);
             let line = if anonymous {
                 kept(&body).to_string()

@@ -91,7 +91,9 @@ impl Importer {
                     .await;
             }
         }
-        lines.end();
+        if damage.is_none() {
+            lines.end();
+        }
         self.fill(&mut lines, &mut filling, None).await?;
         if !filling.bytes.is_empty() {
             self.put_piece(&mut filling).await?;
