@@ -266,7 +266,7 @@ async fn lines_keep_their_numbers_across_pieces() {
     let long = format!("no event {}", "x".repeat(200_000));
     // Three pieces and a bit, each cut in the midst of a line.
     let line = |number: usize| {
-        if number % 5 == 0 {
+        if number.is_multiple_of(5) {
             &events[number / 5]
         } else {
             &long
