@@ -1,7 +1,10 @@
 //! What is said in two places is the same: template, routers, OpenAPI, and the local stack.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use hearback_domain::detection;
+use hearback_domain::event::{Channel, FeedbackType};
+use hearback_domain::preferences::{CommunicationStyle, DetailLevel};
 use hearback_domain::publication::Subject;
 use hearback_local::gateway::openapi;
 use hearback_local::names::Names;
@@ -80,7 +83,55 @@ fn every_operation_says_how_it_fails_and_who_may() {
                 "{method} {path}"
             );
             assert!(operation["summary"].is_string(), "{method} {path}");
+            for (status, response) in responses {
+                let content = response["content"]
+                    .as_object()
+                    .map(|content| content.keys());
+                let media_types: Vec<_> = content.into_iter().flatten().collect();
+                if status.starts_with(['4', '5']) {
+                    assert_eq!(media_types, ["application/problem+json"], "{method} {path}");
+                }
+            }
         }
+    }
+}
+
+#[test]
+fn no_two_shapes_of_the_description_have_one_name() {
+    let mut parts = Vec::new();
+    parts.extend(hearback_submit::routes().descriptions());
+    parts.extend(hearback_batch::routes().descriptions());
+    parts.extend(hearback_retrieval::routes().descriptions());
+    parts.extend(hearback_turns::routes().descriptions());
+    parts.extend(hearback_preferences::routes().descriptions());
+    let mut shapes = BTreeMap::new();
+    for components in parts.into_iter().filter_map(|part| part.components) {
+        for (name, shape) in components.schemas {
+            let shape = serde_json::to_value(shape).unwrap();
+            let known = shapes.entry(name.clone()).or_insert_with(|| shape.clone());
+            assert_eq!(*known, shape, "{name}");
+        }
+    }
+}
+
+fn names<T>(set: &[(&str, T)]) -> Value {
+    set.iter().map(|(name, _)| json!(name)).collect()
+}
+
+#[test]
+fn the_description_has_the_names_that_are_answered() {
+    let document = serde_json::to_value(openapi()).unwrap();
+    for (shape, names) in [
+        ("Channel", names(Channel::NAMES)),
+        ("CommunicationStyle", names(CommunicationStyle::NAMES)),
+        ("DetailLevel", names(DetailLevel::NAMES)),
+        (
+            "DetectedFeedbackType",
+            names(detection::FeedbackType::NAMES),
+        ),
+        ("FeedbackType", names(FeedbackType::NAMES)),
+    ] {
+        assert_eq!(document["components"]["schemas"][shape]["enum"], names);
     }
 }
 

@@ -301,3 +301,18 @@ async fn a_user_id_may_hold_any_character() {
     assert_eq!(answer.status, StatusCode::OK);
     assert_eq!(answer.body["userId"], user);
 }
+
+#[tokio::test]
+async fn what_cannot_be_read_of_a_path_or_a_query_is_invalid() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    set_detail(&app, 0, "overview").await;
+    for path in [
+        "/v1/preferences/%FF",
+        "/v1/preferences/ada/history?before=9223372036854775808",
+    ] {
+        let answer = app.get(&token, path).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}");
+        assert_eq!(answer.body["error"], "invalid_request", "{path}");
+    }
+}

@@ -85,6 +85,7 @@ struct EventResult {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = BatchStatus)]
 enum Status {
     Queued,
     Duplicate,

@@ -30,6 +30,8 @@ pub const MAX_BODY: usize = 256 * 1024;
 const DEFAULT_PAGE: u64 = 100;
 /// Versions on a page at most.
 const MAX_PAGE: u64 = 500;
+/// Greatest number of a version: that of the `int64` that the description calls it.
+const MAX_VERSION: u64 = i64::MAX.unsigned_abs();
 /// How often a reset is tried again when somebody else was faster.
 const RESET_TRIES: usize = 5;
 
@@ -46,6 +48,7 @@ pub fn routes() -> Routes<App> {
     params(("userId" = String, Path, description = "The user")),
     responses(
         (status = 200, description = "The newest version, with its ETag", body = Document),
+        (status = 400, description = "The user is no identifier", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Another user's", body = ProblemDocument),
         (status = 404, description = "The user has none", body = ProblemDocument),
@@ -185,8 +188,8 @@ async fn reset(
     tag = "preferences",
     params(
         ("userId" = String, Path, description = "The user"),
-        ("limit" = Option<u32>, Query, description = "Versions on a page, 1 to 500; 100 if left out"),
-        ("before" = Option<u64>, Query, description = "Only versions before this one: `next` of the page before"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Versions on a page, 1 to 500; 100 if left out"),
+        ("before" = Option<u64>, Query, minimum = 1, description = "Only versions before this one: `next` of the page before"),
     ),
     responses(
         (status = 200, description = "A page of versions", body = History),
@@ -206,7 +209,7 @@ async fn history(
 ) -> Result<Json<History>, Problem> {
     caller.act_as(&user)?;
     let limit = params.number("limit", 1, MAX_PAGE).unwrap_or(DEFAULT_PAGE);
-    let before = params.number("before", 1, u64::MAX);
+    let before = params.number("before", 1, MAX_VERSION);
     params.check()?;
     let page = Page {
         after: 0,

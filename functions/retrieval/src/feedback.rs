@@ -25,6 +25,7 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
 /// Where an event is in processing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = FeedbackStatus)]
 enum Status {
     /// Stored, not yet worked on.
     Queued,
@@ -74,6 +75,7 @@ struct Feedback {
     params(("feedbackId" = Uuid, Path, description = "The event")),
     responses(
         (status = 200, description = "Its status and the signals it gave", body = Feedback),
+        (status = 400, description = "The path is no identifier", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 404, description = "No such event, or not the caller's", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),

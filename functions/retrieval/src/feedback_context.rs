@@ -37,6 +37,7 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
     ),
     responses(
         (status = 200, description = "The section", body = String, content_type = "text/markdown"),
+        (status = 400, description = "The path names no turn", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
         (status = 404, description = "No such turn, or not the caller's", body = ProblemDocument),

@@ -69,6 +69,7 @@ impl From<StoredSignal> for Row {
 
 /// A page of signals.
 #[derive(Serialize, ToSchema)]
+#[schema(as = SignalPage)]
 struct Page {
     /// By message and signal.
     feedback: Vec<Row>,

@@ -46,6 +46,7 @@ struct PeriodRequest {
 
 /// A page of the report.
 #[derive(Serialize, ToSchema)]
+#[schema(as = PeriodPage)]
 struct Page {
     tenant: String,
     project: String,

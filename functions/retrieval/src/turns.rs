@@ -160,6 +160,7 @@ impl OneTurn {
     ),
     responses(
         (status = 200, description = "The turn", body = OneTurn),
+        (status = 400, description = "The path names no turn", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
         (status = 404, description = "No such turn, or not the caller's", body = ProblemDocument),
@@ -214,6 +215,7 @@ struct TurnsRequest {
 
 /// A page of the report.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TurnPage)]
 struct Page {
     /// Who asks.
     user_id: String,

@@ -64,6 +64,7 @@ struct SignalBody {
 
 /// The signal that stands.
 #[derive(Serialize, ToSchema)]
+#[schema(as = SignalSaid)]
 struct Said {
     /// Its name: always the same for one user, message and signal.
     #[schema(example = "fb_3f0c94a1d1b04c539a770f2e6c1b94d4")]

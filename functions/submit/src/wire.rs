@@ -131,6 +131,7 @@ pub(crate) struct Queued {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = SubmissionStatus)]
 pub(crate) enum Status {
     Queued,
 }

@@ -221,6 +221,7 @@ pub struct TurnFeedback {
 
 /// One reaction as reports show it.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = ReportedFeedback)]
 pub struct Feedback {
     /// The turn.
     #[schema(value_type = String)]

@@ -25,10 +25,7 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        // A path that does not decode names nothing.
-        let Path(path) = Path::<BTreeMap<String, String>>::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Problem::not_found())?;
+        let path = decoded(parts, state).await?;
         let (name, value) = path.into_iter().next().ok_or_else(Problem::not_found)?;
         T::try_from(value)
             .map(Self)
@@ -65,16 +62,21 @@ pub struct InProject {
     pub caller: DomainCaller,
 }
 
+async fn decoded<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+) -> Result<BTreeMap<String, String>, Problem> {
+    let path = Path::from_request_parts(parts, state).await;
+    path.map(|Path(path)| path)
+        .map_err(|_| invalid("", "the path cannot be read"))
+}
+
 /// The parameters of a path by their names.
 struct Named(BTreeMap<String, String>, Vec<FieldError>);
 
 impl Named {
     async fn read<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        // A path that does not decode names nothing.
-        let Path(path) = Path::<BTreeMap<String, String>>::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Problem::not_found())?;
-        Ok(Self(path, Vec::new()))
+        Ok(Self(decoded(parts, state).await?, Vec::new()))
     }
 
     fn take<T: TryFrom<String, Error = NotAnIdentifier>>(&mut self, name: &str) -> Option<T> {

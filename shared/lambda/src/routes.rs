@@ -9,8 +9,11 @@ use axum::handler::Handler;
 use axum::routing::{MethodRouter, on};
 use utoipa::Path;
 #[cfg(feature = "description")]
-use utoipa::openapi::OpenApi;
+use utoipa::openapi::{OpenApi, RefOr};
 use utoipa_axum::PathItemExt;
+
+#[cfg(feature = "description")]
+use crate::problem::MEDIA_TYPE;
 
 #[doc(hidden)]
 pub use utoipa_axum;
@@ -77,10 +80,44 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     #[must_use]
     pub fn description(&self) -> OpenApi {
         let mut whole = OpenApi::default();
-        for description in &self.descriptions {
-            whole.merge(description());
+        for description in self.descriptions() {
+            whole.merge(description);
         }
         whole
+    }
+
+    /// The description of each group of routes. Of two shapes with one name the whole keeps the first
+    /// alone.
+    #[cfg(feature = "description")]
+    pub fn descriptions(&self) -> impl Iterator<Item = OpenApi> {
+        self.descriptions.iter().map(|description| {
+            let mut description = description();
+            describe_problems(&mut description);
+            description
+        })
+    }
+}
+
+/// Every error is a problem document, whose media type no handler needs to repeat.
+#[cfg(feature = "description")]
+fn describe_problems(description: &mut OpenApi) {
+    let items = description.paths.paths.values_mut();
+    let operations = items.flat_map(|item| {
+        let methods = [
+            &mut item.get,
+            &mut item.put,
+            &mut item.post,
+            &mut item.delete,
+        ];
+        methods.into_iter().flatten()
+    });
+    for (status, response) in operations.flat_map(|operation| &mut operation.responses.responses) {
+        if let RefOr::T(response) = response
+            && status.starts_with(['4', '5'])
+            && let Some(content) = response.content.remove("application/json")
+        {
+            response.content.insert(MEDIA_TYPE.to_owned(), content);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::event::wire_names;
 /// What a message says of the answer before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = DetectedFeedbackType)]
 pub enum FeedbackType {
     /// The answer was not what was wanted.
     Rejected,
@@ -26,6 +27,7 @@ wire_names!(FeedbackType {
 /// How a message rejects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = DetectedCorrectionType)]
 pub enum CorrectionType {
     /// It says so.
     Explicit,

@@ -22,8 +22,9 @@ pub use learning::{Crossing, Learned, Lesson, learn};
 pub use patch::Patch;
 pub use resolved::{Question, Resolved, resolve};
 
+// A name is a bare token: the derive that describes the API passes over a `rename` to a `literal`.
 macro_rules! wire_enum {
-    ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:tt),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
         pub enum $type { $($(#[$variant_doc])* #[serde(rename = $name)] $variant),+ }
