@@ -57,9 +57,9 @@ class Bundle:
         self._process.terminate()
         self._process.wait(timeout=PATIENCE)
 
-    def user(self, name, project=PROJECT):
+    def user(self, name, project=PROJECT, scope=""):
         """A user with a token."""
-        claims = ["--sub", name, "--tenant", TENANT, "--projects", project]
+        claims = ["--sub", name, "--tenant", TENANT, "--projects", project, "--scope", scope]
         printed = subprocess.run(
             [self.command, "token", *claims, "--data", str(self._data)],
             check=True,
