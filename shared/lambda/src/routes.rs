@@ -114,7 +114,7 @@ fn describe_problems(description: &mut OpenApi) {
     for (status, response) in operations.flat_map(|operation| &mut operation.responses.responses) {
         if let RefOr::T(response) = response
             && status.starts_with(['4', '5'])
-            && let Some(content) = response.content.remove("application/json")
+            && let Some(content) = response.content.swap_remove("application/json")
         {
             response.content.insert(MEDIA_TYPE.to_owned(), content);
         }

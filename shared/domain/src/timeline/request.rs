@@ -1,6 +1,7 @@
 //! What an agent asks: its turns, what it knows of them, and the state of its cache.
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -23,8 +24,26 @@ pub struct Request {
     /// Whether the timeline may change.
     pub cache: Cache,
     /// The feedback blocks that the timeline has, as they were answered.
-    #[schema(value_type = Vec<Block>, required = false)]
+    #[schema(value_type = Vec<BlockShape>, required = false)]
     pub blocks: Vec<KnownBlock>,
+}
+
+/// A block as a request has it. Its other members are not looked at, and may be anything.
+#[derive(Serialize, ToSchema)]
+#[schema(as = KnownBlock)]
+struct BlockShape {
+    /// `ar:<turn_id>.feedback.<key>`.
+    path: String,
+    /// What it was made of.
+    meta: Option<BlockMetaShape>,
+}
+
+/// What a block was made of.
+#[derive(Serialize, ToSchema)]
+#[schema(as = KnownBlockMeta)]
+struct BlockMetaShape {
+    /// As it was answered; a block of a timeline from before the digest has none.
+    digest: Option<String>,
 }
 
 /// A feedback block that a timeline has: all of it that the rules look at. Timelines from before
