@@ -461,6 +461,18 @@ mod tests {
     }
 
     #[test]
+    fn a_number_is_stored_to_its_last_bit() {
+        for number in [8.290_259_397_423_5e-16, 12.345_678_901_234_567, 1e-300] {
+            let mut body = minimal();
+            body["data"] = json!({"scrollPercentage": number});
+            let core = parse(&body).unwrap().event.core;
+            let stored = serde_json::to_string(&core).unwrap();
+            let read: EventCore = serde_json::from_str(&stored).unwrap();
+            assert_eq!(read, core);
+        }
+    }
+
+    #[test]
     fn only_a_back_end_speaks_for_another_user() {
         let mut body = minimal();
         body["userId"] = json!("somebody-else");
