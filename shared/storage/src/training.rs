@@ -7,7 +7,7 @@ use hearback_domain::reaction::ReactionCore;
 use hearback_domain::turn::{ConversationRef, TurnRef};
 
 use crate::item::{self, Item};
-use crate::reactions::{Row, Span, after_turn, row};
+use crate::reactions::{Row, Span, row};
 use crate::table::SK;
 use crate::turns::{IndexRow, index_row};
 use crate::{Error, Store, keys};
@@ -56,7 +56,8 @@ impl Store {
         // The last turn may be cut in two. It comes first on the next page, unless it is all of this one.
         let cut = reacted.turns.pop();
         reacted.next = match cut {
-            None => item::string(&last, REACTION, SK).map(after_turn).ok(),
+            // All of it expired, which need not be all of its last turn.
+            None => item::string(&last, REACTION, SK).map(str::to_owned).ok(),
             Some((turn, _)) if reacted.turns.is_empty() => {
                 let at = TurnRef {
                     within: at.clone(),
