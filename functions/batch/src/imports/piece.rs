@@ -91,6 +91,12 @@ impl Importer {
             rejects_size: 0,
         };
         if !worker.read(import, next, until).await? {
+            let now = store.import_piece(&id, piece.number).await?;
+            if now != seen {
+                // Somebody else finished it meanwhile, and deleted what was unpacked.
+                let work = Work::Piece(piece.clone());
+                return self.send([Task::Work(id, work)]).await;
+            }
             store.note_import_damage(&id, GONE).await?;
             worker.done(None).await?;
         }
