@@ -1,7 +1,7 @@
 //! The cost card: calls and capacity units of every operation, by `ReturnConsumedCapacity`.
 //! `docs/data-model.md` shows the same figures. A change that costs more fails here.
 
-use aws_lambda_events::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use axum::Router;
 use axum::http::{Method, StatusCode};
 use chrono::Utc;
@@ -11,7 +11,7 @@ use hearback_export::Exporter;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
 use hearback_tests::engine::{Cost, Engine, Meter};
-use hearback_tests::events::acceptance;
+use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::functions::call;
 use hearback_tests::turns::{
     PERIOD, SIGNALS, conversation_path, message, path, reaction_message, said, signal_message,
@@ -137,15 +137,7 @@ async fn an_event_costs_the_same_write_whichever_way_it_comes() {
     }
     let engine = &metered.engine;
     let ingest = engine.ingest(engine.store_with(metered.meter.clone()));
-    let mut tenant = SqsMessageAttribute::default();
-    tenant.string_value = Some("acme".to_owned());
-    let mut message = SqsMessage::default();
-    message.body = Some(json!({"events": [acceptance("ada"), acceptance("eve")]}).to_string());
-    message
-        .message_attributes
-        .insert("tenant".to_owned(), tenant);
-    let mut batch = SqsEvent::default();
-    batch.records = vec![message];
+    let batch = ingested(&json!({"events": [acceptance("ada"), acceptance("eve")]}));
     assert!(ingest.handle(batch).await.batch_item_failures.is_empty());
     assert_eq!(metered.meter.take(), cost(2, 0.0, 2.0));
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use aws_lambda_events::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use axum::Router;
 use axum::http::Method;
 use hearback_export::Exporter;
@@ -12,7 +12,7 @@ use hearback_lambda::http::service;
 use hearback_lambda::{App, WithBlobs};
 use hearback_signals::Generator;
 use hearback_tests::engine::Engine;
-use hearback_tests::events::acceptance;
+use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::functions::call;
 use hearback_tests::permissions::{Permission, Recorder};
 use hearback_tests::template::resource;
@@ -143,15 +143,7 @@ async fn ingest_may_what_it_calls() {
     let watched = Watched::start().await;
     let engine = &watched.engine;
     let ingest = engine.ingest(engine.store_with(watched.recorder.clone()));
-    let mut tenant = SqsMessageAttribute::default();
-    tenant.string_value = Some("acme".to_owned());
-    let mut message = SqsMessage::default();
-    message.body = Some(acceptance("ada").to_string());
-    message
-        .message_attributes
-        .insert("tenant".to_owned(), tenant);
-    let mut batch = SqsEvent::default();
-    batch.records = vec![message];
+    let batch = ingested(&acceptance("ada"));
     assert!(ingest.handle(batch).await.batch_item_failures.is_empty());
     watched.check("IngestFunction");
 }

@@ -1,5 +1,6 @@
 //! Events to post.
 
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -29,4 +30,18 @@ pub fn acceptance(user: &str) -> Value {
 #[must_use]
 pub fn id(event: &Value) -> String {
     event["feedbackId"].as_str().unwrap().to_owned()
+}
+
+/// A batch of the ingest queue with one message, of the tenant `acme`.
+#[must_use]
+pub fn ingested(body: &Value) -> SqsEvent {
+    let mut tenant = SqsMessageAttribute::default();
+    tenant.string_value = Some("acme".to_owned());
+    let mut message = SqsMessage::default();
+    message.body = Some(body.to_string());
+    let attributes = &mut message.message_attributes;
+    attributes.insert("tenant".to_owned(), tenant);
+    let mut batch = SqsEvent::default();
+    batch.records = vec![message];
+    batch
 }

@@ -16,7 +16,7 @@ mod piece;
 mod task;
 mod unpack;
 
-use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use chrono::{DateTime, Utc};
 use hearback_lambda::app::{blobs_from_env, setting};
@@ -25,6 +25,7 @@ use hearback_lambda::{BadSetting, FromEnv};
 use hearback_storage::{Blobs, Error};
 
 use crate::intake::Intake;
+use crate::not_worked_off;
 pub use task::notification;
 use task::{Task, Work};
 
@@ -93,15 +94,8 @@ impl Importer {
             let importer = self.clone();
             // A task of its own: a file that makes the code panic harms no neighbour.
             let ended = tokio::spawn(async move { importer.work_off(&message, until).await }).await;
-            let reason = match ended {
-                Ok(Ok(())) => continue,
-                Ok(Err(failure)) => failure.to_string(),
-                Err(_) => "the function panicked".to_owned(),
-            };
-            tracing::warn!(message_id, reason, "message not worked off");
-            let mut failure = BatchItemFailure::default();
-            failure.item_identifier = message_id;
-            response.batch_item_failures.push(failure);
+            let failure = not_worked_off(message_id, ended);
+            response.batch_item_failures.extend(failure);
         }
         response
     }

@@ -3,7 +3,7 @@
 //! A message is deleted once each of its events is in the table or among the dead letters. One whose
 //! events could not all be stored comes again, whole: what was stored is recognised.
 
-use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use futures::future::join_all;
 use hearback_domain::caller::Caller;
 use hearback_domain::identifier::{TenantId, UserId};
@@ -18,6 +18,7 @@ use hearback_storage::Attempt;
 use serde_json::Value;
 
 use crate::intake::{Intake, NotTaken, back_end};
+use crate::not_worked_off;
 
 /// The message attribute that says whose events a message has.
 pub const TENANT: &str = "tenant";
@@ -70,15 +71,8 @@ impl Ingest {
         });
         let mut response = SqsBatchResponse::default();
         for (message_id, ended) in join_all(messages).await {
-            let reason = match ended {
-                Ok(Ok(())) => continue,
-                Ok(Err(failure)) => failure.to_string(),
-                Err(_) => "the function panicked".to_owned(),
-            };
-            tracing::warn!(message_id, reason, "message not worked off");
-            let mut failure = BatchItemFailure::default();
-            failure.item_identifier = message_id;
-            response.batch_item_failures.push(failure);
+            let failure = not_worked_off(message_id, ended);
+            response.batch_item_failures.extend(failure);
         }
         response
     }

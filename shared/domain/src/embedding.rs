@@ -88,20 +88,6 @@ pub(crate) fn to_f32(number: f64) -> f32 {
     number as f32
 }
 
-/// The cosine of two vectors, −1 to 1; `None` if they have not equally many numbers. 0 if one of
-/// them is nothing but 0.
-#[must_use]
-pub fn cosine(one: &[f32], other: &[f32]) -> Option<f64> {
-    if one.len() != other.len() {
-        return None;
-    }
-    let dot = |one: &[f32], other: &[f32]| -> f64 {
-        let pairs = one.iter().zip(other);
-        pairs.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
-    };
-    Some(quotient(dot(one, other), dot(one, one), dot(other, other)))
-}
-
 /// A stored vector, as [`crate::turn::quantized`] makes it: a scale, and a signed byte for each
 /// number, from which these are read without the scale. The cosine does not depend on the scale, so that it is exact for the bytes.
 #[derive(Debug, Clone, Copy)]
@@ -188,6 +174,19 @@ mod tests {
 
     use super::*;
     use crate::turn::quantized;
+
+    /// The cosine of two vectors, −1 to 1; `None` if they have not equally many numbers. 0 if one of
+    /// them is nothing but 0.
+    fn cosine(one: &[f32], other: &[f32]) -> Option<f64> {
+        if one.len() != other.len() {
+            return None;
+        }
+        let dot = |one: &[f32], other: &[f32]| -> f64 {
+            let pairs = one.iter().zip(other);
+            pairs.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+        };
+        Some(quotient(dot(one, other), dot(one, one), dot(other, other)))
+    }
 
     fn likeness(one: &str, other: &str) -> f64 {
         cosine(&embed(one), &embed(other)).unwrap()
