@@ -17,7 +17,8 @@
 //! | preference version | [`preferences`] | version n + 1 does not exist |
 //! | import, and its pieces | [`imports`] | what stood in its place is what was read there |
 //!
-//! [`blobs`], [`exports`] and [`files`] are the bucket. [`training`] is what the training export reads.
+//! [`blobs`], [`exports`] and [`files`] are the bucket, [`unpacked`] reads packed files of it.
+//! [`training`] is what the training export reads.
 //! [`table`] says what the table is, [`stream`] how its stream is read.
 
 pub mod activity;
@@ -39,6 +40,7 @@ pub mod stream;
 pub mod table;
 pub mod training;
 pub mod turns;
+pub mod unpacked;
 pub mod vectors;
 
 pub use blobs::Blobs;

@@ -3,19 +3,12 @@
 //! A packed file can be read from its start only. Where time runs out, the rest is unpacked by reading
 //! again what came before, and passing over it.
 
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
-
-use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
 use chrono::{DateTime, Utc};
-use hearback_domain::import::{LONGEST_LINE, PIECE, Packing};
+use hearback_domain::import::{LONGEST_LINE, PIECE};
 use hearback_domain::lines::{Line, Lines};
 use hearback_storage::files::work_key;
 use hearback_storage::imports::{ImportId, ImportRow};
-use pin_project_lite::pin_project;
-use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, ReadBuf};
+use hearback_storage::unpacked::{Broken, Unpacked};
 
 use super::piece::GONE;
 use super::task::{Piece, Task, Work};
@@ -49,12 +42,7 @@ impl Importer {
             store.note_import_pieces(&id, next - 1, Some(GONE)).await?;
             return self.finish_if_done(&id).await;
         };
-        let broken = Arc::new(AtomicBool::new(false));
-        let body = Body {
-            bytes: body.into_async_read(),
-            broken: broken.clone(),
-        };
-        let mut unpacked = decoder(row.core.packing, body);
+        let mut unpacked = Unpacked::new(row.core.packing, body);
         let mut lines = if skip == 0 {
             Lines::new(LONGEST_LINE)
         } else {
@@ -72,8 +60,8 @@ impl Importer {
             let read = match unpacked.read(&mut chunk).await {
                 Ok(0) => break,
                 Ok(read) => chunk.get(..read).unwrap_or_default(),
-                Err(_) if broken.load(Ordering::Relaxed) => return Err(Failure::Body),
-                Err(_) => {
+                Err(Broken::Body) => return Err(Failure::Body),
+                Err(Broken::Packing) => {
                     damage = Some(format!("it cannot be unpacked beyond {at} bytes"));
                     break;
                 }
@@ -145,66 +133,5 @@ impl Importer {
         filling.number += 1;
         let id = filling.id.clone();
         self.send([Task::Work(id, Work::Piece(piece))]).await
-    }
-}
-
-pin_project! {
-    /// Notes when it is the bucket that failed, and not what it holds: that is worth another try.
-    struct Body<B> {
-        #[pin]
-        bytes: B,
-        broken: Arc<AtomicBool>,
-    }
-}
-
-impl<B: AsyncRead> AsyncRead for Body<B> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        let this = self.project();
-        let read = this.bytes.poll_read(context, into);
-        if matches!(read, Poll::Ready(Err(_))) {
-            this.broken.store(true, Ordering::Relaxed);
-        }
-        read
-    }
-}
-
-impl<B: AsyncBufRead> AsyncBufRead for Body<B> {
-    fn poll_fill_buf(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<std::io::Result<&[u8]>> {
-        let this = self.project();
-        let read = this.bytes.poll_fill_buf(context);
-        if matches!(read, Poll::Ready(Err(_))) {
-            this.broken.store(true, Ordering::Relaxed);
-        }
-        read
-    }
-
-    fn consume(self: Pin<&mut Self>, count: usize) {
-        self.project().bytes.consume(count);
-    }
-}
-
-fn decoder<'a>(
-    packing: Packing,
-    body: impl AsyncBufRead + Send + Unpin + 'a,
-) -> Box<dyn AsyncRead + Send + Unpin + 'a> {
-    match packing {
-        Packing::Plain => Box::new(body),
-        Packing::Gzip => {
-            let mut decoder = GzipDecoder::new(body);
-            decoder.multiple_members(true);
-            Box::new(decoder)
-        }
-        Packing::Zstd => {
-            let mut decoder = ZstdDecoder::new(body);
-            decoder.multiple_members(true);
-            Box::new(decoder)
-        }
     }
 }
