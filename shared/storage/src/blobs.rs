@@ -87,14 +87,7 @@ impl Blobs {
             }
             Err(error) => return Err(unavailable("GetObject", &error)),
         };
-        let body = object
-            .body
-            .collect()
-            .await
-            .map_err(|_| Error::Unavailable {
-                operation: "GetObject",
-                code: "body not read".to_owned(),
-            })?;
+        let body = object.body.collect().await.map_err(|_| body_not_read())?;
         serde_json::from_slice(&body.into_bytes())
             .map(Some)
             .map_err(|error| Error::undecodable(TURN_LOG, &error))
@@ -145,6 +138,15 @@ impl Blobs {
             .and_then(|rest| rest.strip_prefix(&self.bucket))
             .and_then(|rest| rest.strip_prefix('/'))
             .ok_or_else(|| Error::unreadable(TURN_LOG, "it is in another bucket"))
+    }
+}
+
+/// The error of an object that could not be read to its end.
+#[must_use]
+pub fn body_not_read() -> Error {
+    Error::Unavailable {
+        operation: "GetObject",
+        code: "body not read".to_owned(),
     }
 }
 

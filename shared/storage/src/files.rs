@@ -4,17 +4,23 @@
 //! `imports/<tenant>/<file>`, and beside it `<file>.import/report.json` and `<file>.import/rejects.jsonl`;
 //! `imports-work/<tenant>/<import>/…`.
 
-use aws_sdk_s3::operation::get_object::GetObjectError;
+use aws_sdk_s3::operation::get_object::{GetObjectError, GetObjectOutput};
 use aws_sdk_s3::operation::head_object::HeadObjectError;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
+use chrono::{DateTime, Utc};
 use hearback_domain::identifier::TenantId;
 
 use crate::Error;
 use crate::blobs::{Blobs, unavailable};
 use crate::imports::ImportId;
 use crate::keys;
+use crate::versions::instant;
 
+/// The name of the report of an import.
+pub const REPORT: &str = "report.json";
+/// The name of the file of what is no event.
+pub const REJECTS: &str = "rejects.jsonl";
 /// Bytes of a part of an upload; a part but the last has 5 MiB at least.
 const PART: usize = 8 * 1024 * 1024;
 
@@ -29,6 +35,10 @@ pub struct File {
     pub version: Option<String>,
     /// Its size, in bytes.
     pub size: u64,
+    /// What it says that it holds.
+    pub content_type: Option<String>,
+    /// When it was stored, to the second.
+    pub modified: DateTime<Utc>,
 }
 
 /// The key of a file to import: `None` if the name is empty or no plain path.
@@ -77,10 +87,29 @@ impl Blobs {
         let size = found.content_length().unwrap_or_default();
         Ok(Some(File {
             key: key.to_owned(),
-            etag: found.e_tag().unwrap_or_default().to_owned(),
-            version: found.version_id().map(str::to_owned),
+            modified: instant(found.last_modified())?,
+            etag: found.e_tag.unwrap_or_default(),
+            version: found.version_id,
             size: u64::try_from(size).unwrap_or_default(),
+            content_type: found.content_type,
         }))
+    }
+
+    /// A file with its bytes, if it is there. One call.
+    pub async fn open(&self, key: &str) -> Result<Option<(File, ByteStream)>, Error> {
+        let Some(found) = self.get(key, 0).await? else {
+            return Ok(None);
+        };
+        let size = found.content_length().unwrap_or_default();
+        let file = File {
+            key: key.to_owned(),
+            modified: instant(found.last_modified())?,
+            etag: found.e_tag.unwrap_or_default(),
+            version: found.version_id,
+            size: u64::try_from(size).unwrap_or_default(),
+            content_type: found.content_type,
+        };
+        Ok(Some((file, found.body)))
     }
 
     /// A file's bytes from `offset` on, with the file's content as the bucket names it; `None` if it is
@@ -90,6 +119,11 @@ impl Blobs {
         key: &str,
         offset: u64,
     ) -> Result<Option<(String, ByteStream)>, Error> {
+        let found = self.get(key, offset).await?;
+        Ok(found.map(|found| (found.e_tag.unwrap_or_default(), found.body)))
+    }
+
+    async fn get(&self, key: &str, offset: u64) -> Result<Option<GetObjectOutput>, Error> {
         let get = self.client.get_object().bucket(&self.bucket).key(key);
         let get = if offset > 0 {
             get.range(format!("bytes={offset}-"))
@@ -97,7 +131,7 @@ impl Blobs {
             get
         };
         match get.send().await {
-            Ok(found) => Ok(Some((found.e_tag.unwrap_or_default(), found.body))),
+            Ok(found) => Ok(Some(found)),
             Err(error)
                 if error
                     .as_service_error()
@@ -133,10 +167,22 @@ impl Blobs {
 
     /// Stores a file. One call.
     pub async fn put_file(&self, key: &str, bytes: Vec<u8>) -> Result<(), Error> {
+        self.put_over(key, None, bytes).await
+    }
+
+    /// Stores a file, in the place of another only if it is still that one.
+    pub(crate) async fn put_over(
+        &self,
+        key: &str,
+        over: Option<&File>,
+        bytes: Vec<u8>,
+    ) -> Result<(), Error> {
         self.client
             .put_object()
             .bucket(&self.bucket)
             .key(key)
+            .set_if_match(over.map(|over| over.etag.clone()))
+            .set_content_type(over.and_then(|over| over.content_type.clone()))
             .body(ByteStream::from(bytes))
             .send()
             .await
@@ -144,8 +190,9 @@ impl Blobs {
             .map_err(|error| unavailable("PutObject", &error))
     }
 
-    async fn begin_upload(&self, key: &str) -> Result<String, Error> {
+    async fn begin_upload(&self, key: &str, over: Option<&File>) -> Result<String, Error> {
         let begun = self.client.create_multipart_upload();
+        let begun = begun.set_content_type(over.and_then(|over| over.content_type.clone()));
         let begun = begun.bucket(&self.bucket).key(key).send().await;
         let begun = begun.map_err(|error| unavailable("CreateMultipartUpload", &error))?;
         let without = || Error::unreadable("upload", "it has no id");
@@ -158,10 +205,19 @@ impl Blobs {
         Upload {
             blobs: self.clone(),
             key: key.into(),
+            over: None,
             part: Vec::new(),
             parts: Vec::new(),
             id: None,
         }
+    }
+
+    /// Begins to store a file in the place of another, which happens only if it is still that one when
+    /// all is there.
+    pub(crate) fn upload_over(&self, file: File) -> Upload {
+        let mut upload = self.upload(&file.key);
+        upload.over = Some(file);
+        upload
     }
 }
 
@@ -183,6 +239,8 @@ pub fn beside(key: &str, name: &str) -> String {
 pub struct Upload {
     blobs: Blobs,
     key: String,
+    /// In whose place it comes, if that matters.
+    over: Option<File>,
     part: Vec<u8>,
     parts: Vec<CompletedPart>,
     id: Option<String>,
@@ -191,9 +249,15 @@ pub struct Upload {
 impl Upload {
     /// Adds bytes. A call for each part that becomes full.
     pub async fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.part.extend_from_slice(bytes);
-        if self.part.len() >= PART {
-            self.send_part().await?;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = PART.saturating_sub(self.part.len());
+            let (fits, behind) = rest.split_at(room.min(rest.len()));
+            self.part.extend_from_slice(fits);
+            rest = behind;
+            if self.part.len() >= PART {
+                self.send_part().await?;
+            }
         }
         Ok(())
     }
@@ -202,7 +266,11 @@ impl Upload {
         let Blobs { client, bucket } = &self.blobs;
         let id = match self.id.take() {
             Some(id) => id,
-            None => self.blobs.begin_upload(&self.key).await?,
+            None => {
+                self.blobs
+                    .begin_upload(&self.key, self.over.as_ref())
+                    .await?
+            }
         };
         self.id = Some(id.clone());
         let number = i32::try_from(self.parts.len() + 1).unwrap_or(i32::MAX);
@@ -224,7 +292,8 @@ impl Upload {
     /// Stores what is left, and so the file. One call, or two for a file of several parts.
     pub async fn finish(mut self) -> Result<(), Error> {
         if self.id.is_none() {
-            return self.blobs.put_file(&self.key, self.part).await;
+            let over = self.over.as_ref();
+            return self.blobs.put_over(&self.key, over, self.part).await;
         }
         if !self.part.is_empty() {
             self.send_part().await?;
@@ -236,6 +305,7 @@ impl Upload {
             .bucket(&self.blobs.bucket)
             .key(&self.key)
             .set_upload_id(self.id)
+            .set_if_match(self.over.map(|over| over.etag))
             .multipart_upload(parts.build())
             .send()
             .await

@@ -255,17 +255,29 @@ fn short(digest: [u8; 32], bytes: usize) -> String {
     hex::encode(digest.into_iter().take(bytes).collect::<Vec<_>>())
 }
 
+/// The folder of a tenant's exports for evaluations.
+#[must_use]
+pub fn signal_exports_of(tenant: &TenantId) -> String {
+    format!("exports/signals/{}/", file_part(tenant.as_str()))
+}
+
+/// The folder of a tenant's training exports.
+#[must_use]
+pub fn training_exports_of(tenant: &TenantId) -> String {
+    format!("exports/training/{}/", file_part(tenant.as_str()))
+}
+
 /// What the keys of a day's exports in the bucket begin with.
 #[must_use]
 pub fn export_day(tenant: &TenantId, day: NaiveDate) -> String {
-    format!("exports/signals/{}/{day}", file_part(tenant.as_str()))
+    format!("{}{day}", signal_exports_of(tenant))
 }
 
 /// What the keys of a project's training exports in the bucket begin with.
 #[must_use]
 pub fn export_training(tenant: &TenantId, project: &ProjectId) -> String {
-    let (tenant, project) = (file_part(tenant.as_str()), file_part(project.as_str()));
-    format!("exports/training/{tenant}/{project}")
+    let project = file_part(project.as_str());
+    format!("{}{project}", training_exports_of(tenant))
 }
 
 /// A part of a key in the bucket that people read: what is no letter, digit, `-` or `_` is escaped, and

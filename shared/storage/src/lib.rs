@@ -17,8 +17,8 @@
 //! | preference version | [`preferences`] | version n + 1 does not exist |
 //! | import, and its pieces | [`imports`] | what stood in its place is what was read there |
 //!
-//! [`blobs`], [`exports`] and [`files`] are the bucket, [`unpacked`] reads packed files of it.
-//! [`training`] is what the training export reads.
+//! [`blobs`], [`exports`] and [`files`] are the bucket, [`unpacked`] reads packed files of it, and
+//! [`versions`] deletes for good. [`training`] is what the training export reads.
 //! [`table`] says what the table is, [`stream`] how its stream is read.
 
 pub mod activity;
@@ -42,6 +42,7 @@ pub mod training;
 pub mod turns;
 pub mod unpacked;
 pub mod vectors;
+pub mod versions;
 
 pub use blobs::Blobs;
 pub use error::Error;

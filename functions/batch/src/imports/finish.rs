@@ -3,16 +3,12 @@
 use futures::stream::{self, StreamExt, TryStreamExt};
 use hearback_domain::import::{Counts, FIRST_ERRORS, LONGEST_LINE, Reject, Report, rate};
 use hearback_domain::lines::Lines;
-use hearback_storage::files::{beside, work_key};
+use hearback_storage::files::{REJECTS, REPORT, beside, work_key};
 use hearback_storage::imports::{ImportCore, ImportId, ImportRow, PieceState};
 
 use super::piece::NOT_JSON;
 use super::{Failure, Importer};
 
-/// The name of the report.
-const REPORT: &str = "report.json";
-/// The name of the file of rejects.
-const REJECTS: &str = "rejects.jsonl";
 /// Longest line of rejects: a line of the file may take twice its length as JSON within JSON, and six
 /// times if it is of control characters.
 const LONGEST_REJECT: usize = 8 * LONGEST_LINE;
