@@ -21,11 +21,11 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use chrono::{DateTime, Utc};
 use hearback_lambda::app::{blobs_from_env, setting};
 use hearback_lambda::aws::{Aws, Service, error_code};
+use hearback_lambda::queue::not_worked_off;
 use hearback_lambda::{BadSetting, FromEnv};
 use hearback_storage::{Blobs, Error};
 
 use crate::intake::Intake;
-use crate::not_worked_off;
 pub use task::notification;
 use task::{Task, Work};
 

@@ -13,12 +13,12 @@ use hearback_domain::submission::{Refused, Rejection};
 use hearback_lambda::app::setting;
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::dead_letters::{DeadLetters, NotSent};
+use hearback_lambda::queue::not_worked_off;
 use hearback_lambda::{BadSetting, FromEnv};
 use hearback_storage::Attempt;
 use serde_json::Value;
 
 use crate::intake::{Intake, NotTaken, back_end};
-use crate::not_worked_off;
 
 /// The message attribute that says whose events a message has.
 pub const TENANT: &str = "tenant";

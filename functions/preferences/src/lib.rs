@@ -86,7 +86,7 @@ async fn preferences(
         (status = 400, description = "A value outside its set, or no version", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Another user's", body = ProblemDocument),
-        (status = 409, description = "Another version is the newest: `currentVersion`", body = ProblemDocument),
+        (status = 409, description = "Another version is the newest: `currentVersion`; or the user's data is being erased", body = ProblemDocument),
         (status = 413, description = "The body has more than 256 KiB", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
@@ -102,7 +102,10 @@ async fn update(
     caller.act_as(&user)?;
     let patch = Patch::parse(&body, user.as_str()).map_err(Problem::invalid)?;
     let expected = expected_version(patch.on_version, &headers)?;
-    let newest = newest_of(&app, &caller, &user).await?;
+    let taken = app.refuse_while_erased(&caller.tenant, &user);
+    let (newest, taken) = futures::join!(newest_of(&app, &caller, &user), taken);
+    taken?;
+    let newest = newest?;
     let current = newest.as_ref().map_or(0, |version| version.number);
     if current != expected {
         return Err(conflict(expected, current));
@@ -143,7 +146,7 @@ async fn update(
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Another user's", body = ProblemDocument),
         (status = 404, description = "The user has none", body = ProblemDocument),
-        (status = 409, description = "Another version is the newest", body = ProblemDocument),
+        (status = 409, description = "Another version is the newest, or the user's data is being erased", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
@@ -156,6 +159,7 @@ async fn reset(
 ) -> Result<Tagged<Changed>, Problem> {
     caller.act_as(&user)?;
     let expected = lock::if_match(&headers)?;
+    app.refuse_while_erased(&caller.tenant, &user).await?;
     let mut current = 0;
     for _ in 0..RESET_TRIES {
         let newest = newest_of(&app, &caller, &user)

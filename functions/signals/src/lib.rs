@@ -23,6 +23,7 @@ mod work;
 use std::collections::BTreeMap;
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use chrono::{DateTime, Utc};
 use hearback_domain::event::EventCore;
 use hearback_domain::message_signal::SignalCore;
 use hearback_domain::reaction::ReactionCore;
@@ -31,6 +32,8 @@ use hearback_lambda::app::{DEAD_LETTERS_URL, blobs_from_env, setting, store_from
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
+use hearback_storage::erasures::Owner;
+use hearback_storage::preferences::Freshness;
 use hearback_storage::stream::{self, Submitted};
 use hearback_storage::{Blobs, Store};
 
@@ -144,15 +147,27 @@ impl Generator {
         for delivery in group {
             match delivery.task {
                 Task::Event(event) => events.push(*event),
-                Task::Reaction(reaction) => {
-                    reactions::work_off(&self.store, &self.blobs, &reaction).await?;
+                Task::Reaction(said) => {
+                    let owner = (&said.at.within.tenant, &said.user_id);
+                    if !self.is_erased(owner, said.received_at).await? {
+                        reactions::work_off(&self.store, &self.blobs, &said).await?;
+                    }
                 }
-                Task::Signal(signal) => {
-                    message_signals::work_off(&self.store, self.clock, &signal).await?;
+                Task::Signal(said) => {
+                    let owner = (&said.at.within.tenant, &said.user_id);
+                    if !self.is_erased(owner, said.ts).await? {
+                        message_signals::work_off(&self.store, self.clock, &said).await?;
+                    }
                 }
             }
         }
         work::work_off(&self.store, self.clock, events).await
+    }
+
+    /// Whether what was received at `at` of a user is to be erased: then nothing may come of it.
+    async fn is_erased(&self, owner: Owner<'_>, at: DateTime<Utc>) -> Result<bool, Failure> {
+        let erasure = self.store.erasure(owner, Freshness::Eventual).await?;
+        Ok(erasure.is_some_and(|erasure| erasure.covers(at)))
     }
 
     /// Says which messages failed. One that was received for the last time goes to the dead

@@ -4,13 +4,10 @@
 use hearback_domain::ledger::{event_of, retraction_of};
 use hearback_domain::mirror;
 use hearback_domain::reaction::{Origin, ReactionCore, StoredReaction};
-use hearback_storage::turns::Moved;
-use hearback_storage::{Blobs, Error, Store};
+use hearback_domain::turn::TurnLog;
+use hearback_storage::{Blobs, Store};
 
 use crate::work::Failure;
-
-/// How often a turn's log is tried when others write into it too.
-const MIRROR_TRIES: usize = 20;
 
 /// Works off one reaction.
 pub(crate) async fn work_off(
@@ -42,45 +39,9 @@ pub(crate) async fn work_off(
     }
 }
 
-/// Writes a reaction into its turn's log. The log is written anew beside the old one, and the
-/// index row then points there if it still pointed to what was read: of two at once, the one that
-/// loses starts again from what the other wrote.
+/// Writes a reaction into its turn's log.
 async fn mirror(store: &Store, blobs: &Blobs, reaction: &StoredReaction) -> Result<(), Failure> {
+    let write = |log: &mut TurnLog| mirror::write(&mut log.turn_log, reaction);
     let at = &reaction.core.at;
-    let mut written: Option<String> = None;
-    for _ in 0..MIRROR_TRIES {
-        let Some(row) = store.turn(at).await? else {
-            return Ok(());
-        };
-        // A version has the name of its content, so another worker on the same reaction may have
-        // moved the row to the very version that this one lost with.
-        if let Some(lost) = written.take().filter(|lost| *lost != row.hosted_uri) {
-            forget(blobs, &lost).await;
-        }
-        let Some(mut log) = blobs.turn_log(&row.hosted_uri).await? else {
-            // Somebody else moved the row on and deleted this version.
-            continue;
-        };
-        if !mirror::write(&mut log.turn_log, reaction) {
-            return Ok(());
-        }
-        let to = blobs.put_turn_log(at, &log).await?;
-        match store.move_turn_log(at, &row.hosted_uri, &to).await? {
-            Moved::Done => {
-                forget(blobs, &row.hosted_uri).await;
-                return Ok(());
-            }
-            Moved::Lost => written = Some(to),
-        }
-    }
-    Err(Failure::Contended)
-}
-
-/// Deletes a version that nobody points to. If that fails, it lies there unread until the turn is
-/// erased.
-async fn forget(blobs: &Blobs, hosted_uri: &str) {
-    if let Err(error) = blobs.delete_turn_log(hosted_uri).await {
-        let error: Error = error;
-        tracing::warn!(%error, "a version of a turn log was not deleted");
-    }
+    Ok(blobs.change_turn_log(store, at, write).await?)
 }

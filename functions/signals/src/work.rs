@@ -1,4 +1,5 @@
-//! The steps from a user's events to what came of them. Each step is a conditional write that may
+//! The steps from a user's events to what came of them. An event of somebody who is erased is removed
+//! instead: it was under way when nobody could find it. Each step is a conditional write that may
 //! be repeated, so a crash between any two of them changes nothing but who finishes.
 //!
 //! | died after | the next delivery finds | and goes on with |
@@ -11,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::try_join_all;
+use hearback_domain::erasure::Kind;
 use hearback_domain::event::EventCore;
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::preferences::{Cause, Crossing, Lesson, Version, learn};
@@ -18,6 +20,7 @@ use hearback_domain::publication::{Outcome, Processed};
 use hearback_lambda::clock::Clock;
 use hearback_storage::Written;
 use hearback_storage::claims::Claim;
+use hearback_storage::erasures::Unit;
 use hearback_storage::preferences::{Freshness, Page};
 use hearback_storage::{Error, Store};
 use uuid::Uuid;
@@ -58,6 +61,17 @@ pub(crate) async fn work_off(
     else {
         return Ok(());
     };
+    let erased = store
+        .erasure((&tenant, &user_id), Freshness::Eventual)
+        .await?;
+    if let Some(erasure) = erased {
+        let late = events.extract_if(.., |event| erasure.covers(event.received_at));
+        let units = late.map(|event| Unit::event(&tenant, event.feedback_id));
+        let units = units.collect();
+        store
+            .erase((&tenant, &user_id), Kind::Events, units)
+            .await?;
+    }
     let teaches = events.iter().any(|event| Lesson::of(event).is_some());
     let newest = if teaches {
         // Read before the claims: no version up to here can have learned from what is fresh.

@@ -86,6 +86,7 @@ struct Said {
         (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 404, description = "No such message, or not in a project of the caller's", body = ProblemDocument),
+        (status = 409, description = "The user's data is being erased", body = ProblemDocument),
         (status = 413, description = "The body has more than 16 KiB", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
@@ -97,7 +98,11 @@ async fn say(
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Response, Problem> {
     let posted = Posted::parse(&body).map_err(Problem::invalid)?;
-    let (turn, mut standing) = look_up(&app, &caller, &posted).await?;
+    // Both to their end: an unknown message costs what a foreign one does.
+    let taken = app.refuse_while_erased(&caller.tenant, &caller.user);
+    let (found, taken) = futures::join!(look_up(&app, &caller, &posted), taken);
+    let (turn, mut standing) = found?;
+    taken?;
     for _ in 0..TRIES {
         let seen = standing.as_ref().map(|standing| &standing.held);
         let chat_in = other_project(&app, &caller, (&posted, &turn), seen).await?;

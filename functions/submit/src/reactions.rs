@@ -18,6 +18,7 @@ use hearback_storage::keys;
 use hearback_storage::{Replaced, Standing};
 use serde::Serialize;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 /// Largest body of a reaction, in bytes.
 pub const MAX_BODY: usize = 16 * 1024;
@@ -91,6 +92,7 @@ pub(crate) struct Reacted {
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Not the token's tenant or project, or for another user or the machine without `feedback:on-behalf`", body = ProblemDocument),
         (status = 404, description = "The turn is not registered", body = ProblemDocument),
+        (status = 409, description = "The user's data is being erased", body = ProblemDocument),
         (status = 413, description = "The body has more than 16 KiB", body = ProblemDocument),
         (status = 422, description = "The machine is not sure enough", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
@@ -109,21 +111,28 @@ async fn react(
     let place = posted
         .place(&caller)
         .map(|user| keys::user_reaction(&at.turn, user));
-    let (turn, standing) = app
-        .store
-        .turn_and_reaction(&at, place.as_deref())
-        .await?
-        .ok_or_else(Problem::not_found)?;
+    let standing = async {
+        let standing = app.store.turn_and_reaction(&at, place.as_deref()).await?;
+        standing.ok_or_else(Problem::not_found)
+    };
+    let taken = async {
+        match posted.place(&caller) {
+            Some(user) => app.refuse_while_erased(&at.within.tenant, user).await,
+            None => Ok(None),
+        }
+    };
+    // Both to their end: an unknown turn costs what a known one does.
+    let (standing, erased) = futures::join!(standing, taken);
+    let ((turn, standing), erased) = (standing?, erased?);
     let reaction = posted.about(&turn, &caller, app.mirrors(&at.within), now);
-    settle(&app, reaction, standing).await.map(Json)
+    settle(&app, reaction, (standing, erased)).await.map(Json)
 }
 
 async fn settle(
     app: &App,
     reaction: StoredReaction,
-    standing: Option<Standing<StoredReaction>>,
+    (mut standing, erased): (Option<Standing<StoredReaction>>, Option<Uuid>),
 ) -> Result<Reacted, Problem> {
-    let mut standing = standing;
     for _ in 0..TRIES {
         let step = reaction
             .clone()
@@ -142,7 +151,7 @@ async fn settle(
         };
         if next.core.reaction.is_some() {
             // First, so that no report misses a reaction that stands.
-            app.store.mark_activity(&next.core).await?;
+            app.store.mark_activity_once(&next.core, erased).await?;
         }
         match app.store.put_reaction(&next, standing.as_ref()).await? {
             Replaced::Done => return Ok(stands(&next.core)),

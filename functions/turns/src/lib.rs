@@ -1,8 +1,9 @@
 //! The registry of turns: what a user said and what was answered.
 //!
-//! A turn's message goes into the directory first, its log to the bucket next, then its vector, and
+//! A turn's message goes into the directory first, its vector next, then its log to the bucket, and
 //! its index row last: the row is what makes a turn known, so a registration that dies on the way
-//! left nothing that anybody sees, and the next one goes on from there. What the turn says of the one
+//! left nothing that anybody sees, and the next one goes on from there. The vector comes before the log
+//! because an erasure finds the log by it. What the turn says of the one
 //! before it (`follow_up.rs`) stands in the row, and is noted with that turn after; the repeat of a
 //! registration notes it again, which changes nothing.
 
@@ -61,7 +62,7 @@ pub fn routes() -> Routes<Registry> {
         (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Not the token's tenant or project, or another user's turn without `feedback:on-behalf`", body = ProblemDocument),
-        (status = 409, description = "The turn is known with another body, or its message is another turn's", body = ProblemDocument),
+        (status = 409, description = "The turn is known with another body, its message is another turn's, or its user's data is being erased", body = ProblemDocument),
         (status = 413, description = "The body has more than 5 MiB", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
@@ -74,16 +75,23 @@ async fn register(
 ) -> Result<Response, Problem> {
     let app = &registry.app;
     let turn = Turn::parse(at, &body, &caller, app.app.clock.now()).map_err(refused)?;
-    if let Some(known) = app.app.store.turn(&turn.core.at).await? {
+    let core = &turn.core;
+    let taken = app
+        .app
+        .refuse_while_erased(&core.at.within.tenant, &core.user_id);
+    let (known, taken) = futures::join!(app.app.store.turn(&core.at), taken);
+    taken?;
+    let known = known?;
+    if let Some(known) = known {
         return repeated(app, &caller, &turn, known).await;
     }
     let follow_up = follow_up::detect(&registry, &turn).await?;
     enter_message(app, &turn).await?;
-    let log = app.blobs.put_turn_log(&turn.core.at, &turn.log).await?;
     let vector = (app.app.embeddings)
         .of(turn.embedding.as_deref(), &turn.texts())
         .await;
     app.app.store.put_vector(&turn.core, &vector).await?;
+    let log = app.blobs.put_turn_log(&turn.core.at, &turn.log).await?;
     let said = follow_up.as_ref().map(|(follow_up, _)| follow_up);
     match app.app.store.put_turn(&turn, &log, said).await? {
         Written::New => {

@@ -15,6 +15,7 @@
 //! | who may act for whom | [`caller`] |
 //! | what is kept of an anonymous user | [`privacy`] |
 //! | what counts as personal data in free text | [`scrub`] |
+//! | what erasing a person removes, and for how long it holds | [`erasure`] |
 //! | what an agent is told of the feedback on its turns | [`timeline`] |
 //! | what an evaluation reads of all users | [`evaluation`] |
 //! | what a model can learn from feedback, as rows of a file | [`training`] |
@@ -31,6 +32,7 @@ pub mod detection;
 pub mod digest;
 pub mod embedded;
 pub mod embedding;
+pub mod erasure;
 pub mod evaluation;
 pub mod event;
 pub mod feedback_context;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::digest::uuid;
 use crate::event::{EventContext, is_false, wire_names};
-use crate::identifier::{ConversationId, Label, MessageId, ProjectId, UserId};
+use crate::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, UserId};
 use crate::parse::{Errors, FieldError, Object, boolean, identifier, one_of, text, to_instant};
 use crate::turn::{TurnCore, TurnRef};
 
@@ -109,14 +109,25 @@ impl SignalCore {
     /// message.
     #[must_use]
     pub fn id(&self) -> String {
-        let names = [
-            self.at.within.tenant.as_str(),
-            self.user_id.as_str(),
-            self.message_id.as_str(),
-            self.signal.as_str(),
-        ];
-        format!("fb_{}", uuid(NAMESPACE, names).simple())
+        let owner = (&self.at.within.tenant, &self.user_id);
+        row_id(owner, &self.message_id, self.signal)
     }
+}
+
+/// The name of the row of a user's signal on a message: always the same.
+#[must_use]
+pub fn row_id(
+    (tenant, user): (&TenantId, &UserId),
+    message: &MessageId,
+    signal: MessageSignal,
+) -> String {
+    let names = [
+        tenant.as_str(),
+        user.as_str(),
+        message.as_str(),
+        signal.as_str(),
+    ];
+    format!("fb_{}", uuid(NAMESPACE, names).simple())
 }
 
 /// A signal, whole.

@@ -3,14 +3,19 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use axum::http::StatusCode;
 use hearback_domain::cursor::Cursors;
+use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::privacy::Pseudonyms;
 use hearback_domain::turn::ConversationRef;
+use hearback_storage::preferences::Freshness;
 use hearback_storage::{Blobs, Store};
+use uuid::Uuid;
 
 use crate::aws;
 use crate::clock::Clock;
 use crate::embedder::Embeddings;
+use crate::problem::Problem;
 
 /// A setting that the environment must have.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +83,23 @@ pub struct App {
 }
 
 impl App {
+    /// Refuses what somebody says whose data is being erased right now: what was written meanwhile might
+    /// stay. Answers which erasure was done before, if one was. One call, one read.
+    pub async fn refuse_while_erased(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> Result<Option<Uuid>, Problem> {
+        let erasure = self.store.erasure((tenant, user), Freshness::Latest);
+        match erasure.await? {
+            Some(erasure) if erasure.is_open() => {
+                Err(Problem::new(StatusCode::CONFLICT, "erasure_in_progress")
+                    .detail("This user's data is being erased. Try again when that is done."))
+            }
+            done => Ok(done.map(|erasure| erasure.id)),
+        }
+    }
+
     /// Whether a project's reactions are mirrored where the request does not say.
     #[must_use]
     pub fn mirrors(&self, at: &ConversationRef) -> bool {

@@ -14,6 +14,7 @@ mod event_path;
 pub mod http;
 pub mod params;
 pub mod problem;
+pub mod queue;
 pub mod routes;
 pub mod telemetry;
 

@@ -127,8 +127,9 @@ impl Problem {
         self
     }
 
-    /// The problem of a status that the framework answered by itself.
-    pub(crate) fn of_status(status: StatusCode) -> Self {
+    /// The problem of a status of which nothing more is known.
+    #[must_use]
+    pub fn of_status(status: StatusCode) -> Self {
         let error = match status {
             StatusCode::NOT_FOUND => "not_found",
             StatusCode::METHOD_NOT_ALLOWED => "method_not_allowed",

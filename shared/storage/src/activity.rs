@@ -12,9 +12,10 @@ use hearback_domain::identifier::{ConversationId, ProjectId, TenantId, UserId};
 use hearback_domain::reaction::ReactionCore;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use crate::item::{self, Builder, Item};
-use crate::table::SK;
+use crate::table::{AUTHOR, SK};
 use crate::turns::CORE;
 use crate::{Error, Store, keys};
 
@@ -27,6 +28,9 @@ const REMEMBERED: usize = 20_000;
 /// Who was active where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activity {
+    /// The project.
+    #[serde(rename = "project_id")]
+    pub project: ProjectId,
     /// The conversation.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
@@ -97,27 +101,38 @@ impl<'a> Day<'a> {
 }
 
 impl Store {
-    /// Marks that somebody reacted, unless this process marked the same before. One call, one
-    /// write, or none.
+    /// Marks that somebody reacted, unless this process marked the same before, after the same erasure of
+    /// the user's data, if there was one: that removed what was marked until then. One call and two
+    /// writes, one of them into the index of authors, or none.
+    pub async fn mark_activity_once(
+        &self,
+        reaction: &ReactionCore,
+        erased: Option<Uuid>,
+    ) -> Result<(), Error> {
+        let (pk, sk) = self.marker_key(reaction);
+        let erased = erased.unwrap_or_default();
+        let digest: [u8; 32] = Sha256::digest(format!("{pk}\n{sk}\n{erased}")).into();
+        if !self.marked.has(&digest) {
+            self.mark_activity(reaction).await?;
+            self.marked.add(digest);
+        }
+        Ok(())
+    }
+
+    /// Marks that somebody reacted. One call and two writes, one of them into the index of authors.
     pub async fn mark_activity(&self, reaction: &ReactionCore) -> Result<(), Error> {
         let at = &reaction.at.within;
-        let day = reaction.ts.date_naive();
-        let pk = keys::day(
-            &at.tenant,
-            &at.project,
-            day,
-            self.shard(at.conversation.as_str()),
-        );
-        let sk = keys::activity(minute(reaction.ts), &at.conversation, &reaction.user_id);
-        let digest: [u8; 32] = Sha256::digest(format!("{pk}\n{sk}")).into();
-        if self.marked.has(&digest) {
-            return Ok(());
-        }
         let activity = Activity {
+            project: at.project.clone(),
             conversation: at.conversation.clone(),
             user: reaction.user_id.clone(),
         };
-        let item = Builder::new(pk, sk).json(MARKER, CORE, &activity)?;
+        let (pk, sk) = self.marker_key(reaction);
+        // By its author an erasure finds where somebody reacted.
+        let author = keys::user(&at.tenant, &reaction.user_id);
+        let item = Builder::new(pk, sk)
+            .json(MARKER, CORE, &activity)?
+            .string(AUTHOR, author);
         self.client
             .put_item()
             .table_name(&self.table)
@@ -125,9 +140,18 @@ impl Store {
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send()
             .await
-            .map_err(|error| Error::unavailable("PutItem", &error))?;
-        self.marked.add(digest);
-        Ok(())
+            .map(|_| ())
+            .map_err(|error| Error::unavailable("PutItem", &error))
+    }
+
+    fn marker_key(&self, reaction: &ReactionCore) -> (String, String) {
+        let at = &reaction.at.within;
+        let shard = self.shard(at.conversation.as_str());
+        let day = reaction.ts.date_naive();
+        (
+            keys::day(&at.tenant, &at.project, day, shard),
+            keys::activity(minute(reaction.ts), &at.conversation, &reaction.user_id),
+        )
     }
 
     /// How many shards a project's day has.

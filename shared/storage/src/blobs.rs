@@ -6,14 +6,17 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectError;
 use aws_sdk_s3::primitives::ByteStream;
 use hearback_domain::turn::{TurnCore, TurnLog, TurnRef};
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use crate::turns::IndexRow;
+use crate::turns::{IndexRow, Moved};
 use crate::{Error, Store, keys};
 
 const TURN_LOG: &str = "turn log";
 /// How often a turn's log is looked for that is being moved.
 const LOG_TRIES: usize = 5;
+/// How often a turn's log is changed when others write into it too.
+const CHANGE_TRIES: usize = 20;
 /// How often a put is tried while others put the same.
 const PUT_TRIES: usize = 5;
 
@@ -69,11 +72,20 @@ impl Blobs {
 
     /// A turn's log; `None` if that version is gone. One call.
     pub async fn turn_log(&self, hosted_uri: &str) -> Result<Option<TurnLog>, Error> {
+        self.json(TURN_LOG, self.key(hosted_uri)?).await
+    }
+
+    /// A small object that is JSON. One call.
+    pub(crate) async fn json<T: DeserializeOwned>(
+        &self,
+        kind: &'static str,
+        key: &str,
+    ) -> Result<Option<T>, Error> {
         let found = self
             .client
             .get_object()
             .bucket(&self.bucket)
-            .key(self.key(hosted_uri)?)
+            .key(key)
             .send()
             .await;
         let object = match found {
@@ -90,7 +102,7 @@ impl Blobs {
         let body = object.body.collect().await.map_err(|_| body_not_read())?;
         serde_json::from_slice(&body.into_bytes())
             .map(Some)
-            .map_err(|error| Error::undecodable(TURN_LOG, &error))
+            .map_err(|error| Error::undecodable(kind, &error))
     }
 
     /// A turn and its log, if the turn is there and one that is wanted. Two calls, and more while the
@@ -114,6 +126,56 @@ impl Blobs {
             operation: "GetObject",
             code: "the turn log moved too often".to_owned(),
         })
+    }
+
+    /// Changes a turn's log: the new version is written beside the old one, and the index row then points
+    /// there if it still pointed to what was read. Of two at once, the one that loses starts again from
+    /// what the other wrote. `change` answers whether there is anything to change. Three calls and two
+    /// reads or writes of the row, and more for whoever loses.
+    pub async fn change_turn_log(
+        &self,
+        store: &Store,
+        at: &TurnRef,
+        change: impl Fn(&mut TurnLog) -> bool,
+    ) -> Result<(), Error> {
+        let mut written: Option<String> = None;
+        for _ in 0..CHANGE_TRIES {
+            let Some(row) = store.turn(at).await? else {
+                return Ok(());
+            };
+            // A version has the name of its content, so another writer of the same may have moved the
+            // row to the very version that this one lost with.
+            if let Some(lost) = written.take().filter(|lost| *lost != row.hosted_uri) {
+                self.forget(&lost).await;
+            }
+            let Some(mut log) = self.turn_log(&row.hosted_uri).await? else {
+                // Somebody else moved the row on and deleted this version.
+                continue;
+            };
+            if !change(&mut log) {
+                return Ok(());
+            }
+            let to = self.put_turn_log(at, &log).await?;
+            match store.move_turn_log(at, &row.hosted_uri, &to).await? {
+                Moved::Done => {
+                    self.forget(&row.hosted_uri).await;
+                    return Ok(());
+                }
+                Moved::Lost => written = Some(to),
+            }
+        }
+        Err(Error::Unavailable {
+            operation: "UpdateItem",
+            code: "the turn log was changed too often at once".to_owned(),
+        })
+    }
+
+    /// Deletes a version that nobody points to. If that fails, it lies there unread until the turn is
+    /// erased.
+    async fn forget(&self, hosted_uri: &str) {
+        if let Err(error) = self.delete_turn_log(hosted_uri).await {
+            tracing::warn!(%error, "a version of a turn log was not deleted");
+        }
     }
 
     /// Deletes a version that no row points to any more. One call.

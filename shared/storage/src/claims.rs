@@ -4,6 +4,9 @@
 //! before the claim was made. Whatever version the event taught is newer than that, so an event
 //! that is delivered again need only look there to know whether it was learned from. No clock
 //! takes part in that.
+//!
+//! Claims lie in the partition of their user and live as long as their events, so that an erasure finds
+//! by them, at no cost, every event but those that came second ([`erasures`](crate::erasures)).
 
 use hearback_domain::event::EventCore;
 use uuid::Uuid;
@@ -14,9 +17,9 @@ use crate::{Error, Store, keys};
 const FEEDBACK_ID: &str = "feedbackId";
 const FENCE: &str = "fence";
 
-/// Days that a claim is kept. Longer than a message lives: 14 days in the queue, 14 among the dead
-/// letters, and as long again each time it is moved back, which may happen twice.
-const KEPT_DAYS: u16 = 90;
+/// Days that a claim is kept at least. Longer than a message lives: 14 days in the queue, 14 among the
+/// dead letters, and as long again each time it is moved back, which may happen twice.
+pub(crate) const KEPT_DAYS: u16 = 90;
 
 /// Who holds the key of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,12 +42,15 @@ impl Store {
     /// Claims the dedupe key of an event. One call, one write.
     pub async fn claim(&self, event: &EventCore, fence: u64) -> Result<Claim, Error> {
         let item = Builder::new(
-            keys::dedupe(&event.tenant, &event.dedupe_key()),
-            keys::DEDUPE,
+            keys::user(&event.tenant, &event.user_id),
+            keys::claim(&event.dedupe_key()),
         )
         .string(FEEDBACK_ID, event.feedback_id.to_string())
         .number(FENCE, fence)
-        .expires(event.received_at, KEPT_DAYS)
+        .expires(
+            event.received_at,
+            event.privacy.retention_days.max(KEPT_DAYS),
+        )
         .build();
         match self.put_if_new(item).await? {
             None => Ok(Claim::Fresh),
@@ -53,10 +59,15 @@ impl Store {
     }
 }
 
-fn holder(claim: &Item, me: Uuid) -> Result<Claim, Error> {
-    let first = item::string(claim, "claim", FEEDBACK_ID)?
+/// The event that holds a claim.
+pub(crate) fn claimant(claim: &Item) -> Result<Uuid, Error> {
+    item::string(claim, "claim", FEEDBACK_ID)?
         .parse()
-        .map_err(|error: uuid::Error| Error::unreadable("claim", error.to_string()))?;
+        .map_err(|error: uuid::Error| Error::unreadable("claim", error.to_string()))
+}
+
+fn holder(claim: &Item, me: Uuid) -> Result<Claim, Error> {
+    let first = claimant(claim)?;
     if first == me {
         Ok(Claim::Mine {
             fence: item::number(claim, "claim", FENCE)?,

@@ -9,7 +9,7 @@ use hearback_domain::publication::Outcome;
 use uuid::Uuid;
 
 use crate::item::{self, Builder};
-use crate::table::{PK, SK};
+use crate::table::{AUTHOR, PK, SK};
 use crate::{Attempt, Error, Store, Written, keys};
 
 /// The part of an event that streams and queues carry.
@@ -54,13 +54,19 @@ impl Store {
     }
 
     /// Stores what came of an event, if nothing did before. Expires with the event. One call,
-    /// one write.
+    /// one write, and one more for a duplicate: it holds no claim by which its author's events are
+    /// found, and is in the index of authors instead.
     pub async fn put_outcome(&self, core: &EventCore, outcome: &Outcome) -> Result<Written, Error> {
         let item = Builder::new(keys::event(&core.tenant, core.feedback_id), keys::RESULT)
             .json("outcome", OUTCOME, outcome)?
-            .expires(core.received_at, core.privacy.retention_days)
-            .build();
-        self.put_once(item).await
+            .expires(core.received_at, core.privacy.retention_days);
+        let item = match outcome {
+            Outcome::Processed(_) => item,
+            Outcome::Deduplicated { .. } => {
+                item.string(AUTHOR, keys::user(&core.tenant, &core.user_id))
+            }
+        };
+        self.put_once(item.build()).await
     }
 
     /// Stores that an event no longer holds, if nothing said so before. It may come before the

@@ -83,7 +83,12 @@ impl Blobs {
         self.put(run.manifest(), "application/json", manifest).await
     }
 
-    async fn put(&self, key: String, content_type: &str, body: Vec<u8>) -> Result<(), Error> {
+    pub(crate) async fn put(
+        &self,
+        key: String,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<(), Error> {
         self.client
             .put_object()
             .bucket(&self.bucket)

@@ -32,8 +32,10 @@ pub const VECTOR_PREFIX: &str = "VEC#";
 pub const REACTION_PREFIX: &str = "REACTION#";
 /// Sort key of a message's directory entry.
 pub const MESSAGE: &str = "MESSAGE";
-/// Sort key of a dedupe claim.
-pub const DEDUPE: &str = "DEDUPE";
+/// What the sort keys of a user's dedupe claims begin with.
+pub const CLAIM_PREFIX: &str = "CLAIM#";
+/// Sort key of the erasure of a user.
+pub const ERASURE: &str = "ERASURE";
 /// What the sort keys of preference versions begin with.
 pub const VERSION_PREFIX: &str = "V#";
 
@@ -62,10 +64,10 @@ pub fn event(tenant: &TenantId, feedback_id: Uuid) -> String {
     join("EVENT", tenant, &feedback_id.to_string())
 }
 
-/// The partition of a dedupe claim.
+/// The sort key of a dedupe claim. It lies with its user, whose events are found by it.
 #[must_use]
-pub fn dedupe(tenant: &TenantId, key: &DedupeKey) -> String {
-    join("DEDUPE", tenant, &hex::encode(key.fingerprint()))
+pub fn claim(key: &DedupeKey) -> String {
+    format!("{CLAIM_PREFIX}{}", hex::encode(key.fingerprint()))
 }
 
 /// The partition of a user's preferences.
@@ -192,17 +194,25 @@ pub fn signal_day(tenant: &TenantId, day: NaiveDate, shard: u32) -> String {
 /// name may hold anything and a key in the bucket may not.
 #[must_use]
 pub fn turn_log(at: &TurnRef, version: &str) -> String {
+    format!("{}{version}.json", turn_logs(at))
+}
+
+/// What the keys of all versions of a turn's log begin with.
+#[must_use]
+pub fn turn_logs(at: &TurnRef) -> String {
     let names = [
         at.within.project.as_str(),
         at.within.conversation.as_str(),
         at.turn.as_str(),
     ];
     let (tenant, turn) = (digest([at.within.tenant.as_str()]), digest(names));
-    format!(
-        "turn-logs/{}/{}/{version}.json",
-        short(tenant, 8),
-        short(turn, 20)
-    )
+    format!("turn-logs/{}/{}/", short(tenant, 8), short(turn, 20))
+}
+
+/// The key of what an erasure remembers between its passes.
+#[must_use]
+pub fn erasure_traces(tenant: &TenantId, id: Uuid) -> String {
+    format!("erasures/{}/{id}.json", file_part(tenant.as_str()))
 }
 
 /// The partition of an import and its pieces.

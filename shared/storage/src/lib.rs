@@ -16,6 +16,7 @@
 //! | dedupe claim | [`claims`] | nobody claimed the key before |
 //! | preference version | [`preferences`] | version n + 1 does not exist |
 //! | import, and its pieces | [`imports`] | what stood in its place is what was read there |
+//! | erasure | [`erasures`] | none is open |
 //!
 //! [`blobs`], [`exports`] and [`files`] are the bucket, [`unpacked`] reads packed files of it, and
 //! [`versions`] deletes for good. [`training`] is what the training export reads.
@@ -24,6 +25,7 @@
 pub mod activity;
 pub mod blobs;
 pub mod claims;
+pub mod erasures;
 mod error;
 pub mod events;
 pub mod exports;
@@ -39,6 +41,7 @@ mod reads;
 pub mod stream;
 pub mod table;
 pub mod training;
+mod transactions;
 pub mod turns;
 pub mod unpacked;
 pub mod vectors;

@@ -24,14 +24,18 @@ pub const EXPIRES_AT: &str = "expires_at";
 pub const TRACE: &str = "trace";
 /// What message signals of one day have in common.
 pub const DAY: &str = "day";
+/// Whose something is that lies elsewhere than with its user.
+pub const AUTHOR: &str = "author";
 /// The index of message signals by their trace, sparse.
 pub const BY_TRACE: &str = "by_trace";
 /// The index of message signals by their day, sparse.
 pub const BY_DAY: &str = "by_day";
+/// The index of what lies elsewhere than with its user, by the user, sparse: for erasing a person.
+pub const BY_AUTHOR: &str = "by_author";
 
 /// Indexes, each with the attribute that it goes by. They hold keys only, sorted by the table's
 /// partition key.
-pub const INDEXES: [(&str, &str); 2] = [(BY_TRACE, TRACE), (BY_DAY, DAY)];
+pub const INDEXES: [(&str, &str); 3] = [(BY_TRACE, TRACE), (BY_DAY, DAY), (BY_AUTHOR, AUTHOR)];
 
 impl Store {
     /// Creates the table where there is none, for a machine-local engine and for tests; in AWS

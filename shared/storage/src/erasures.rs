@@ -1,0 +1,614 @@
+//! Erasing a person: a row for each name whose data is erased, and how that data is found and removed.
+//!
+//! | what | is found by | which lies |
+//! |---|---|---|
+//! | events that were worked off | their claims | with the user |
+//! | events that came second | their outcomes | in the index of authors |
+//! | reactions, and markers of activity | the markers | in the index of authors |
+//! | turns, their logs and messages | the turn vectors | with the user |
+//! | signals on messages | themselves | with the user |
+//! | preference versions | themselves | in a partition of the user's |
+//!
+//! An event that was not worked off yet is found by nothing: whoever works it off removes it instead.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, Delete, DeleteRequest, ReturnConsumedCapacity,
+    ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update, WriteRequest,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use hearback_domain::erasure::{Erasure, Kind, Removed, Traces};
+use hearback_domain::identifier::{TenantId, UserId};
+use hearback_domain::message_signal::SignalCore;
+use hearback_domain::turn::{ConversationRef, TurnRef};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::activity::Activity;
+use crate::claims::{self, claimant};
+use crate::events::CORE;
+use crate::item::{self, Builder, Item};
+use crate::preferences::Freshness;
+use crate::reactions::{Row, row};
+use crate::reads::{self, Key};
+use crate::table::{AUTHOR, BY_AUTHOR, EXPIRES_AT, PK, SK};
+use crate::transactions::Transacted;
+use crate::vectors::Mark;
+use crate::versions::Listed;
+use crate::{Blobs, Error, Store, keys};
+
+const ERASURE: &str = "erasure";
+const TRACES: &str = "traces of an erasure";
+/// When it was done, in microseconds.
+const UNTIL: &str = "until";
+/// Days that a row is kept that is done: as long as a message may still bring what is to be erased.
+const KEPT_DAYS: i64 = claims::KEPT_DAYS as i64;
+/// Things that are removed in one transaction. It takes 100 rows and 4 MB at most; one of these has up
+/// to four rows, and 256 KiB.
+const UNITS: usize = 10;
+/// Rows that one call deletes.
+const BATCH: usize = 25;
+/// How often what a call left undone is asked for, each time after twice as long a pause.
+const TRIES: u32 = 6;
+/// The first of these pauses.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A user of a tenant.
+pub type Owner<'a> = (&'a TenantId, &'a UserId);
+
+/// What the row says besides its counts.
+#[derive(Serialize, Deserialize)]
+struct Core {
+    id: Uuid,
+    requested_at: DateTime<Utc>,
+}
+
+/// Rows that go together, and count as one thing if the first of them is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unit {
+    first: Key,
+    others: Vec<Key>,
+}
+
+/// Something of a user's, as it is found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// An event.
+    Event {
+        /// Its name.
+        id: Uuid,
+        /// Its rows.
+        unit: Unit,
+    },
+    /// That the user reacted in a conversation, or the machine in their name.
+    Active {
+        /// The conversation.
+        within: ConversationRef,
+        /// The marker.
+        marker: Unit,
+    },
+    /// A turn; there may be none, if its registration died.
+    Turn {
+        /// The turn.
+        at: TurnRef,
+        /// The row that leads to it.
+        vector: Unit,
+    },
+    /// A signal on a message.
+    Signal {
+        /// The event of what was said.
+        act: Uuid,
+        /// Its row.
+        unit: Unit,
+    },
+    /// A version of preferences.
+    Version(Unit),
+}
+
+/// Where something is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// With the user: claims.
+    Claims,
+    /// In the index of authors.
+    Authored,
+    /// With the user: turn vectors.
+    Vectors,
+    /// With the user: signals on messages.
+    Signals,
+    /// Preference versions.
+    Versions,
+}
+
+/// A page of what is found, and where the next one begins.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// What is found.
+    pub found: Vec<Found>,
+    /// Behind which row there may be more.
+    pub next: Option<Next>,
+}
+
+/// Where a page begins.
+#[derive(Debug, Clone)]
+pub struct Next(Item);
+
+impl Unit {
+    /// These rows, of which the first tells whether it is there.
+    fn of(first: Key, others: impl IntoIterator<Item = Key>) -> Self {
+        Self {
+            first,
+            others: others.into_iter().collect(),
+        }
+    }
+
+    /// A turn's own row.
+    #[must_use]
+    pub fn turn(at: &TurnRef) -> Self {
+        let row = (keys::conversation(&at.within), keys::turn(&at.turn));
+        Self::of(row, [])
+    }
+
+    /// An event that was not worked off.
+    #[must_use]
+    pub fn event(tenant: &TenantId, id: Uuid) -> Self {
+        Self::event_in(keys::event(tenant, id), None)
+    }
+
+    fn event_in(partition: String, claim: Option<Key>) -> Self {
+        let row = |kind: &str| (partition.clone(), kind.to_owned());
+        let others = [row(keys::RESULT), row(keys::RETRACTION)];
+        Self::of(row(keys::EVENT), others.into_iter().chain(claim))
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &Key> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+}
+
+impl Store {
+    /// The erasure of a user's data, if one was asked for. One call, one read or half.
+    pub async fn erasure(
+        &self,
+        (tenant, user): Owner<'_>,
+        freshness: Freshness,
+    ) -> Result<Option<Erasure>, Error> {
+        let found = self
+            .client
+            .get_item()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(keys::user(tenant, user)))
+            .key(SK, AttributeValue::S(keys::ERASURE.to_owned()))
+            .consistent_read(freshness.is_consistent())
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map_err(|error| Error::unavailable("GetItem", &error))?;
+        found.item.as_ref().map(erasure).transpose()
+    }
+
+    /// Opens an erasure of this name, and answers the one that is open: this, or one that was before. One
+    /// call, one write.
+    pub async fn open_erasure(
+        &self,
+        (tenant, user): Owner<'_>,
+        id: Uuid,
+        now: DateTime<Utc>,
+    ) -> Result<Erasure, Error> {
+        let core = Core {
+            id,
+            requested_at: now,
+        };
+        let row = Builder::new(keys::user(tenant, user), keys::ERASURE)
+            .json(ERASURE, CORE, &core)?
+            .build();
+        let put = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(row.clone()))
+            .condition_expression("attribute_not_exists(PK) OR attribute_exists(#until)")
+            .expression_attribute_names("#until", UNTIL)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await;
+        let Err(error) = put else {
+            return erasure(&row);
+        };
+        match error.as_service_error() {
+            Some(PutItemError::ConditionalCheckFailedException(failed)) => {
+                let held = failed.item();
+                erasure(held.ok_or_else(|| Error::unreadable(ERASURE, "it was not returned"))?)
+            }
+            _ => Err(Error::unavailable("PutItem", &error)),
+        }
+    }
+
+    /// Notes that an erasure is done, if it is the one that is open. May be repeated. One call, one write.
+    pub async fn close_erasure(
+        &self,
+        (tenant, user): Owner<'_>,
+        open: &Erasure,
+        until: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let core = Core {
+            id: open.id,
+            requested_at: open.requested_at,
+        };
+        let core =
+            serde_json::to_string(&core).map_err(|error| Error::undecodable(ERASURE, &error))?;
+        let expires = (until + TimeDelta::days(KEPT_DAYS)).timestamp();
+        let number = |value: i64| AttributeValue::N(value.to_string());
+        let closed = self
+            .client
+            .update_item()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(keys::user(tenant, user)))
+            .key(SK, AttributeValue::S(keys::ERASURE.to_owned()))
+            .update_expression("SET #until = :until, #expires = :expires")
+            .condition_expression("core = :core AND attribute_not_exists(#until)")
+            .expression_attribute_names("#until", UNTIL)
+            .expression_attribute_names("#expires", EXPIRES_AT)
+            .expression_attribute_values(":core", AttributeValue::S(core))
+            .expression_attribute_values(":until", number(until.timestamp_micros()))
+            .expression_attribute_values(":expires", number(expires))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await;
+        match closed {
+            Ok(_) => Ok(()),
+            Err(error)
+                if error
+                    .as_service_error()
+                    .is_some_and(UpdateItemError::is_conditional_check_failed_exception) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(Error::unavailable("UpdateItem", &error)),
+        }
+    }
+
+    /// A page of what is kept of a user. Of the index it may miss what was written a moment ago. One call,
+    /// and one more for the index.
+    pub async fn kept_of(
+        &self,
+        owner: Owner<'_>,
+        listing: Listing,
+        from: Option<Next>,
+    ) -> Result<Page, Error> {
+        let (tenant, user) = owner;
+        let partition = keys::user(tenant, user);
+        let query = match listing {
+            Listing::Claims => self.rows(partition, keys::CLAIM_PREFIX),
+            Listing::Vectors => self.rows(partition, keys::VECTOR_PREFIX),
+            Listing::Signals => self.rows(partition, keys::SIGNAL_PREFIX),
+            Listing::Versions => self.rows(keys::preferences(tenant, user), keys::VERSION_PREFIX),
+            Listing::Authored => self
+                .client
+                .query()
+                .index_name(BY_AUTHOR)
+                .key_condition_expression("#author = :author")
+                .expression_attribute_names("#author", AUTHOR)
+                .expression_attribute_values(":author", AttributeValue::S(partition)),
+        };
+        let answer = query
+            .table_name(&self.table)
+            .limit(i32::try_from(BATCH).unwrap_or(i32::MAX))
+            .set_exclusive_start_key(from.map(|Next(row)| row))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map_err(|error| Error::unavailable("Query", &error))?;
+        let next = answer.last_evaluated_key.clone().map(Next);
+        let found = if listing == Listing::Authored {
+            let places: Vec<Key> = answer.items().iter().filter_map(reads::key_of).collect();
+            // What is gone is still in the index for a moment.
+            let rows = self.get_batch(&places).await?.into_iter().flatten();
+            rows.filter_map(|row| authored(tenant, &row).transpose())
+                .collect::<Result<_, _>>()?
+        } else {
+            let rows = answer.items().iter();
+            rows.map(|row| own(tenant, listing, row))
+                .collect::<Result<_, _>>()?
+        };
+        Ok(Page { found, next })
+    }
+
+    fn rows(&self, partition: String, prefix: &str) -> QueryFluentBuilder {
+        self.client
+            .query()
+            .key_condition_expression("PK = :pk AND begins_with(SK, :prefix)")
+            .expression_attribute_values(":pk", AttributeValue::S(partition))
+            .expression_attribute_values(":prefix", AttributeValue::S(prefix.to_owned()))
+            .consistent_read(true)
+    }
+
+    /// A user's reactions in a conversation, the machine's in their name too. A call for each MB.
+    pub async fn reactions_by(
+        &self,
+        user: &UserId,
+        within: &ConversationRef,
+    ) -> Result<Vec<(TurnRef, Uuid, Unit)>, Error> {
+        let mut own = Vec::new();
+        let mut from = None;
+        loop {
+            let span = crate::reactions::Span::from(None);
+            let (page, next) = self.reaction_page(within, &span, from).await?;
+            for item in &page {
+                if let (Row::Reaction(reaction), Some(key)) = (row(item), reads::key_of(item))
+                    && reaction.core.user_id == *user
+                {
+                    own.push((reaction.core.at, reaction.core.id, Unit::of(key, [])));
+                }
+            }
+            from = next;
+            if from.is_none() {
+                return Ok(own);
+            }
+        }
+    }
+
+    /// Removes things and counts those that are there, ten in one transaction, so that each counts once
+    /// however often this is repeated. Answers how many there were. The erasure must be there.
+    pub async fn erase(
+        &self,
+        (tenant, user): Owner<'_>,
+        kind: Kind,
+        units: Vec<Unit>,
+    ) -> Result<u64, Error> {
+        let row = (keys::user(tenant, user), keys::ERASURE.to_owned());
+        let mut removed = 0;
+        for some in units.chunks(UNITS) {
+            let mut there = some.to_vec();
+            while !there.is_empty() {
+                match self.transact(self.removal(&row, kind, &there)?).await? {
+                    Transacted::Done => {
+                        removed += there.len() as u64;
+                        break;
+                    }
+                    // In the order of the rows, of which each unit's first has a condition.
+                    Transacted::Refused(held) => {
+                        let mut at = 0;
+                        let missing: Vec<_> = there
+                            .extract_if(.., |unit| {
+                                let first = at;
+                                at += unit.rows().count();
+                                held.get(first).is_some_and(|held| !held)
+                            })
+                            .collect();
+                        if missing.is_empty() {
+                            return Err(Error::unreadable(ERASURE, "it is not there"));
+                        }
+                        self.remove(missing).await?;
+                    }
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    fn removal(
+        &self,
+        (pk, sk): &Key,
+        kind: Kind,
+        units: &[Unit],
+    ) -> Result<Vec<TransactWriteItem>, Error> {
+        let unbuilt = |error: aws_sdk_dynamodb::error::BuildError| {
+            Error::unreadable(ERASURE, error.to_string())
+        };
+        let mut items = Vec::new();
+        for unit in units {
+            for (at, (pk, sk)) in unit.rows().enumerate() {
+                let delete = Delete::builder()
+                    .table_name(&self.table)
+                    .key(PK, AttributeValue::S(pk.clone()))
+                    .key(SK, AttributeValue::S(sk.clone()))
+                    .set_condition_expression((at == 0).then(|| "attribute_exists(PK)".to_owned()));
+                let delete = delete.build().map_err(unbuilt)?;
+                items.push(TransactWriteItem::builder().delete(delete).build());
+            }
+        }
+        let count = Update::builder()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(pk.clone()))
+            .key(SK, AttributeValue::S(sk.clone()))
+            .update_expression("ADD #count :count")
+            .condition_expression("attribute_exists(PK)")
+            .expression_attribute_names("#count", kind.as_str())
+            .expression_attribute_values(":count", AttributeValue::N(units.len().to_string()));
+        let count = count.build().map_err(unbuilt)?;
+        items.push(TransactWriteItem::builder().update(count).build());
+        Ok(items)
+    }
+
+    /// Counts what was removed elsewhere. One call, one write.
+    pub async fn count_erased(
+        &self,
+        (tenant, user): Owner<'_>,
+        kind: Kind,
+        count: u64,
+    ) -> Result<(), Error> {
+        self.client
+            .update_item()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(keys::user(tenant, user)))
+            .key(SK, AttributeValue::S(keys::ERASURE.to_owned()))
+            .update_expression("ADD #count :count")
+            .condition_expression("attribute_exists(PK)")
+            .expression_attribute_names("#count", kind.as_str())
+            .expression_attribute_values(":count", AttributeValue::N(count.to_string()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map(|_| ())
+            .map_err(|error| Error::unavailable("UpdateItem", &error))
+    }
+
+    /// Removes rows, whether or not they are there. A call for 25 of them, a write for each KB.
+    pub async fn remove(&self, units: Vec<Unit>) -> Result<(), Error> {
+        let rows: Vec<&Key> = units.iter().flat_map(Unit::rows).collect();
+        for some in rows.chunks(BATCH) {
+            let deletes = some.iter().map(|(pk, sk)| {
+                let delete = DeleteRequest::builder()
+                    .key(PK, AttributeValue::S(pk.clone()))
+                    .key(SK, AttributeValue::S(sk.clone()))
+                    .build()
+                    .map_err(|error| Error::unreadable(ERASURE, error.to_string()))?;
+                Ok(WriteRequest::builder().delete_request(delete).build())
+            });
+            self.remove_batch(deletes.collect::<Result<_, Error>>()?)
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn remove_batch(&self, deletes: Vec<WriteRequest>) -> Result<(), Error> {
+        let mut left = deletes;
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                tokio::time::sleep(PAUSE * 2_u32.pow(attempt)).await;
+            }
+            let answer = self
+                .client
+                .batch_write_item()
+                .request_items(&self.table, left)
+                .return_consumed_capacity(ReturnConsumedCapacity::Total)
+                .send()
+                .await
+                .map_err(|error| Error::unavailable("BatchWriteItem", &error))?;
+            let undone = answer.unprocessed_items;
+            left = undone
+                .and_then(|mut tables| tables.remove(&self.table))
+                .unwrap_or_default();
+            if left.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(Error::Unavailable {
+            operation: "BatchWriteItem",
+            code: "items left unprocessed".to_owned(),
+        })
+    }
+}
+
+impl Blobs {
+    /// By what the lines of somebody's are told that an erasure found before. One call.
+    pub async fn traces(&self, tenant: &TenantId, id: Uuid) -> Result<Option<Traces>, Error> {
+        self.json(TRACES, &keys::erasure_traces(tenant, id)).await
+    }
+
+    /// Remembers that. One call.
+    pub async fn put_traces(
+        &self,
+        tenant: &TenantId,
+        id: Uuid,
+        traces: &Traces,
+    ) -> Result<(), Error> {
+        let json =
+            serde_json::to_vec(traces).map_err(|error| Error::undecodable(TRACES, &error))?;
+        let key = keys::erasure_traces(tenant, id);
+        self.put(key, "application/json", json).await
+    }
+
+    /// Forgets that, for good.
+    pub async fn delete_traces(&self, tenant: &TenantId, id: Uuid) -> Result<(), Error> {
+        let key = keys::erasure_traces(tenant, id);
+        self.delete_versions(&key, |_| false).await.map(|_| ())
+    }
+
+    /// Deletes for good every version of a turn's log.
+    pub async fn delete_turn_logs(&self, at: &TurnRef) -> Result<(), Error> {
+        let logs = keys::turn_logs(at);
+        self.delete_versions(&logs, |_| false).await.map(|_| ())
+    }
+
+    /// Deletes for good the versions of a turn's log that were written up to an instant, but the one that
+    /// counts, if any does.
+    pub async fn delete_old_turn_logs(
+        &self,
+        at: &TurnRef,
+        until: DateTime<Utc>,
+        current: Option<&str>,
+    ) -> Result<(), Error> {
+        let spare = |log: &Listed| {
+            log.modified > until || current.is_some_and(|current| self.uri(&log.key) == current)
+        };
+        let logs = keys::turn_logs(at);
+        self.delete_versions(&logs, spare).await.map(|_| ())
+    }
+}
+
+/// What a row in the user's own partitions is.
+fn own(tenant: &TenantId, listing: Listing, row: &Item) -> Result<Found, Error> {
+    let key = reads::key_of(row).ok_or_else(|| Error::unreadable(ERASURE, "a row has no key"))?;
+    Ok(match listing {
+        Listing::Claims => {
+            let id = claimant(row)?;
+            let unit = Unit::event_in(keys::event(tenant, id), Some(key));
+            Found::Event { id, unit }
+        }
+        Listing::Vectors => {
+            let Mark { at, .. } = item::json(row, "turn vector", CORE)?;
+            let vector = Unit::of(key, []);
+            Found::Turn { at, vector }
+        }
+        Listing::Signals => {
+            let core: SignalCore = item::json(row, "message signal", CORE)?;
+            let unit = Unit::of(key, []);
+            Found::Signal {
+                act: core.act,
+                unit,
+            }
+        }
+        Listing::Versions | Listing::Authored => Found::Version(Unit::of(key, [])),
+    })
+}
+
+/// What a row is to which the index of authors leads; `None` if its time has come and it is neither.
+fn authored(tenant: &TenantId, row: &Item) -> Result<Option<Found>, Error> {
+    let Some((pk, sk)) = reads::key_of(row) else {
+        return Ok(None);
+    };
+    if sk == keys::RESULT {
+        let id = pk.rsplit('#').next().and_then(|id| id.parse().ok());
+        return Ok(id.map(|id| Found::Event {
+            id,
+            unit: Unit::event_in(pk, None),
+        }));
+    }
+    let activity: Activity = item::json(row, "activity marker", CORE)?;
+    let within = ConversationRef {
+        tenant: tenant.clone(),
+        project: activity.project,
+        conversation: activity.conversation,
+    };
+    let marker = Unit::of((pk, sk), []);
+    Ok(Some(Found::Active { within, marker }))
+}
+
+fn erasure(row: &Item) -> Result<Erasure, Error> {
+    let core: Core = item::json(row, ERASURE, CORE)?;
+    let mut removed = Removed::default();
+    for kind in Kind::ALL {
+        if row.contains_key(kind.as_str()) {
+            *removed.of(kind) = item::number(row, ERASURE, kind.as_str())?;
+        }
+    }
+    let until = if row.contains_key(UNTIL) {
+        let micros = i64::try_from(item::number(row, ERASURE, UNTIL)?).ok();
+        micros.and_then(DateTime::from_timestamp_micros)
+    } else {
+        None
+    };
+    Ok(Erasure {
+        id: core.id,
+        requested_at: core.requested_at,
+        until,
+        removed,
+    })
+}
