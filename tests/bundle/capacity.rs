@@ -33,9 +33,9 @@ impl Metered {
         let meter = Meter::default();
         let app = engine.with_blobs(engine.store_with(meter.clone()));
         Self {
+            functions: service(hearback_local::gateway::functions(app, engine.erasures())),
             engine,
             meter,
-            functions: service(hearback_local::gateway::functions(app)),
         }
     }
 
@@ -159,10 +159,10 @@ async fn an_event_is_worked_off_in_three_more_write_units_and_half_a_read() {
     // The user's newest version; claim, version, outcome.
     assert_eq!(
         metered.generate(std::slice::from_ref(&event)).await,
-        cost(4, 0.5, 3.0)
+        cost(5, 1.0, 3.0)
     );
     // A redelivery: the version again, the claim that is held, the outcome that is there.
-    assert_eq!(metered.generate(&[event]).await, cost(3, 1.0, 1.0));
+    assert_eq!(metered.generate(&[event]).await, cost(4, 1.5, 1.0));
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn a_batch_of_one_user_shares_the_version() {
             .await;
     }
     // Ten claims, ten outcomes, and one version for all of them.
-    assert_eq!(metered.generate(&events).await, cost(22, 0.5, 21.0));
+    assert_eq!(metered.generate(&events).await, cost(23, 1.0, 21.0));
 }
 
 #[tokio::test]
@@ -211,11 +211,11 @@ async fn changing_preferences_is_one_read_and_one_write() {
         .call(Method::PUT, "/v1/preferences/ada", &change)
         .await;
     // Reading a user who has none costs half of a consistent read.
-    assert_eq!(spent, (StatusCode::OK, cost(2, 1.0, 1.0)));
+    assert_eq!(spent, (StatusCode::OK, cost(3, 2.0, 1.0)));
     let spent = metered
         .call(Method::POST, "/v1/preferences/ada/reset", &Value::Null)
         .await;
-    assert_eq!(spent, (StatusCode::OK, cost(2, 1.0, 1.0)));
+    assert_eq!(spent, (StatusCode::OK, cost(3, 2.0, 1.0)));
 }
 
 #[tokio::test]
@@ -230,23 +230,23 @@ async fn registering_a_turn_is_one_look_and_a_write_for_each_item() {
     // Whether it is known, and what it may follow; its place among its user's turns, and its row.
     assert_eq!(
         register(body.clone()).await,
-        (StatusCode::CREATED, cost(4, 2.0, 2.0))
+        (StatusCode::CREATED, cost(5, 3.0, 2.0))
     );
     // A repeat is told by the look alone, and so is another body.
     assert_eq!(
         register(body.clone()).await,
-        (StatusCode::OK, cost(1, 1.0, 0.0))
+        (StatusCode::OK, cost(2, 2.0, 0.0))
     );
     body["assistant"]["message_id"] = json!("message");
     assert_eq!(
         register(body.clone()).await,
-        (StatusCode::CONFLICT, cost(1, 1.0, 0.0))
+        (StatusCode::CONFLICT, cost(2, 2.0, 0.0))
     );
     let other = path("c", "u");
     let mut elsewhere = body.clone();
     elsewhere["ts"] = json!("2026-01-04T10:00:00Z");
     let spent = metered.call(Method::PUT, &other, &elsewhere).await;
-    assert_eq!(spent, (StatusCode::CREATED, cost(5, 2.0, 3.0)));
+    assert_eq!(spent, (StatusCode::CREATED, cost(6, 3.0, 3.0)));
 }
 
 #[tokio::test]
@@ -260,10 +260,10 @@ async fn a_turn_that_follows_another_is_noted_with_it_in_a_write_for_each_note()
     let register = || async { metered.call(Method::PUT, &follow_up, &rejection).await };
     // The turn before; its status, and the machine's reaction with the marker of its minute.
     let first = register().await;
-    assert_eq!(first, (StatusCode::CREATED, cost(8, 3.0, 5.0)));
+    assert_eq!(first, (StatusCode::CREATED, cost(9, 4.0, 6.0)));
     // A repeat sees to it that all of it was done.
     let again = register().await;
-    assert_eq!(again, (StatusCode::OK, cost(4, 2.0, 2.0)));
+    assert_eq!(again, (StatusCode::OK, cost(6, 3.0, 3.0)));
 }
 
 #[tokio::test]
@@ -279,25 +279,25 @@ async fn a_reaction_is_one_write_unit_and_one_for_a_marker_that_is_new() {
     let at = |second: u32, verdict: Value| json!({"reaction": verdict, "ts": format!("2025-11-06T15:30:{second:02}Z")});
     // The turn and what stands, in one call.
     let first = react(at(0, json!("ok"))).await;
-    assert_eq!(first, (StatusCode::OK, cost(3, 2.0, 2.0)));
+    assert_eq!(first, (StatusCode::OK, cost(4, 3.0, 3.0)));
     // Its words; how the turn was taken, and its event.
-    assert_eq!(metered.generate_of_reaction().await, cost(3, 1.0, 2.0));
+    assert_eq!(metered.generate_of_reaction().await, cost(4, 1.5, 2.0));
     // This process marked that minute already.
     let replaced = react(at(1, json!("not_ok"))).await;
-    assert_eq!(replaced, (StatusCode::OK, cost(2, 2.0, 1.0)));
+    assert_eq!(replaced, (StatusCode::OK, cost(3, 3.0, 1.0)));
     // And the withdrawal of what it replaced.
-    assert_eq!(metered.generate_of_reaction().await, cost(4, 1.0, 3.0));
+    assert_eq!(metered.generate_of_reaction().await, cost(5, 1.5, 3.0));
     let superseded = react(at(0, json!("ok"))).await;
-    assert_eq!(superseded, (StatusCode::OK, cost(1, 2.0, 0.0)));
+    assert_eq!(superseded, (StatusCode::OK, cost(2, 3.0, 0.0)));
     let cleared = react(at(2, Value::Null)).await;
-    assert_eq!(cleared, (StatusCode::OK, cost(2, 2.0, 1.0)));
+    assert_eq!(cleared, (StatusCode::OK, cost(3, 3.0, 1.0)));
     let nothing = react(at(3, Value::Null)).await;
-    assert_eq!(nothing, (StatusCode::OK, cost(1, 2.0, 0.0)));
+    assert_eq!(nothing, (StatusCode::OK, cost(2, 3.0, 0.0)));
     let unknown = format!("{}/feedback", path("c", "unknown"));
     let spent = metered
         .call(Method::POST, &unknown, &json!({"reaction": "ok"}))
         .await;
-    assert_eq!(spent, (StatusCode::NOT_FOUND, cost(1, 2.0, 0.0)));
+    assert_eq!(spent, (StatusCode::NOT_FOUND, cost(2, 3.0, 0.0)));
 }
 
 #[tokio::test]
@@ -314,33 +314,33 @@ async fn a_signal_is_two_reads_and_a_write_with_its_index_entries() {
     let signal = |reason: &str| json!({"message_id": "m", "signal": "edit", "reason": reason});
     // What stands, and the message in the one project of the token; the turn; the row, and its entries by trace and by day.
     let created = say(signal("one")).await;
-    assert_eq!(created, (StatusCode::CREATED, cost(3, 3.0, 3.0)));
+    assert_eq!(created, (StatusCode::CREATED, cost(4, 4.0, 3.0)));
     // Its reason; its event.
-    assert_eq!(metered.generate_of_signal("edit").await, cost(2, 1.0, 1.0));
+    assert_eq!(metered.generate_of_signal("edit").await, cost(3, 1.5, 1.0));
     // The indexes hold keys, which do not change.
     let replaced = say(signal("two")).await;
-    assert_eq!(replaced, (StatusCode::OK, cost(3, 3.0, 1.0)));
+    assert_eq!(replaced, (StatusCode::OK, cost(4, 4.0, 1.0)));
     // And the withdrawal of what it replaced.
-    assert_eq!(metered.generate_of_signal("edit").await, cost(3, 1.0, 2.0));
+    assert_eq!(metered.generate_of_signal("edit").await, cost(4, 1.5, 2.0));
     let repeated = say(signal("two")).await;
-    assert_eq!(repeated, (StatusCode::OK, cost(2, 3.0, 0.0)));
+    assert_eq!(repeated, (StatusCode::OK, cost(3, 4.0, 0.0)));
     let listed = metered.call(Method::GET, SIGNALS, &Value::Null).await;
     assert_eq!(listed, (StatusCode::OK, cost(1, 1.0, 0.0)));
     let target = format!("{SIGNALS}?message_id=m&signal=edit");
     let gone = metered.call(Method::DELETE, &target, &Value::Null).await;
     assert_eq!(gone, (StatusCode::NO_CONTENT, cost(2, 1.0, 3.0)));
-    assert_eq!(metered.generate_of_signal("edit").await, cost(1, 0.0, 1.0));
+    assert_eq!(metered.generate_of_signal("edit").await, cost(2, 0.5, 1.0));
     let again = metered.call(Method::DELETE, &target, &Value::Null).await;
     assert_eq!(again, (StatusCode::NO_CONTENT, cost(1, 1.0, 0.0)));
     // A thumb tells the ledger no reason, so none is read.
     say(json!({"message_id": "m", "signal": "helpful"})).await;
     assert_eq!(
         metered.generate_of_signal("helpful").await,
-        cost(1, 0.0, 1.0)
+        cost(2, 0.5, 1.0)
     );
     // A chat in none of the caller's other projects, of which it has none, costs nothing.
     let chat = say(json!({"message_id": "m", "signal": "unsafe", "chat_id": "elsewhere"})).await;
-    assert_eq!(chat, (StatusCode::CREATED, cost(3, 3.0, 3.0)));
+    assert_eq!(chat, (StatusCode::CREATED, cost(4, 4.0, 3.0)));
 }
 
 #[tokio::test]
@@ -358,7 +358,7 @@ async fn an_unknown_and_a_foreign_message_cost_the_same() {
     let unknown = metered
         .call(Method::POST, SIGNALS, &signal("unknown"))
         .await;
-    assert_eq!(foreign, (StatusCode::NOT_FOUND, cost(1, 2.0, 0.0)));
+    assert_eq!(foreign, (StatusCode::NOT_FOUND, cost(2, 3.0, 0.0)));
     assert_eq!(unknown, foreign);
 }
 

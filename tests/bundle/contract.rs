@@ -58,7 +58,7 @@ fn the_template_has_the_routes_of_the_routers() {
         .map(|(method, path, _)| (method.clone(), path.clone()))
         .collect();
     assert_eq!(explicit, routers);
-    assert_eq!(routers.len(), 21);
+    assert_eq!(routers.len(), 23);
     // A wrong method reaches a function of the path, whose router answers 405.
     for (method, path, _) in &explicit_of(&template) {
         let has_any = template.iter().any(|(any, of, function)| {
@@ -255,6 +255,8 @@ fn the_queues_of_the_template_have_the_names_of_the_local_stack() {
         names.ingest_dead_letters(),
         names.imports(),
         names.imports_dead_letters(),
+        names.erasures(),
+        names.erasures_dead_letters(),
         names.stream_dead_letters(),
         names.subjects_dead_letters(),
     ]
@@ -269,6 +271,7 @@ fn the_queues_of_the_template_have_the_names_of_the_local_stack() {
     for (queue, receives) in [
         ("SignalsQueue", MAX_RECEIVES),
         ("ImportsQueue", MAX_RECEIVES),
+        ("ErasuresQueue", MAX_RECEIVES),
         ("IngestQueue", INGEST_RECEIVES),
     ] {
         let redrive = &resource(queue)["RedrivePolicy"];

@@ -72,7 +72,7 @@ impl WithModel {
         let mut app = engine.with_blobs(engine.store.clone());
         app.app.embeddings = Embeddings::by(Bedrock::new(config, MODEL).unwrap());
         Self {
-            functions: service(hearback_local::gateway::functions(app)),
+            functions: service(hearback_local::gateway::functions(app, engine.erasures())),
             model,
             _engine: engine,
         }

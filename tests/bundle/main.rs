@@ -5,6 +5,7 @@ mod capacity;
 mod contract;
 mod deployment;
 mod embeddings;
+mod erasure;
 mod erasure_files;
 mod evaluation;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use axum::Router;
 use axum::http::Method;
+use hearback_erasure::Requests;
 use hearback_export::Exporter;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
@@ -13,7 +14,7 @@ use hearback_lambda::{App, WithBlobs};
 use hearback_signals::Generator;
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, ingested};
-use hearback_tests::functions::call;
+use hearback_tests::functions::{call, functions_of};
 use hearback_tests::permissions::{Permission, Recorder};
 use hearback_tests::template::resource;
 use hearback_tests::turns::{
@@ -21,7 +22,7 @@ use hearback_tests::turns::{
 };
 use serde_json::{Value, json};
 
-use crate::imports;
+use crate::{erasure, imports};
 
 /// What the role of a function of the template allows on the table and the bucket.
 fn allowed(function: &str) -> BTreeSet<Permission> {
@@ -68,7 +69,8 @@ impl Watched {
     /// Makes calls with all functions, unnoted: what a function finds.
     async fn prepare(&self, calls: &[(Method, &str, Value)]) {
         let whole = self.engine.with_blobs(self.engine.store.clone());
-        make(&service(hearback_local::gateway::functions(whole)), calls).await;
+        let functions = hearback_local::gateway::functions(whole, self.engine.erasures());
+        make(&service(functions), calls).await;
     }
 
     /// Holds what was noted against the role of a function.
@@ -230,6 +232,29 @@ async fn preferences_may_what_it_calls() {
 }
 
 #[tokio::test]
+async fn erasure_and_eraser_may_what_they_call() {
+    let watched = Watched::start().await;
+    let engine = &watched.engine;
+    erasure::leave(engine, &functions_of(engine, None)).await;
+    let requests = Requests::new(watched.app(), engine.erasures());
+    let functions = service(hearback_erasure::routes().router(requests));
+    let path = erasure::data("ada");
+    let progress = format!("{path}/erasure");
+    let calls = [
+        (Method::DELETE, path.as_str(), Value::Null),
+        (Method::GET, progress.as_str(), Value::Null),
+    ];
+    make(&functions, &calls).await;
+    watched.check("ErasureFunction");
+    let (store, blobs) = (
+        engine.store_with(watched.recorder.clone()),
+        engine.blobs_with(watched.recorder.clone()),
+    );
+    erasure::work(engine, &engine.eraser(store, blobs), None).await;
+    watched.check("EraserFunction");
+}
+
+#[tokio::test]
 async fn signals_may_what_it_calls() {
     let watched = Watched::start().await;
     let event = acceptance("ada");
@@ -256,8 +281,14 @@ async fn signals_may_what_it_calls() {
         reaction_message(engine, "c", "ada").await,
         signal_message(engine, "ada", "m", "edit").await,
     ];
-    // Twice: a redelivery asks for more.
-    for _ in 0..2 {
+    // Twice: a redelivery asks for more. And once its user is erased, for something else.
+    for at in 0..3 {
+        if at == 2 {
+            let erase = erasure::data("ada");
+            watched
+                .prepare(&[(Method::DELETE, &erase, Value::Null)])
+                .await;
+        }
         let answer = generator.handle(batch.clone()).await;
         assert!(answer.batch_item_failures.is_empty());
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use hearback_local::bundle::{Bundle, Options};
 use hearback_local::token::Claims;
 use reqwest::{Method, StatusCode};
@@ -38,6 +39,7 @@ impl TestApp {
             port: 0,
             data,
             visibility: Duration::from_secs(1),
+            settle: TimeDelta::seconds(1),
             ..Options::default()
         };
         Self {

@@ -18,9 +18,11 @@ use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsOutput;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemOutput;
 use aws_sdk_dynamodb::types::ConsumedCapacity;
 use aws_smithy_types::retry::RetryConfig;
+use chrono::TimeDelta;
 use hearback_batch::{Importer, Ingest};
 use hearback_domain::cursor::Cursors;
 use hearback_domain::privacy::Pseudonyms;
+use hearback_erasure::{Eraser, Erasures};
 use hearback_lambda::app::mirrored;
 use hearback_lambda::aws::Aws;
 use hearback_lambda::clock::Clock;
@@ -160,6 +162,17 @@ impl Engine {
     pub fn importer_with(&self, store: Store, blobs: Blobs) -> Importer {
         let queue = self.clients.sqs.clone();
         Importer::new(self.app(store).into(), blobs, queue, &self.queues.imports)
+    }
+
+    /// The queue of erasures, which wait for nothing.
+    pub fn erasures(&self) -> Erasures {
+        let queue = self.clients.sqs.clone();
+        Erasures::new(queue, &self.queues.erasures, TimeDelta::zero())
+    }
+
+    /// What erases users' data, on this table and bucket.
+    pub fn eraser(&self, store: Store, blobs: Blobs) -> Eraser {
+        Eraser::new(store, blobs, Clock::system(), self.erasures())
     }
 
     /// A signal generator on this table.

@@ -16,7 +16,10 @@ pub fn functions_of(engine: &Engine, death: Option<&Death>) -> Router {
         Some(death) => engine.store_with(death.clone()),
         None => engine.store.clone(),
     };
-    service(hearback_local::gateway::functions(engine.with_blobs(store)))
+    service(hearback_local::gateway::functions(
+        engine.with_blobs(store),
+        engine.erasures(),
+    ))
 }
 
 /// An event of the tenant `acme` as it is stored, by its id.

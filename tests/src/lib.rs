@@ -11,5 +11,6 @@ pub mod period;
 pub mod permissions;
 pub mod process;
 pub mod runtime_api;
+pub mod stored;
 pub mod template;
 pub mod turns;

@@ -64,7 +64,7 @@ impl Project {
         let app = engine.with_blobs(engine.store_with(meter.clone()));
         Self {
             store: engine.store.clone(),
-            functions: service(hearback_local::gateway::functions(app)),
+            functions: service(hearback_local::gateway::functions(app, engine.erasures())),
             meter,
             engine,
             expected: BTreeMap::new(),

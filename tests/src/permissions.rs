@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::config::interceptors::BeforeSerializationInterceptorContex
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::BoxError;
 use aws_sdk_dynamodb::operation::query::QueryInput;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsInput;
 use aws_sdk_s3::operation::delete_object::DeleteObjectInput;
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 
@@ -21,6 +22,25 @@ impl Recorder {
     /// What was asked for since the last time.
     pub fn take(&self) -> BTreeSet<Permission> {
         std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Recorder {
+    /// A transaction needs what each of its writes does.
+    fn transaction(
+        &self,
+        context: &BeforeSerializationInterceptorContextRef<'_>,
+    ) -> Result<(), BoxError> {
+        let input = context.input().downcast_ref::<TransactWriteItemsInput>();
+        let actions = input.unwrap().transact_items().iter().flat_map(|item| {
+            let put = item.put().map(|_| "PutItem");
+            let update = item.update().map(|_| "UpdateItem");
+            let delete = item.delete().map(|_| "DeleteItem");
+            [put, update, delete].into_iter().flatten()
+        });
+        let permissions = actions.map(|action| (format!("dynamodb:{action}"), None));
+        self.0.lock().unwrap().extend(permissions);
+        Ok(())
     }
 }
 
@@ -50,7 +70,10 @@ impl Intercept for Recorder {
             "HeadObject" => &["GetObject"],
             "CreateMultipartUpload" | "UploadPart" | "CompleteMultipartUpload" => &["PutObject"],
             "DeleteObject" if version.is_some() => &["DeleteObjectVersion"],
-            "TransactWriteItems" => &["PutItem", "UpdateItem"],
+            "DeleteObjects" => &["DeleteObject", "DeleteObjectVersion"],
+            "ListObjectsV2" => &["ListBucket"],
+            "ListObjectVersions" => &["ListBucketVersions"],
+            "TransactWriteItems" => return self.transaction(context),
             name => &[name],
         };
         let permissions =

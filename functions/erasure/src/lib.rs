@@ -1,7 +1,119 @@
-//! The erasure of a person: what is stored of what somebody said is deleted for good.
+//! Erasing a person: the request ([`routes`]), and the work that follows from it ([`Eraser`]).
 //!
-//! In the bucket that is lines of exports, and of files that were imported (`files.rs`).
+//! | step | who | what |
+//! |---|---|---|
+//! | open | the request | notes the erasure, under the user's name and their pseudonym; from now on the user's events are removed instead of worked off, and what they write elsewhere is refused |
+//! | settle | nobody | everything that began before comes to its end |
+//! | pass | [`Eraser`] | removes what is found (`pass.rs`), in files first (`files.rs`) |
+//! | again | [`Eraser`] | another pass, a while later, until one finds nothing |
+//! | close | [`Eraser`] | notes when it was done: what was received until then goes on to be removed |
+//!
+//! Each step may be repeated: what is removed is not found again, and counts in the transaction that
+//! removes it.
 
 mod files;
+mod pass;
+mod queue;
+mod request;
+
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use chrono::{DateTime, TimeDelta, Utc};
+use hearback_lambda::app::{blobs_from_env, store_from_env};
+use hearback_lambda::clock::Clock;
+use hearback_lambda::queue::not_worked_off;
+use hearback_lambda::{BadSetting, MissingSetting};
+use hearback_storage::erasures::Owner;
+use hearback_storage::preferences::Freshness;
+use hearback_storage::{Blobs, Error, Store};
 
 pub use files::{Erased, erase_files};
+use pass::Pass;
+pub use queue::{ERASURES_URL, Erasures};
+use queue::{NotSent, Task};
+pub use request::{Requests, routes};
+
+/// How long an erasure waits for what began before it: as long as any function lives. What a pass missed,
+/// because an index did not show it yet, the next one finds as long after.
+pub const SETTLE: TimeDelta = TimeDelta::minutes(15);
+
+/// Works off the queue of erasures.
+#[derive(Debug, Clone)]
+pub struct Eraser {
+    store: Store,
+    blobs: Blobs,
+    clock: Clock,
+    erasures: Erasures,
+}
+
+/// Why a step has to be made again.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Storage(#[from] Error),
+    #[error(transparent)]
+    NotSent(#[from] NotSent),
+    #[error("the message is none of ours")]
+    Unreadable,
+}
+
+impl Eraser {
+    /// Erases in this table and bucket, with its messages in this queue.
+    #[must_use]
+    pub fn new(store: Store, blobs: Blobs, clock: Clock, erasures: Erasures) -> Self {
+        Self {
+            store,
+            blobs,
+            clock,
+            erasures,
+        }
+    }
+
+    /// Reads the settings and builds the clients.
+    pub fn from_env() -> Result<Self, BadSetting> {
+        let from_env = || -> Result<Self, MissingSetting> {
+            let (store, blobs) = (store_from_env()?, blobs_from_env()?);
+            Ok(Self::new(
+                store,
+                blobs,
+                Clock::system(),
+                Erasures::from_env()?,
+            ))
+        };
+        Ok(from_env()?)
+    }
+
+    /// Works off messages, and names those that must be delivered again. What is not done by `until` is
+    /// handed on.
+    pub async fn handle(&self, batch: SqsEvent, until: Option<DateTime<Utc>>) -> SqsBatchResponse {
+        let mut response = SqsBatchResponse::default();
+        for message in batch.records {
+            let message_id = message.message_id.clone().unwrap_or_default();
+            let eraser = self.clone();
+            let ended = tokio::spawn(async move { eraser.work_off(&message, until).await }).await;
+            let failure = not_worked_off(message_id, ended);
+            response.batch_item_failures.extend(failure);
+        }
+        response
+    }
+
+    async fn work_off(
+        &self,
+        message: &SqsMessage,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<(), Failure> {
+        let body = message.body.as_deref().unwrap_or_default();
+        let task = Task::read(body).ok_or(Failure::Unreadable)?;
+        let owner: Owner<'_> = (&task.tenant, &task.user);
+        let erasure = self.store.erasure(owner, Freshness::Latest).await?;
+        // One that is done, or was asked for twice at once: another message works on what is open.
+        let Some(erasure) = erasure.filter(|open| open.is_open() && open.id == task.id) else {
+            return Ok(());
+        };
+        let begin = erasure.requested_at + self.erasures.settle();
+        let early = begin - self.clock.now();
+        if early > TimeDelta::zero() {
+            return Ok(self.erasures.send(&task, early).await?);
+        }
+        Pass::new(self, erasure, task, until).run().await
+    }
+}

@@ -8,10 +8,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use axum::Router;
+use chrono::TimeDelta;
 use hearback_batch::{Importer, Ingest, Intake};
 use hearback_domain::cursor::Cursors;
 use hearback_domain::detection::Detector;
 use hearback_domain::privacy::Pseudonyms;
+use hearback_erasure::{Eraser, Erasures};
 use hearback_lambda::app::mirrored;
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
@@ -57,6 +59,8 @@ pub struct Options {
     pub names: Names,
     /// After this, a message that was received and not worked off comes again.
     pub visibility: Duration,
+    /// How long the erasure of a user's data waits for what began before it, and between its passes.
+    pub settle: TimeDelta,
     /// Projects whose reactions are mirrored into turn logs, as `tenant/project` with commas
     /// between.
     pub mirror: String,
@@ -72,6 +76,8 @@ impl Default for Options {
             endpoint_url: None,
             names: Names::default(),
             visibility: Duration::from_secs(10),
+            // Longer than a request takes, or a batch of messages: nothing here is frozen on its way.
+            settle: TimeDelta::seconds(10),
             mirror: String::new(),
             phrases: None,
         }
@@ -160,6 +166,7 @@ pub struct Bundle {
     detector: Arc<Detector>,
     load: Load,
     visibility: Duration,
+    settle: TimeDelta,
     stop: CancellationToken,
     tasks: TaskTracker,
     // Last, so that the folder is freed after everything that uses it.
@@ -204,6 +211,7 @@ impl Bundle {
             tokens: Tokens::new(&secret(data.path(), KEY_FILE)?),
             load: Load::default(),
             visibility: options.visibility,
+            settle: options.settle,
             stop,
             tasks,
             data,
@@ -234,6 +242,7 @@ impl Bundle {
             self.feed(&self.queues.imports, self.importer()?);
         }
         self.feed(&self.queues.ingest, self.ingest()?);
+        self.feed(&self.queues.erasures, self.eraser());
         Ok(())
     }
 
@@ -259,6 +268,15 @@ impl Bundle {
         let letters = &self.queues.ingest_dead_letters;
         let letters = DeadLetters::new(self.clients.sqs.clone(), letters);
         Ok(Ingest::new(Intake::from(self.app()?), letters))
+    }
+
+    fn erasures(&self) -> Erasures {
+        Erasures::new(self.clients.sqs.clone(), &self.queues.erasures, self.settle)
+    }
+
+    fn eraser(&self) -> Eraser {
+        let (store, blobs) = (self.store.clone(), self.blobs.clone());
+        Eraser::new(store, blobs, Clock::system(), self.erasures())
     }
 
     /// A signal generator on this bundle's table.
@@ -293,7 +311,11 @@ impl Bundle {
             blobs: self.blobs.clone(),
         };
         let registry = Registry::new(app, self.detector.clone());
-        let router: Router = gateway::router(registry, self.tokens.clone(), self.load.clone());
+        let router: Router = gateway::router(
+            gateway::functions(registry, self.erasures()),
+            self.tokens.clone(),
+            self.load.clone(),
+        );
         let ended = self.stop.clone().cancelled_owned();
         self.tasks.spawn(async move {
             if let Err(error) = axum::serve(listener, router)

@@ -10,6 +10,7 @@ use aws_sdk_sqs::types::{
 };
 use chrono::Utc;
 use hearback_batch::{Importer, Ingest};
+use hearback_erasure::Eraser;
 use hearback_lambda::aws::error_code;
 use hearback_signals::Generator;
 use tokio_util::sync::CancellationToken;
@@ -49,6 +50,15 @@ impl Consumer for Ingest {
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch).await
+    }
+}
+
+impl Consumer for Eraser {
+    const BATCH: i32 = 1;
+    const GIVES_WAY: bool = true;
+
+    async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
+        Self::handle(self, batch, None).await
     }
 }
 

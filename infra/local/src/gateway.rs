@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use hearback_batch::Intake;
+use hearback_erasure::{Erasures, Requests};
 use hearback_lambda::caller::Unauthorized;
 use hearback_turns::Registry;
 use lambda_http::request::RequestContext;
@@ -24,13 +25,15 @@ use crate::load::Load;
 use crate::token::{Claims, Tokens};
 
 /// Every route of every function.
-pub fn functions(registry: impl Into<Registry>) -> Router {
+pub fn functions(registry: impl Into<Registry>, erasures: Erasures) -> Router {
     let registry = registry.into();
     let app = registry.app.clone();
+    let requests = Requests::new(app.app.clone(), erasures);
     hearback_submit::routes()
         .router(app.app.clone())
         .merge(hearback_batch::routes().router(Intake::from(app.app.clone())))
         .merge(hearback_preferences::routes().router(app.app.clone()))
+        .merge(hearback_erasure::routes().router(requests))
         .merge(hearback_turns::routes().router(registry))
         .merge(hearback_retrieval::routes().router(app))
 }
@@ -44,6 +47,7 @@ pub fn openapi() -> OpenApi {
     document.merge(hearback_retrieval::routes().description());
     document.merge(hearback_turns::routes().description());
     document.merge(hearback_preferences::routes().description());
+    document.merge(hearback_erasure::routes().description());
     "Hearback".clone_into(&mut document.info.title);
     env!("CARGO_PKG_VERSION").clone_into(&mut document.info.version);
     document.info.contact = None;
@@ -61,9 +65,9 @@ pub fn openapi() -> OpenApi {
     document
 }
 
-/// The gateway.
-pub fn router(registry: Registry, tokens: Tokens, load: Load) -> Router {
-    let functions = functions(registry)
+/// The gateway of these functions.
+pub fn router(functions: Router, tokens: Tokens, load: Load) -> Router {
+    let functions = functions
         .route_layer(from_fn_with_state(Arc::new(tokens), authorize))
         .route_layer(from_fn_with_state(load, count));
     hearback_lambda::http::service(

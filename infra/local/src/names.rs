@@ -69,6 +69,18 @@ impl Names {
         self.of("imports-dead-letters")
     }
 
+    /// The queue of erasures.
+    #[must_use]
+    pub fn erasures(&self) -> String {
+        self.of("erasures")
+    }
+
+    /// Passes of erasures that failed for good.
+    #[must_use]
+    pub fn erasures_dead_letters(&self) -> String {
+        self.of("erasures-dead-letters")
+    }
+
     /// What the relay could not carry.
     #[must_use]
     pub fn stream_dead_letters(&self) -> String {

@@ -31,6 +31,8 @@ pub struct QueueUrls {
     pub ingest_dead_letters: String,
     /// The queue of imports.
     pub imports: String,
+    /// The queue of erasures.
+    pub erasures: String,
     /// What the relay could not carry.
     pub stream_dead_letters: String,
     subjects: HashMap<Subject, String>,
@@ -92,6 +94,14 @@ pub async fn queues(
         Some((&imports, MAX_RECEIVES)),
     )
     .await?;
+    let erasures = queue(client, &names.erasures_dead_letters(), visibility, None).await?;
+    let erasures = queue(
+        client,
+        &names.erasures(),
+        visibility,
+        Some((&erasures, MAX_RECEIVES)),
+    )
+    .await?;
     let mut subjects = HashMap::new();
     for (_, subject) in Subject::NAMES {
         let url = queue(
@@ -115,6 +125,7 @@ pub async fn queues(
         ingest,
         ingest_dead_letters,
         imports,
+        erasures,
         stream_dead_letters: queue(client, &names.stream_dead_letters(), visibility, None).await?,
         subjects,
     })

@@ -1,0 +1,109 @@
+//! The messages of the queue of erasures.
+
+use chrono::TimeDelta;
+use hearback_domain::identifier::{TenantId, UserId};
+use hearback_lambda::MissingSetting;
+use hearback_lambda::app::setting;
+use hearback_lambda::aws::{Aws, Service, error_code};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::SETTLE;
+
+/// The setting that names the URL of the queue of erasures.
+pub const ERASURES_URL: &str = "HEARBACK_ERASURES_URL";
+/// The longest that the queue holds a message back, in seconds.
+const LONGEST: i64 = 900;
+
+/// The queue of erasures.
+#[derive(Debug, Clone)]
+pub struct Erasures {
+    client: aws_sdk_sqs::Client,
+    url: String,
+    settle: TimeDelta,
+}
+
+/// A message could not be sent.
+#[derive(Debug, thiserror::Error)]
+#[error("SendMessage failed: {0}")]
+pub struct NotSent(String);
+
+/// What a message asks for: a pass over what is kept under one name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(crate) tenant: TenantId,
+    pub(crate) user: UserId,
+    /// The erasure.
+    pub(crate) id: Uuid,
+    /// How far the pass is.
+    pub(crate) step: Step,
+    /// Whether it found anything so far.
+    pub(crate) found: bool,
+}
+
+/// How far a pass is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Step {
+    /// Files in the bucket, behind this one.
+    Files(Option<String>),
+    /// Rows of the table.
+    Rows,
+}
+
+impl Task {
+    /// The first pass of an erasure.
+    pub(crate) fn new(tenant: TenantId, user: UserId, id: Uuid) -> Self {
+        Self {
+            tenant,
+            user,
+            id,
+            step: Step::Files(None),
+            found: false,
+        }
+    }
+
+    /// Reads a message; `None` if it is none of ours.
+    pub(crate) fn read(body: &str) -> Option<Self> {
+        serde_json::from_str(body).ok()
+    }
+}
+
+impl Erasures {
+    /// The queue at this URL. Erasures wait for `settle` before they begin, and between their passes.
+    #[must_use]
+    pub fn new(client: aws_sdk_sqs::Client, url: impl Into<String>, settle: TimeDelta) -> Self {
+        Self {
+            client,
+            url: url.into(),
+            settle,
+        }
+    }
+
+    /// Reads the settings and builds the client.
+    pub fn from_env() -> Result<Self, MissingSetting> {
+        let client = aws_sdk_sqs::Client::new(&Aws::from_env(Service::Sqs).config());
+        Ok(Self::new(client, setting(ERASURES_URL)?, SETTLE))
+    }
+
+    pub(crate) fn settle(&self) -> TimeDelta {
+        self.settle
+    }
+
+    /// Sends a message that comes after a while.
+    pub(crate) async fn send(&self, task: &Task, after: TimeDelta) -> Result<(), NotSent> {
+        let body = serde_json::to_string(task).map_err(|error| NotSent(error.to_string()))?;
+        // Rather a second late than early, when there would be nothing to do yet.
+        let seconds = (after + TimeDelta::milliseconds(999)).num_seconds();
+        let seconds = i32::try_from(seconds.clamp(0, LONGEST)).unwrap_or_default();
+        self.client
+            .send_message()
+            .queue_url(&self.url)
+            .message_body(body)
+            .delay_seconds(seconds)
+            .send()
+            .await
+            .map(|_| ())
+            .map_err(|error| NotSent(error_code(&error).to_owned()))
+    }
+}

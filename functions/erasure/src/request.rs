@@ -1,0 +1,205 @@
+//! The request to erase somebody's data, and what became of it.
+
+use axum::Json;
+use axum::extract::{FromRef, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use hearback_domain::caller::{Caller as DomainCaller, Scope};
+use hearback_domain::erasure::{Erasure, Removed};
+use hearback_domain::identifier::{TenantId, UserId};
+use hearback_lambda::caller::Caller;
+use hearback_lambda::params::PathId;
+use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::routes::Routes;
+use hearback_lambda::{App, BadSetting, FromEnv, Problem, routes};
+use hearback_storage::erasures::Owner;
+use hearback_storage::preferences::Freshness;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::queue::{Erasures, Task};
+
+/// What the handlers work with: the table, and the queue.
+#[derive(Debug, Clone)]
+pub struct Requests {
+    app: App,
+    erasures: Erasures,
+}
+
+/// The erasure of somebody's data.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ErasureDocument {
+    /// Its name.
+    erasure_id: Uuid,
+    /// Whose data.
+    user_id: String,
+    /// How far it is.
+    status: Status,
+    /// When it was asked for.
+    requested_at: DateTime<Utc>,
+    /// When it was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished_at: Option<DateTime<Utc>>,
+    /// What was removed so far.
+    removed: Removed,
+}
+
+/// How far an erasure is.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ErasureStatus)]
+enum Status {
+    /// Something may be there still.
+    Pending,
+    /// Nothing is there any more of what was received until `finishedAt`.
+    Done,
+}
+
+/// Every route of this function.
+pub fn routes() -> Routes<Requests> {
+    routes!(Requests => erase, erasure)
+}
+
+/// Erase a user's data
+///
+/// Everything that was received of the user until the erasure is done is removed: events and what came
+/// of them, turns and their logs, reactions and their mirrors, signals, preferences, rows of exports.
+/// Until it is done, what the user writes is refused or removed too. Asked for again while it is open, it
+/// is the same.
+#[utoipa::path(
+    delete,
+    path = "/v1/users/{userId}/data",
+    tag = "users",
+    params(("userId" = String, Path, description = "The user")),
+    responses(
+        (status = 202, description = "It will be erased; `Location` tells how far it is", body = ErasureDocument),
+        (status = 400, description = "The user is no identifier", body = ProblemDocument),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Another user's, without `feedback:admin`", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn erase(
+    State(requests): State<Requests>,
+    Caller(caller): Caller,
+    PathId(user): PathId<UserId>,
+) -> Result<Response, Problem> {
+    own_or_admin(&caller, &user)?;
+    let tenant = &caller.tenant;
+    // What was sent to be anonymous too. Nobody else can tell whose it is.
+    let pseudonym = requests.pseudonym(tenant, &user)?;
+    let hidden = requests.open((tenant, &pseudonym)).await?;
+    let named = requests.open((tenant, &user)).await?;
+    let document = ErasureDocument::of(&user, &named, Some(&hidden));
+    let location = utf8_percent_encode(user.as_str(), NON_ALPHANUMERIC);
+    let location = format!("/v1/users/{location}/data/erasure");
+    let headers = [(header::LOCATION, location)];
+    Ok((StatusCode::ACCEPTED, headers, Json(document)).into_response())
+}
+
+/// How far an erasure is
+///
+/// What was removed so far. It is kept for 90 days after it was done.
+#[utoipa::path(
+    get,
+    path = "/v1/users/{userId}/data/erasure",
+    tag = "users",
+    params(("userId" = String, Path, description = "The user")),
+    responses(
+        (status = 200, description = "How far it is", body = ErasureDocument),
+        (status = 400, description = "The user is no identifier", body = ProblemDocument),
+        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "Another user's, without `feedback:admin`", body = ProblemDocument),
+        (status = 404, description = "None was asked for", body = ProblemDocument),
+        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+    ),
+    security(("bearer" = []))
+)]
+async fn erasure(
+    State(requests): State<Requests>,
+    Caller(caller): Caller,
+    PathId(user): PathId<UserId>,
+) -> Result<Json<ErasureDocument>, Problem> {
+    own_or_admin(&caller, &user)?;
+    let tenant = &caller.tenant;
+    let pseudonym = requests.pseudonym(tenant, &user)?;
+    let store = &requests.app.store;
+    let named = store.erasure((tenant, &user), Freshness::Latest).await?;
+    let named = named.ok_or_else(Problem::not_found)?;
+    let hidden = store
+        .erasure((tenant, &pseudonym), Freshness::Latest)
+        .await?;
+    Ok(Json(ErasureDocument::of(&user, &named, hidden.as_ref())))
+}
+
+fn own_or_admin(caller: &DomainCaller, user: &UserId) -> Result<(), Problem> {
+    if *user == caller.user {
+        return Ok(());
+    }
+    Ok(caller.require(Scope::Admin)?)
+}
+
+impl Requests {
+    /// Requests on this table, for this queue.
+    #[must_use]
+    pub fn new(app: App, erasures: Erasures) -> Self {
+        Self { app, erasures }
+    }
+
+    fn pseudonym(&self, tenant: &TenantId, user: &UserId) -> Result<UserId, Problem> {
+        let pseudonym = self.app.pseudonyms.user(tenant, user);
+        pseudonym.map_err(|_| Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR))
+    }
+
+    /// Opens an erasure, or answers the one that is open.
+    async fn open(&self, owner: Owner<'_>) -> Result<Erasure, Problem> {
+        let store = &self.app.store;
+        let standing = store.erasure(owner, Freshness::Latest).await?;
+        let open = standing.filter(Erasure::is_open);
+        let id = open.map_or_else(Uuid::new_v4, |open| open.id);
+        // The message first: an erasure that is open and that nobody works on would lock the user out.
+        let (tenant, user) = owner;
+        let task = Task::new(tenant.clone(), user.clone(), id);
+        let sent = self.erasures.send(&task, self.erasures.settle()).await;
+        sent.map_err(|error| {
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable")
+                .detail("The request could not be stored. Try again.")
+                .cause(error.to_string())
+        })?;
+        Ok(store.open_erasure(owner, id, self.app.clock.now()).await?)
+    }
+}
+
+impl ErasureDocument {
+    /// Of what is kept under the user's name, and under their pseudonym.
+    fn of(user: &UserId, named: &Erasure, hidden: Option<&Erasure>) -> Self {
+        let both = || std::iter::once(named).chain(hidden);
+        let done = both().all(|erasure| !erasure.is_open());
+        let finished = both().filter_map(|erasure| erasure.until).max();
+        Self {
+            erasure_id: named.id,
+            user_id: user.to_string(),
+            status: if done { Status::Done } else { Status::Pending },
+            requested_at: named.requested_at,
+            finished_at: finished.filter(|_| done),
+            removed: both().fold(Removed::default(), |sum, erasure| sum.and(erasure.removed)),
+        }
+    }
+}
+
+impl FromEnv for Requests {
+    fn from_env() -> Result<Self, BadSetting> {
+        Ok(Self::new(App::from_env()?, Erasures::from_env()?))
+    }
+}
+
+impl FromRef<Requests> for App {
+    fn from_ref(requests: &Requests) -> Self {
+        requests.app.clone()
+    }
+}

@@ -1,0 +1,619 @@
+//! Erasing a person: nothing of theirs is left, and nothing of anybody else's is touched.
+
+use std::time::Duration;
+
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use axum::Router;
+use axum::http::Method;
+use chrono::{DateTime, Utc};
+use futures::future::join_all;
+use hearback_erasure::Eraser;
+use hearback_export::Exporter;
+use hearback_lambda::clock::Clock;
+use hearback_local::names::Names;
+use hearback_tests::app::{TestApp, eventually};
+use hearback_tests::engine::{Death, Engine, Side};
+use hearback_tests::events::acceptance;
+use hearback_tests::functions::{call, functions_of, stored_event};
+use hearback_tests::stored::Stored;
+use hearback_tests::turns::{SIGNALS, message, path, reaction_message};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+/// Whose name and words nothing else has.
+const ZOE: &str = "zoe-5417";
+const WORDS: &str = "cinnamon-and-vetiver";
+
+const EVE: &str = "eve-8830";
+
+pub fn data(user: &str) -> String {
+    format!("/v1/users/{user}/data")
+}
+
+fn progress(user: &str) -> String {
+    format!("{}/erasure", data(user))
+}
+
+async fn put_turn(app: &TestApp, user: &str, (conversation, turn): (&str, &str), words: &str) {
+    let mut body = message(&format!("m-{turn}"), words, "An answer of some length.");
+    body["trace_id"] = json!("trace-1");
+    body["turn_log"] = json!({"text": format!("log of {words}"), "entries": []});
+    let path = path(conversation, turn);
+    let answer = app.put(&app.token(user), &path, &body).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{:?}", answer.body);
+}
+
+async fn react(app: &TestApp, user: &str, (conversation, turn): (&str, &str), words: &str) {
+    let path = format!("{}/feedback", path(conversation, turn));
+    let body = json!({"reaction": "not_ok", "text": words, "mirror": true});
+    let answer = app.post(&app.token(user), &path, &body).await;
+    assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
+}
+
+async fn submit(app: &TestApp, user: &str, words: &str, privacy: Value) -> String {
+    let mut event = acceptance(user);
+    event["artifactId"] = json!("artifact-1");
+    event["data"]["comment"] = json!(words);
+    event["privacyFlags"] = privacy;
+    let answer = app.submit(&app.token(user), &event).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED, "{:?}", answer.body);
+    answer.body["feedbackId"].as_str().unwrap().to_owned()
+}
+
+/// Does all that a user can do. `turn` is theirs, and `other` somebody else's.
+async fn live(app: &TestApp, user: &str, words: &str, [turn, next, other]: [(&str, &str); 3]) {
+    let token = app.token(user);
+    let patch = json!({"preferenceVersion": 0, "contextPreferences": {words: {"preferredAgents": [words]}}});
+    let patched = app
+        .put(&token, &format!("/v1/preferences/{user}"), &patch)
+        .await;
+    assert_eq!(patched.status, StatusCode::OK, "{:?}", patched.body);
+    put_turn(app, user, turn, words).await;
+    put_turn(app, user, next, &format!("No, I meant {words}")).await;
+    react(app, user, turn, words).await;
+    react(app, user, other, words).await;
+    for (message, signal) in [(turn.1, "edit"), (other.1, "edit"), (other.1, "helpful")] {
+        let body = json!({"message_id": format!("m-{message}"), "signal": signal, "reason": words});
+        let answer = app.post(&token, SIGNALS, &body).await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{:?}", answer.body);
+    }
+    let first = submit(app, user, words, json!({})).await;
+    app.outcome(&token, &first).await;
+    // The same again within the hour is a duplicate.
+    let again = submit(app, user, words, json!({})).await;
+    assert_eq!(app.outcome(&token, &again).await["status"], "deduplicated");
+    submit(app, user, words, json!({"anonymize": true})).await;
+}
+
+/// Waits until nothing is on its way any more: as many events are worked off as there are.
+async fn settled(app: &TestApp) -> Stored {
+    eventually(|| async {
+        let stored = stored(app).await;
+        let with = |key: &str| {
+            let key = format!("(\"SK\", S(\"{key}\"))");
+            stored
+                .items
+                .iter()
+                .filter(|item| item.contains(&key))
+                .count()
+        };
+        let (events, results) = (with("EVENT"), with("RESULT"));
+        (events == results && events == 18).then_some(stored)
+    })
+    .await
+}
+
+async fn stored(app: &TestApp) -> Stored {
+    Stored::read(&app.bundle.clients, &Names::default()).await
+}
+
+async fn export(app: &TestApp) {
+    let bundle = &app.bundle;
+    let exporter = Exporter::new(bundle.store.clone(), bundle.blobs.clone(), Clock::system());
+    let day = Utc::now().date_naive();
+    for request in [
+        json!({"tenant": "acme", "day": day}),
+        json!({"tenant": "acme", "training": {"project": "order-service"}}),
+    ] {
+        exporter.handle(&request, None).await.unwrap();
+    }
+}
+
+/// Asks for an erasure, and waits until it is done.
+async fn erased(app: &TestApp, user: &str) -> Value {
+    let token = app.token(user);
+    let asked = app.delete(&token, &data(user)).await;
+    assert_eq!(asked.status, StatusCode::ACCEPTED, "{:?}", asked.body);
+    assert_eq!(
+        asked.headers["location"],
+        progress(user).replace('-', "%2D")
+    );
+    assert_eq!(asked.body["status"], "pending");
+    eventually(|| async {
+        let told = app.get(&token, &progress(user)).await.body;
+        assert_eq!(told["erasureId"], asked.body["erasureId"]);
+        (told["status"] == "done").then_some(told)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn nothing_of_a_person_is_left_and_all_of_others_is() {
+    let app = TestApp::start().await;
+    put_turn(&app, EVE, ("c9", "t9"), "What is the fee?").await;
+    put_turn(&app, EVE, ("c8", "t8"), "And the term?").await;
+    live(&app, ZOE, WORDS, [("c1", "t1"), ("c1", "t2"), ("c9", "t9")]).await;
+    live(
+        &app,
+        "ike-2093",
+        "dill-4471",
+        [("c2", "t3"), ("c2", "t4"), ("c9", "t9")],
+    )
+    .await;
+    settled(&app).await;
+    export(&app).await;
+    let before = stored(&app).await;
+    assert!(before.with(WORDS).len() > 15 && before.with(ZOE).len() > 15);
+
+    let told = erased(&app, ZOE).await;
+    let removed = &told["removed"];
+    let expected = json!({
+        // An event, a duplicate, an anonymous one, two reactions, three signals, and what the machine
+        // made of the second turn.
+        "events": 9, "turns": 2, "reactions": 3, "signals": 3, "preferenceVersions": 1,
+        "exportRows": removed["exportRows"], "importFiles": 0, "rejectedLines": 0,
+    });
+    let versions = removed["preferenceVersions"].as_u64().unwrap();
+    let mut counted = removed.clone();
+    counted["preferenceVersions"] = json!(1);
+    assert_eq!(counted, expected, "{told}");
+    assert!(
+        versions > 1 && removed["exportRows"].as_u64().unwrap() > 3,
+        "{told}"
+    );
+
+    let after = stored(&app).await;
+    assert_eq!(after.with(WORDS), Vec::<&str>::new());
+    // That she was erased is all that is known of her.
+    let left = after.with(ZOE);
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(left[0].contains("(\"SK\", S(\"ERASURE\"))"), "{left:?}");
+    let pseudonyms = after.with("USER#acme#anon-");
+    let erasures = after.with("\"ERASURE\"");
+    assert_eq!(erasures.len(), 2);
+    assert!(pseudonyms.iter().any(|item| erasures.contains(item)));
+
+    // Items of others are as they were; but for the turn whose log was rid of a mirror.
+    let others: Vec<_> = before
+        .items
+        .iter()
+        .filter(|item| {
+            item.contains("ike-2093") || item.contains(EVE) || item.contains("dill-4471")
+        })
+        .collect();
+    let changed: Vec<_> = others
+        .iter()
+        .filter(|item| !after.items.contains(item))
+        .collect();
+    assert!(
+        changed.len() == 1 && changed[0].contains("TURN#t9"),
+        "{changed:#?}"
+    );
+    let reader = app.token_of(EVE, "acme", "feedback:report");
+    let report = app.get(&reader, &path("c9", "t9")).await;
+    assert!(
+        report.body.to_string().contains("dill-4471"),
+        "{:?}",
+        report.body
+    );
+    for words in ["dill-4471", "What is the fee?"] {
+        let files = |stored: &Stored| {
+            let all = stored
+                .objects
+                .iter()
+                .filter(|(key, _)| key.starts_with("exports/"));
+            all.map(|(_, body)| String::from_utf8_lossy(body).matches(words).count())
+                .sum::<usize>()
+        };
+        assert!(files(&after) > 0, "{words}");
+        assert!(words != "dill-4471" || files(&before) == files(&after));
+    }
+
+    // She may come back, and is new.
+    let id = submit(&app, ZOE, "hello", json!({})).await;
+    let token = app.token(ZOE);
+    assert_eq!(app.outcome(&token, &id).await["status"], "processed");
+    let preferences = app.get(&token, &format!("/v1/preferences/{ZOE}")).await;
+    assert_eq!(
+        preferences.body["preferenceVersion"], 1,
+        "{:?}",
+        preferences.body
+    );
+}
+
+#[tokio::test]
+async fn only_the_user_and_administrators_erase() {
+    let app = TestApp::start().await;
+    let (own, other) = (app.token("ada"), app.token(EVE));
+    let on_behalf = app.token_of(EVE, "acme", "feedback:on-behalf feedback:report");
+    let admin = app.token_of(EVE, "acme", "feedback:admin");
+    for token in [&other, &on_behalf] {
+        for answer in [
+            app.delete(token, &data("ada")).await,
+            app.get(token, &progress("ada")).await,
+        ] {
+            assert_eq!(answer.status, StatusCode::FORBIDDEN);
+            assert_eq!(answer.body["error"], "forbidden", "{:?}", answer.body);
+        }
+    }
+    assert_eq!(
+        app.get(&own, &progress("ada")).await.status,
+        StatusCode::NOT_FOUND
+    );
+    let asked = app.delete(&admin, &data("ada")).await;
+    assert_eq!(asked.status, StatusCode::ACCEPTED);
+    // Asked for again it is the same.
+    let again = app.delete(&own, &data("ada")).await;
+    assert_eq!(again.body["erasureId"], asked.body["erasureId"]);
+    // Of another tenant nobody learns anything.
+    let foreign = app.token_of("ada", "globex", "feedback:admin");
+    assert_eq!(
+        app.get(&foreign, &progress("ada")).await.status,
+        StatusCode::NOT_FOUND
+    );
+    let told = erased(&app, "ada").await;
+    assert_eq!(told["removed"]["events"], 0);
+    let anew = app.delete(&own, &data("ada")).await;
+    assert_ne!(anew.body["erasureId"], asked.body["erasureId"]);
+}
+
+#[tokio::test]
+async fn while_an_erasure_is_open_nothing_new_is_kept() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    let turn = (Method::PUT, path("c", "t"), message("m", "Which?", "This."));
+    assert_eq!(asked(&functions, &turn).await.0, StatusCode::CREATED);
+    let version = json!({"preferenceVersion": 0, "globalPreferences": {"learningMode": true}});
+    let preferences = "/v1/preferences/ada".to_owned();
+    let erase = (Method::DELETE, data("ada"), Value::Null);
+    assert_eq!(asked(&functions, &erase).await.0, StatusCode::ACCEPTED);
+
+    let reaction = format!("{}/feedback", path("c", "t"));
+    for refused in [
+        (
+            Method::PUT,
+            path("c", "t2"),
+            message("m2", "Which?", "This."),
+        ),
+        (Method::POST, reaction, json!({"reaction": "ok"})),
+        (
+            Method::POST,
+            SIGNALS.to_owned(),
+            json!({"message_id": "m", "signal": "helpful"}),
+        ),
+        (Method::PUT, preferences.clone(), version.clone()),
+        (Method::POST, format!("{preferences}/reset"), Value::Null),
+    ] {
+        let (status, body) = asked(&functions, &refused).await;
+        assert_eq!(status, StatusCode::CONFLICT, "{refused:?}");
+        assert_eq!(body["error"], "erasure_in_progress");
+    }
+    let (event, delivery) = sent(&engine, &functions, "x").await;
+    assert!(stored_event(&engine, &event).await.is_some());
+    generated(&engine, delivery.clone()).await;
+    assert!(stored_event(&engine, &event).await.is_none());
+
+    // Done, it holds for what was received before, however late that is worked off.
+    let late = sent(&engine, &functions, "x").await;
+    work(&engine, &eraser(&engine), None).await;
+    let told = asked(&functions, &(Method::GET, progress("ada"), Value::Null))
+        .await
+        .1;
+    assert_eq!(
+        (&told["status"], &told["removed"]["turns"]),
+        (&json!("done"), &json!(1))
+    );
+    for (event, delivery) in [late, (event, delivery)] {
+        generated(&engine, delivery).await;
+        assert!(stored_event(&engine, &event).await.is_none());
+    }
+    let told = asked(&functions, &(Method::GET, progress("ada"), Value::Null))
+        .await
+        .1;
+    assert_eq!(told["removed"]["events"], 2);
+    // And for nothing that comes after.
+    let (event, delivery) = sent(&engine, &functions, "x").await;
+    generated(&engine, delivery).await;
+    let event = stored_event(&engine, &event).await.unwrap();
+    assert!(event.outcome.is_some());
+    let (status, _) = asked(
+        &functions,
+        &(Method::PUT, preferences, json!({"preferenceVersion": 1})),
+    )
+    .await;
+    assert_eq!(status, StatusCode::OK);
+}
+
+type Request = (Method, String, Value);
+
+async fn asked(functions: &Router, (method, path, body): &Request) -> (StatusCode, Value) {
+    call(
+        functions,
+        ("order-service", ""),
+        (method.clone(), path),
+        body,
+    )
+    .await
+}
+
+/// Submits an event, and makes the message that the pipe would send of it.
+async fn sent(engine: &Engine, functions: &Router, artifact: &str) -> (Value, SqsMessage) {
+    let mut event = acceptance("ada");
+    event["artifactId"] = json!(artifact);
+    event["data"]["comment"] = json!(WORDS);
+    let path = "/v1/feedback/submit".to_owned();
+    let (status, answer) = asked(functions, &(Method::POST, path, event.clone())).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+    let stored = stored_event(engine, &event["feedbackId"]).await.unwrap();
+    let core = serde_json::to_string(&stored.core).unwrap();
+    (event["feedbackId"].clone(), submitted(&core))
+}
+
+/// The message that the pipe sends of an event.
+fn submitted(core: &str) -> SqsMessage {
+    let record = json!({
+        "eventName": "INSERT",
+        "dynamodb": {"Keys": {}, "NewImage": {"core": {"S": core}}}
+    });
+    let mut message = SqsMessage::default();
+    message.message_id = Some(uuid::Uuid::new_v4().to_string());
+    message.body = Some(record.to_string());
+    message
+}
+
+async fn generated(engine: &Engine, message: SqsMessage) {
+    let mut batch = SqsEvent::default();
+    batch.records = vec![message];
+    let response = engine.generator(engine.store.clone()).handle(batch).await;
+    assert!(response.batch_item_failures.is_empty());
+}
+
+fn eraser(engine: &Engine) -> Eraser {
+    engine.eraser(engine.store.clone(), engine.blobs())
+}
+
+/// Works off one message, and answers whether that failed; `None` if there is none.
+async fn step(engine: &Engine, eraser: &Eraser, until: Option<DateTime<Utc>>) -> Option<bool> {
+    let (sqs, queue) = (&engine.clients.sqs, &engine.queues.erasures);
+    let received = sqs.receive_message().queue_url(queue).send().await;
+    let message = received.unwrap().messages?.into_iter().next()?;
+    let mut record = SqsMessage::default();
+    record.message_id.clone_from(&message.message_id);
+    record.body.clone_from(&message.body);
+    let mut batch = SqsEvent::default();
+    batch.records = vec![record];
+    let response = eraser.handle(batch, until).await;
+    let failed = !response.batch_item_failures.is_empty();
+    if failed {
+        // It comes again at once.
+        let change = sqs.change_message_visibility().queue_url(queue);
+        let change = change.set_receipt_handle(message.receipt_handle);
+        change.visibility_timeout(0).send().await.unwrap();
+    } else {
+        let delete = sqs.delete_message().queue_url(queue);
+        let delete = delete.set_receipt_handle(message.receipt_handle);
+        delete.send().await.unwrap();
+    }
+    Some(failed)
+}
+
+/// Works off everything that is there, and answers how many messages that were.
+pub async fn work(engine: &Engine, eraser: &Eraser, until: Option<DateTime<Utc>>) -> usize {
+    let mut messages = 0;
+    while let Some(failed) = step(engine, eraser, until).await {
+        assert!(!failed);
+        messages += 1;
+    }
+    messages
+}
+
+/// What ada leaves in an engine: a turn of her own and one of eve's, what she says of both, an event that
+/// is worked off, one that is not, one that came second, and a row of an export.
+pub async fn leave(engine: &Engine, functions: &Router) {
+    let caller = ("order-service", "feedback:on-behalf");
+    let mut eves = message("m9", "Which?", "This.");
+    eves["user_id"] = json!(EVE);
+    let eves_turn = path("c9", "t");
+    let (status, _) = call(functions, caller, (Method::PUT, &eves_turn), &eves).await;
+    assert!(status.is_success(), "{status}");
+    let react = json!({"reaction": "not_ok", "text": WORDS, "mirror": true});
+    let edit = |message: &str| json!({"message_id": message, "signal": "edit", "reason": WORDS});
+    let turn = path("c", "t");
+    for request in [
+        (Method::PUT, turn.clone(), message("m", WORDS, "This.")),
+        (Method::POST, format!("{turn}/feedback"), react.clone()),
+        (Method::POST, format!("{eves_turn}/feedback"), react),
+        (Method::POST, SIGNALS.to_owned(), edit("m")),
+        (Method::POST, SIGNALS.to_owned(), edit("m9")),
+    ] {
+        let (status, body) = asked(functions, &request).await;
+        assert!(status.is_success(), "{request:?}: {body}");
+    }
+    generated(engine, reaction_message(engine, "c9", "ada").await).await;
+    for artifact in ["x", "x"] {
+        let (_, delivery) = sent(engine, functions, artifact).await;
+        generated(engine, delivery).await;
+    }
+    sent(engine, functions, "y").await;
+    let line = |turn: &str| {
+        json!({"id": "fb_1", "conversation_id": "c", "turn_id": turn, "prompt": turn}).to_string()
+    };
+    let lines = format!("{}\n{}\n", line("t"), line("t7"));
+    let key = "exports/signals/acme/2026-01-04/1/1-00001.jsonl";
+    engine
+        .blobs()
+        .put_file(key, lines.into_bytes())
+        .await
+        .unwrap();
+}
+
+/// The erasure is done, and nothing of ada's is left; what was removed is counted once.
+async fn assert_gone(engine: &Engine, functions: &Router, at: &str) {
+    let told = asked(functions, &(Method::GET, progress("ada"), Value::Null))
+        .await
+        .1;
+    let mut removed = told["removed"].clone();
+    // A line is counted after it was removed: one that the process died in between is not.
+    assert!(removed["exportRows"].as_u64().unwrap() <= 1, "{at}: {told}");
+    removed["exportRows"] = json!(1);
+    let expected = json!({
+        "events": 2, "turns": 1, "reactions": 2, "signals": 2, "preferenceVersions": 1,
+        "exportRows": 1, "importFiles": 0, "rejectedLines": 0,
+    });
+    assert_eq!(
+        (&told["status"], &removed),
+        (&json!("done"), &expected),
+        "{at}"
+    );
+    // What still waited for the signal generator is removed when its turn comes.
+    let waiting = engine.clients.dynamodb.scan();
+    let waiting = waiting
+        .table_name(engine.names.table())
+        .send()
+        .await
+        .unwrap();
+    let events = waiting.items().iter();
+    let events = events.filter(|item| item["SK"].as_s().unwrap() == "EVENT");
+    for event in events {
+        generated(engine, submitted(event["core"].as_s().unwrap())).await;
+    }
+    let stored = Stored::read(&engine.clients, &engine.names).await;
+    assert_eq!(stored.with(WORDS), Vec::<&str>::new(), "{at}");
+    let own = stored.with("#ada");
+    let is_erasure = |item: &&str| item.contains("\"ERASURE\"");
+    assert!(own.iter().all(is_erasure), "{at}: {own:#?}");
+    let told = asked(functions, &(Method::GET, progress("ada"), Value::Null))
+        .await
+        .1;
+    assert_eq!(told["removed"]["events"], 4, "{at}");
+    let rows = stored.with("fb_1");
+    assert!(
+        rows.len() == 1 && stored.with("\"t7\"") == rows,
+        "{at}: {rows:?}"
+    );
+}
+
+/// Dies at a call of the table, or of the bucket; then somebody else goes on. Answers whether there was
+/// such a call.
+async fn dies(engine: &Engine, functions: &Router, on_table: bool, death: Death) -> bool {
+    leave(engine, functions).await;
+    let (status, _) = asked(functions, &(Method::DELETE, data("ada"), Value::Null)).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    let dying = if on_table {
+        engine.eraser(engine.store_with(death.clone()), engine.blobs())
+    } else {
+        engine.eraser(engine.store.clone(), engine.blobs_with(death.clone()))
+    };
+    let mut died = false;
+    while let Some(failed) = step(engine, &dying, None).await {
+        died |= failed;
+        if failed {
+            break;
+        }
+    }
+    work(engine, &eraser(engine), None).await;
+    died
+}
+
+#[tokio::test]
+async fn an_erasure_survives_death_at_any_call() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    let mut points = 0;
+    for on_table in [true, false] {
+        for side in [Side::Before, Side::After] {
+            for at in 1.. {
+                let died = dies(&engine, &functions, on_table, Death::at(at, side)).await;
+                let point = format!("table {on_table}, {side:?} {at}");
+                assert_gone(&engine, &functions, &point).await;
+                if !died {
+                    break;
+                }
+                points += 1;
+            }
+        }
+    }
+    assert!(points >= 60, "{points}");
+}
+
+#[tokio::test]
+async fn what_one_invocation_does_not_do_the_next_does() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    leave(&engine, &functions).await;
+    asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
+    let over = Some(DateTime::UNIX_EPOCH);
+    let messages = work(&engine, &eraser(&engine), over).await;
+    assert!(messages > 4, "{messages}");
+    assert_gone(&engine, &functions, "handed on").await;
+}
+
+/// An event, and how it ended: `None` if it is gone.
+async fn fate(app: &TestApp, token: &str, id: &str) -> Option<Value> {
+    eventually(|| async {
+        let answer = app.get(token, &format!("/v1/feedback/{id}")).await;
+        let queued = answer.body["status"] == "queued";
+        (!queued).then(|| (answer.status == StatusCode::OK).then_some(answer.body))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_is_submitted_meanwhile_is_erased_or_whole() {
+    let app = TestApp::start().await;
+    let token = app.token(ZOE);
+    let submit = |at: u32| {
+        let (app, token) = (&app, &token);
+        async move {
+            tokio::time::sleep(Duration::from_millis(50) * at).await;
+            let answer = app.submit(token, &acceptance(ZOE)).await;
+            assert_eq!(answer.status, StatusCode::ACCEPTED);
+            answer.body["feedbackId"].as_str().unwrap().to_owned()
+        }
+    };
+    // They go on until after it is done.
+    let (ids, told) = tokio::join!(join_all((0..120).map(submit)), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        erased(&app, ZOE).await
+    });
+    let late = submit(0).await;
+    let until: DateTime<Utc> = told["finishedAt"].as_str().unwrap().parse().unwrap();
+    let mut kept = 0;
+    for id in ids.iter().chain([&late]) {
+        if let Some(event) = fate(&app, &token, id).await {
+            assert_eq!(event["status"], "processed", "{event}");
+            let received: DateTime<Utc> = event["receivedAt"].as_str().unwrap().parse().unwrap();
+            assert!(received > until, "{event}");
+            kept += 1;
+        }
+    }
+    assert!((1..ids.len()).contains(&kept), "{kept}");
+    // Each that is kept was learned from, and nothing else was.
+    let preferences = app
+        .get(&token, &format!("/v1/preferences/{ZOE}"))
+        .await
+        .body;
+    let learned = &preferences["artifactPreferences"]["unknown"]["sampleCount"];
+    assert_eq!(*learned, json!(kept), "{preferences}");
+    let stored = stored(&app).await;
+    for kind in ["S(\"EVENT\")", "S(\"RESULT\")", "S(\"CLAIM#"] {
+        let rows = stored
+            .items
+            .iter()
+            .filter(|item| item.contains(kind))
+            .count();
+        assert_eq!(rows, kept, "{kind}");
+    }
+    let told = app.get(&token, &progress(ZOE)).await.body;
+    assert_eq!(told["removed"]["events"], json!(ids.len() + 1 - kept));
+}
