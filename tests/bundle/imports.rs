@@ -35,7 +35,7 @@ impl Import {
     async fn tell(&self) {
         let send = self.engine.clients.sqs.send_message();
         let send = send.queue_url(&self.engine.queues.imports);
-        let send = send.message_body(notification(&self.key));
+        let send = send.message_body(notification(&self.key, None));
         send.send().await.unwrap();
     }
 
@@ -71,7 +71,7 @@ impl Import {
     }
 
     async fn read(&self, key: &str) -> Option<Vec<u8>> {
-        let found = self.engine.blobs().read_from(key, 0).await.unwrap()?;
+        let found = self.engine.blobs().read_from(key, None, 0).await.unwrap()?;
         Some(found.1.collect().await.unwrap().to_vec())
     }
 
@@ -162,7 +162,7 @@ pub async fn import_with(engine: &Engine, importer: &Importer, file: Vec<u8>) {
     engine.blobs().put_file(&key, file).await.unwrap();
     let send = engine.clients.sqs.send_message();
     let send = send.queue_url(&engine.queues.imports);
-    let send = send.message_body(notification(&key));
+    let send = send.message_body(notification(&key, None));
     send.send().await.unwrap();
     while step(engine, importer, None).await == Some(false) {}
 }

@@ -4,6 +4,7 @@
 //! `imports/<tenant>/<file>`, and beside it `<file>.import/report.json` and `<file>.import/rejects.jsonl`;
 //! `imports-work/<tenant>/<import>/…`.
 
+use aws_sdk_s3::error::ProvideErrorMetadata;
 use aws_sdk_s3::operation::get_object::GetObjectError;
 use aws_sdk_s3::operation::head_object::HeadObjectError;
 use aws_sdk_s3::primitives::ByteStream;
@@ -60,9 +61,10 @@ impl Blobs {
         self.uri(key)
     }
 
-    /// A file, if it is there. One call.
-    pub async fn file(&self, key: &str) -> Result<Option<File>, Error> {
+    /// A file, if it is there: in this version, or the newest. One call.
+    pub async fn file(&self, key: &str, version: Option<&str>) -> Result<Option<File>, Error> {
         let found = self.client.head_object().bucket(&self.bucket).key(key);
+        let found = found.set_version_id(version.map(str::to_owned));
         let found = match found.send().await {
             Ok(found) => found,
             Err(error)
@@ -83,14 +85,16 @@ impl Blobs {
         }))
     }
 
-    /// A file's bytes from `offset` on, with the file's content as the bucket names it; `None` if it is
-    /// not there. One call.
+    /// The bytes from `offset` on of a file in this version, or the newest, with the file's content as
+    /// the bucket names it; `None` if it is not there. One call.
     pub async fn read_from(
         &self,
         key: &str,
+        version: Option<&str>,
         offset: u64,
     ) -> Result<Option<(String, ByteStream)>, Error> {
         let get = self.client.get_object().bucket(&self.bucket).key(key);
+        let get = get.set_version_id(version.map(str::to_owned));
         let get = if offset > 0 {
             get.range(format!("bytes={offset}-"))
         } else {
@@ -98,13 +102,7 @@ impl Blobs {
         };
         match get.send().await {
             Ok(found) => Ok(Some((found.e_tag.unwrap_or_default(), found.body))),
-            Err(error)
-                if error
-                    .as_service_error()
-                    .is_some_and(GetObjectError::is_no_such_key) =>
-            {
-                Ok(None)
-            }
+            Err(error) if error.as_service_error().is_some_and(is_gone) => Ok(None),
             Err(error) => Err(unavailable("GetObject", &error)),
         }
     }
@@ -125,10 +123,30 @@ impl Blobs {
     /// Deletes a file in all its versions. Two calls for each, and one.
     pub async fn delete_for_good(&self, key: &str) -> Result<(), Error> {
         // Where versions are kept, the one before comes back when the last is deleted.
-        while let Some(file) = self.file(key).await? {
+        while let Some(file) = self.file(key, None).await? {
             self.delete_file(key, file.version.as_deref()).await?;
         }
         Ok(())
+    }
+
+    /// The keys of files that workers of an import left for each other, 1,000 at most, in order from
+    /// behind `after`. One call.
+    pub async fn list_work(
+        &self,
+        import: &ImportId,
+        after: Option<&str>,
+    ) -> Result<Vec<String>, Error> {
+        let listed = self
+            .client
+            .list_objects_v2()
+            .bucket(&self.bucket)
+            .prefix(work_key(import, ""))
+            .set_start_after(after.map(str::to_owned))
+            .send()
+            .await
+            .map_err(|error| unavailable("ListObjectsV2", &error))?;
+        let files = listed.contents.unwrap_or_default().into_iter();
+        Ok(files.filter_map(|file| file.key).collect())
     }
 
     /// Stores a file. One call.
@@ -163,6 +181,11 @@ impl Blobs {
             id: None,
         }
     }
+}
+
+/// Whether a file is not there, or not in the version that was asked for.
+fn is_gone(error: &GetObjectError) -> bool {
+    error.is_no_such_key() || error.code() == Some("NoSuchVersion")
 }
 
 /// The key of a file that workers of an import leave for each other.
