@@ -8,6 +8,7 @@ mod embeddings;
 mod evaluation;
 
 mod exactly_once;
+mod exactly_once_imports;
 mod exactly_once_reactions;
 mod exactly_once_signals;
 mod follow_ups;
