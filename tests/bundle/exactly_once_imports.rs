@@ -13,9 +13,9 @@ use aws_sdk_s3::types::{BucketVersioningStatus, VersioningConfiguration};
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use chrono::Utc;
 use hearback_batch::notification;
-use hearback_domain::import::{Packing, Report};
+use hearback_domain::import::{Packing, Reject, Report};
 use hearback_storage::imports::{ImportCore, ImportId, ImportRow};
-use hearback_tests::engine::{Death, ENDPOINT_URL, Meter, Side};
+use hearback_tests::engine::{Death, ENDPOINT_URL, Side};
 use hearback_tests::generate::{Expected, Mix};
 use hearback_tests::meanwhile::Meanwhile;
 use hearback_tests::permissions::version;
@@ -86,17 +86,17 @@ async fn a_failure_at_any_call_changes_nothing() {
 
 #[tokio::test]
 async fn a_worker_that_fails_writes_down_how_far_it_is() {
-    let (lines, expected) = generated(12, 400);
+    let (lines, expected) = generated(12, 150);
     let import = Import::of(lines.join("\n").into_bytes()).await;
     let id = id(&import).await;
     // The file is begun, and then most of its lines are taken.
-    let failing = import.engine.store_with(Death::only_at(300, Side::Before));
+    let failing = import.engine.store_with(Death::only_at(120, Side::Before));
     let failing = import.importer(failing);
     assert_eq!(import.step(&failing, None).await, Some(false));
     assert_eq!(import.step(&failing, None).await, Some(true));
     let piece = import.engine.store.import_piece(&id, 1).await.unwrap();
     let piece = piece.expect("it is written down").held;
-    assert!(piece.counts.lines >= 200, "{piece:?}");
+    assert!(piece.counts.lines >= 40, "{piece:?}");
     assert_eq!(piece.counts.lines, piece.counts.events());
     let before: usize = (lines.iter())
         .take(usize::try_from(piece.counts.lines).unwrap())
@@ -104,46 +104,43 @@ async fn a_worker_that_fails_writes_down_how_far_it_is() {
         .sum();
     assert_eq!(piece.next, Some(u64::try_from(before).unwrap()));
 
-    let meter = Meter::default();
-    let importer = import.importer(import.engine.store_with(meter.clone()));
+    let counted = Death::at(u32::MAX, Side::Before);
+    let importer = import.importer(import.engine.store_with(counted.clone()));
     let report = import.work_until(&importer, || None).await;
     assert_eq!(told(&report), expected);
-    assert_eq!(report.counts.lines, 400);
+    assert_eq!(report.counts.lines, 150);
     // What was done before is not done again.
-    let calls = u64::from(meter.take().calls);
-    assert!(calls <= 400 - piece.counts.lines + 10, "{calls} calls");
+    let calls = u64::from(counted.calls());
+    assert!(calls <= 150 - piece.counts.lines + 10, "{calls} calls");
 }
 
-/// Control characters take six times their length as JSON: a small file, and many bytes of rejects.
 #[tokio::test]
 async fn rejects_that_are_too_many_for_one_file_go_on_in_another() {
-    let line = "\u{1}".repeat(220_000);
-    let import = Import::of(vec![line; 60].join("\n").into_bytes()).await;
-    let importer = import.importer(import.engine.store.clone());
-    // However late it is: whoever ends the import hands on what is left of that too.
-    let late = || Some(Utc::now());
-    let report = import.work_until(&importer, late).await;
-    assert_eq!(report.counts.rejected, 60);
-    let place = |name: &str| {
-        import
-            .engine
-            .blobs()
-            .place(&format!("{}.import/{name}", import.key))
-    };
-    assert_eq!(report.rejects, Some(place("rejects.jsonl")));
-    assert_eq!(report.more_rejects, [place("rejects-2.jsonl")]);
-    let mut numbers = Vec::new();
-    for name in ["rejects.jsonl", "rejects-2.jsonl"] {
-        let file = import.read(&format!("{}.import/{name}", import.key)).await;
-        let file = String::from_utf8(file.unwrap()).unwrap();
-        // The line itself is long to read.
-        let heads = file.lines().map(|line| line.split(',').next().unwrap());
-        numbers.extend(heads.map(str::to_owned));
-    }
-    let expected: Vec<_> = (1..=60)
-        .map(|number| format!(r#"{{"line_number":{number}"#))
+    let lines: Vec<_> = (1..=12)
+        .map(|number| format!("no event {number}"))
         .collect();
-    assert_eq!(numbers, expected);
+    let import = Import::of(lines.join("\n").into_bytes()).await;
+    // Each worker leaves a line or a few; the file that has four such lines is full.
+    let importer = import.importer(import.engine.store.clone());
+    let importer = importer.with_rejects_file(400);
+    // However late it is: whoever ends the import hands on what is left of that too.
+    let report = import.work_until(&importer, || Some(Utc::now())).await;
+    assert_eq!(report.counts.rejected, 12);
+    let key = |number: usize| match number {
+        0 => format!("{}.import/rejects.jsonl", import.key),
+        _ => format!("{}.import/rejects-{}.jsonl", import.key, number + 1),
+    };
+    let files: Vec<_> = report.rejects.iter().chain(&report.more_rejects).collect();
+    assert!(files.len() > 2, "{files:?}");
+    let mut told = Vec::new();
+    for (number, file) in files.into_iter().enumerate() {
+        assert_eq!(*file, import.engine.blobs().place(&key(number)));
+        let rejects = String::from_utf8(import.read(&key(number)).await.unwrap()).unwrap();
+        let rejects = rejects.lines();
+        let line = |line: &str| serde_json::from_str::<Reject>(line).unwrap();
+        told.extend(rejects.map(line).map(|reject| reject.line.unwrap()));
+    }
+    assert_eq!(told, lines);
     nothing_is_left(&import).await;
 }
 
@@ -262,6 +259,10 @@ impl Intercept for Versioned {
 
 #[tokio::test]
 async fn every_call_names_the_version_that_the_bucket_told_of() {
+    // An engine that looks at versions has none of this name.
+    if std::env::var(ENDPOINT_URL).is_ok() {
+        return;
+    }
     let mix = Mix {
         anonymous: true,
         invalid: 0,

@@ -33,6 +33,9 @@ use task::{Task, Work};
 
 /// The setting that names the URL of the queue of imports.
 pub const IMPORTS_URL: &str = "HEARBACK_IMPORTS_URL";
+/// Bytes from which on a file of rejects takes no further file of a worker: a small function merges
+/// them within a minute.
+const REJECTS_FILE: usize = 64 * 1024 * 1024;
 /// Messages that one call sends.
 const MESSAGES: usize = 10;
 
@@ -43,6 +46,7 @@ pub struct Importer {
     blobs: Blobs,
     queue: aws_sdk_sqs::Client,
     queue_url: String,
+    rejects_file: usize,
 }
 
 /// Why a step has to be made again.
@@ -72,6 +76,16 @@ impl Importer {
             blobs,
             queue,
             queue_url: queue_url.into(),
+            rejects_file: REJECTS_FILE,
+        }
+    }
+
+    /// Begins another file of rejects when one has so many bytes: 64 MiB, unless told otherwise.
+    #[must_use]
+    pub fn with_rejects_file(self, rejects_file: usize) -> Self {
+        Self {
+            rejects_file,
+            ..self
         }
     }
 

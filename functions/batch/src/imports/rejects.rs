@@ -12,9 +12,6 @@ use serde::{Deserialize, Serialize};
 use super::piece::NOT_JSON;
 use super::{Failure, Importer};
 
-/// Bytes from which on a file of rejects takes no further file of a worker: a small function merges
-/// them within a minute.
-const FULL: usize = 64 * 1024 * 1024;
 /// Files of workers that are merged into one, at most: each is a call.
 const MOST_SOURCES: usize = 2_000;
 /// Longest line of rejects: a line of the file may take twice its length as JSON within JSON, and six
@@ -92,7 +89,7 @@ impl Importer {
         for source in rejects.sources.iter().skip(sources).take(MOST_SOURCES) {
             size += self.merge(rejects, source, &mut upload).await?;
             taken += 1;
-            if size >= FULL {
+            if size >= self.rejects_file {
                 break;
             }
         }
