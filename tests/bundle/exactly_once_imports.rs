@@ -218,9 +218,12 @@ async fn of_two_reports_the_first_counts() {
     assert_eq!(row(&import, &id).await.report, first);
 }
 
+/// A call, and the version that it names.
+type Naming = (String, Option<String>);
+
 /// Makes a bucket without versions tell one, and notes which version calls on files to import name.
 #[derive(Debug, Clone, Default)]
-struct Versioned(Arc<Mutex<BTreeSet<(String, Option<String>)>>>);
+struct Versioned(Arc<Mutex<BTreeSet<Naming>>>);
 
 impl Intercept for Versioned {
     fn name(&self) -> &'static str {

@@ -156,13 +156,18 @@ async fn step(engine: &Engine, importer: &Importer, until: Option<DateTime<Utc>>
     Some(failed)
 }
 
-/// Imports a file by an importer of the engine's.
-pub async fn import_with(engine: &Engine, importer: &Importer, file: Vec<u8>) {
+/// Imports a file by an importer of the engine's, which is told of this version of it.
+pub async fn import_with(
+    engine: &Engine,
+    importer: &Importer,
+    file: Vec<u8>,
+    version: Option<&str>,
+) {
     let key = import_key(&"acme".try_into().unwrap(), "events.jsonl").unwrap();
     engine.blobs().put_file(&key, file).await.unwrap();
     let send = engine.clients.sqs.send_message();
     let send = send.queue_url(&engine.queues.imports);
-    let send = send.message_body(notification(&key, None));
+    let send = send.message_body(notification(&key, version));
     send.send().await.unwrap();
     while step(engine, importer, None).await == Some(false) {}
 }

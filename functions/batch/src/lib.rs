@@ -16,7 +16,7 @@ use tokio::task::JoinError;
 
 pub use events::{MAX_BODY, MAX_EVENTS, routes};
 pub use imports::{IMPORTS_URL, Importer, notification};
-pub use ingest::{INGEST_DEAD_LETTERS_URL, Ingest, TENANT};
+pub use ingest::{INGEST_DEAD_LETTERS_URL, Ingest, LAST_RECEIVES, TENANT};
 pub use intake::Intake;
 
 /// The message that must be delivered again, if the task that worked on it failed. A panic's message may

@@ -103,10 +103,10 @@ impl Task {
 #[must_use]
 pub fn notification(key: &str, version: Option<&str>) -> String {
     let key = percent_encoding::utf8_percent_encode(key, percent_encoding::NON_ALPHANUMERIC);
-    let mut object = json!({"key": key.to_string()});
-    if let Some(version) = version {
-        object["versionId"] = version.into();
-    }
+    let object = match version {
+        None => json!({"key": key.to_string()}),
+        Some(version) => json!({"key": key.to_string(), "versionId": version}),
+    };
     json!({"Records": [{"eventName": "ObjectCreated:Put", "s3": {"object": object}}]}).to_string()
 }
 
