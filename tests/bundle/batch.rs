@@ -1,8 +1,10 @@
 //! Many events in one request, and by the ingest queue.
 
 use aws_sdk_sqs::types::{Message, MessageAttributeValue};
+use hearback_batch::LAST_RECEIVES;
 use hearback_tests::app::{TestApp, eventually};
-use hearback_tests::events::{acceptance, id};
+use hearback_tests::engine::{Death, Engine, Side};
+use hearback_tests::events::{acceptance, id, ingested};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -99,12 +101,16 @@ async fn send(app: &TestApp, body: &str, tenant: Option<&str>) {
 }
 
 /// Waits for so many dead letters, and answers each with its reason.
-async fn dead_letters(app: &TestApp, count: usize) -> Vec<(String, String)> {
+async fn dead_letters(
+    sqs: &aws_sdk_sqs::Client,
+    queue: &str,
+    count: usize,
+) -> Vec<(String, String)> {
     let mut letters: Vec<Message> = Vec::new();
     while letters.len() < count {
-        let received = app.bundle.clients.sqs.receive_message();
+        let received = sqs.receive_message();
         let received = received
-            .queue_url(&app.bundle.queues.ingest_dead_letters)
+            .queue_url(queue)
             .message_attribute_names("All")
             .visibility_timeout(60)
             .max_number_of_messages(10)
@@ -162,7 +168,8 @@ async fn what_is_no_event_is_a_dead_letter_with_its_reason() {
     .await;
     send(&app, &good.to_string(), None).await;
 
-    let letters = dead_letters(&app, 5).await;
+    let queue = &app.bundle.queues.ingest_dead_letters;
+    let letters = dead_letters(&app.bundle.clients.sqs, queue, 5).await;
     let text = format!("{letters:?}");
     assert!(!text.contains("raw-name"), "{text}");
     let reason_of = |body: &str| {
@@ -188,4 +195,56 @@ async fn what_is_no_event_is_a_dead_letter_with_its_reason() {
     // Its neighbours harmed it not.
     let ada = app.token("ada");
     assert_eq!(app.outcome(&ada, &id(&good)).await["status"], "processed");
+}
+
+#[tokio::test]
+async fn what_can_never_be_stored_is_a_dead_letter_without_what_is_to_be_anonymous() {
+    let engine = Engine::start().await;
+    let ada = acceptance("ada");
+    let mut anonymous = acceptance("raw-name");
+    anonymous["privacyFlags"] = json!({"anonymize": true});
+    let mut batch = ingested(&json!({"events": [ada, anonymous, "no event"]}));
+    let attributes = &mut batch.records[0].attributes;
+    let count = "ApproximateReceiveCount".to_owned();
+    attributes.insert(count.clone(), (LAST_RECEIVES - 1).to_string());
+    let failing = engine.store_with(Death::at(1, Side::Before));
+    let ingest = engine.ingest(failing);
+    let answer = ingest.handle(batch.clone()).await;
+    assert_eq!(answer.batch_item_failures.len(), 1, "it comes again");
+    let attributes = &mut batch.records[0].attributes;
+    attributes.insert(count, LAST_RECEIVES.to_string());
+    let answer = ingest.handle(batch).await;
+    assert!(answer.batch_item_failures.is_empty());
+
+    let queue = &engine.queues.ingest_dead_letters;
+    // What is no event is told once, and not each time that the message comes.
+    let letters = dead_letters(&engine.clients.sqs, queue, 3).await;
+    assert_eq!(letters.len(), 3, "{letters:?}");
+    let ada = ada.to_string();
+    let stored = letters.iter().find(|(letter, _)| *letter == ada);
+    assert!(
+        stored.unwrap().1.starts_with("PutItem failed"),
+        "{letters:?}"
+    );
+    assert!(!format!("{letters:?}").contains("raw-name"), "{letters:?}");
+    assert!(format!("{letters:?}").contains(&id(&anonymous)));
+}
+
+#[tokio::test]
+async fn a_dead_letter_has_its_tenant_so_that_it_can_be_moved_back() {
+    let engine = Engine::start().await;
+    let event = acceptance("ada");
+    let mut batch = ingested(&event);
+    let attributes = &mut batch.records[0].attributes;
+    let count = "ApproximateReceiveCount".to_owned();
+    attributes.insert(count, LAST_RECEIVES.to_string());
+    let ingest = engine.ingest(engine.store_with(Death::at(1, Side::Before)));
+    assert!(ingest.handle(batch).await.batch_item_failures.is_empty());
+    let received = engine.clients.sqs.receive_message();
+    let received = received.queue_url(&engine.queues.ingest_dead_letters);
+    let received = received.message_attribute_names("All").send().await;
+    let letter = received.unwrap().messages.unwrap().remove(0);
+    let tenant = &letter.message_attributes.as_ref().unwrap()["tenant"];
+    assert_eq!(tenant.string_value(), Some("acme"));
+    assert_eq!(letter.body(), Some(event.to_string().as_str()));
 }

@@ -143,7 +143,7 @@ async fn an_event_costs_the_same_write_whichever_way_it_comes() {
 
     let lines: Vec<_> = (0..100).map(|_| acceptance("ada").to_string()).collect();
     let importer = engine.importer(engine.store_with(metered.meter.clone()));
-    imports::import_with(engine, &importer, lines.join("\n").into_bytes()).await;
+    imports::import_with(engine, &importer, lines.join("\n").into_bytes(), None).await;
     // The file's row is entered, told how many pieces it has, looked at, and told of its report; its
     // piece is looked at, finished in a transaction of two, and read for the report.
     assert_eq!(metered.meter.take(), cost(100 + 9, 5.0, 100.0 + 7.0));

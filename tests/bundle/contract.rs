@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hearback_batch::LAST_RECEIVES;
 use hearback_domain::detection;
 use hearback_domain::event::{Channel, FeedbackType};
 use hearback_domain::preferences::{CommunicationStyle, DetailLevel};
@@ -268,6 +269,8 @@ fn the_queues_of_the_template_have_the_names_of_the_local_stack() {
     )
     .collect();
     assert_eq!(template, local);
+    // The function buries before the queue does.
+    const { assert!(LAST_RECEIVES < INGEST_RECEIVES) };
     for (queue, receives) in [
         ("SignalsQueue", MAX_RECEIVES),
         ("ImportsQueue", MAX_RECEIVES),

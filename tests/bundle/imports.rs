@@ -16,13 +16,13 @@ use hearback_tests::generate::{Expected, Lines, Mix};
 use serde_json::{Value, json};
 
 /// An engine with a file to import.
-struct Import {
-    engine: Engine,
-    key: String,
+pub struct Import {
+    pub engine: Engine,
+    pub key: String,
 }
 
 impl Import {
-    async fn of(file: Vec<u8>) -> Self {
+    pub async fn of(file: Vec<u8>) -> Self {
         let engine = Engine::start().await;
         let key = import_key(&"acme".try_into().unwrap(), "events.jsonl").unwrap();
         engine.blobs().put_file(&key, file).await.unwrap();
@@ -32,23 +32,23 @@ impl Import {
     }
 
     /// Tells the queue of the file, as the bucket does in AWS.
-    async fn tell(&self) {
+    pub async fn tell(&self) {
         let send = self.engine.clients.sqs.send_message();
         let send = send.queue_url(&self.engine.queues.imports);
-        let send = send.message_body(notification(&self.key));
+        let send = send.message_body(notification(&self.key, None));
         send.send().await.unwrap();
     }
 
-    fn importer(&self, store: Store) -> Importer {
+    pub fn importer(&self, store: Store) -> Importer {
         self.engine.importer(store)
     }
 
-    async fn step(&self, importer: &Importer, until: Option<DateTime<Utc>>) -> Option<bool> {
+    pub async fn step(&self, importer: &Importer, until: Option<DateTime<Utc>>) -> Option<bool> {
         step(&self.engine, importer, until).await
     }
 
     /// Works off messages until there is a report and no more message.
-    async fn work_until(
+    pub async fn work_until(
         &self,
         importer: &Importer,
         until: impl Fn() -> Option<DateTime<Utc>>,
@@ -65,24 +65,24 @@ impl Import {
         panic!("no report");
     }
 
-    async fn work(&self) -> Report {
+    pub async fn work(&self) -> Report {
         let importer = self.importer(self.engine.store.clone());
         self.work_until(&importer, || None).await
     }
 
-    async fn read(&self, key: &str) -> Option<Vec<u8>> {
-        let found = self.engine.blobs().read_from(key, 0).await.unwrap()?;
+    pub async fn read(&self, key: &str) -> Option<Vec<u8>> {
+        let found = self.engine.blobs().read_from(key, None, 0).await.unwrap()?;
         Some(found.1.collect().await.unwrap().to_vec())
     }
 
-    async fn report(&self) -> Option<Report> {
+    pub async fn report(&self) -> Option<Report> {
         let report = self
             .read(&format!("{}.import/report.json", self.key))
             .await?;
         Some(serde_json::from_slice(&report).unwrap())
     }
 
-    async fn rejects(&self) -> Vec<Value> {
+    pub async fn rejects(&self) -> Vec<Value> {
         let rejects = self
             .read(&format!("{}.import/rejects.jsonl", self.key))
             .await;
@@ -94,7 +94,7 @@ impl Import {
     }
 
     /// Everything in the bucket.
-    async fn objects(&self) -> Vec<String> {
+    pub async fn objects(&self) -> Vec<String> {
         let listed = self.engine.clients.s3.list_objects_v2();
         let listed = listed.bucket(self.engine.names.bucket()).send().await;
         let listed = listed.unwrap();
@@ -103,7 +103,7 @@ impl Import {
     }
 
     /// The events of the table, without when they came and by which attempt.
-    async fn events(&self) -> Vec<String> {
+    pub async fn events(&self) -> Vec<String> {
         let mut events = Vec::new();
         let mut from = None;
         loop {
@@ -156,23 +156,28 @@ async fn step(engine: &Engine, importer: &Importer, until: Option<DateTime<Utc>>
     Some(failed)
 }
 
-/// Imports a file by an importer of the engine's.
-pub async fn import_with(engine: &Engine, importer: &Importer, file: Vec<u8>) {
+/// Imports a file by an importer of the engine's, which is told of this version of it.
+pub async fn import_with(
+    engine: &Engine,
+    importer: &Importer,
+    file: Vec<u8>,
+    version: Option<&str>,
+) {
     let key = import_key(&"acme".try_into().unwrap(), "events.jsonl").unwrap();
     engine.blobs().put_file(&key, file).await.unwrap();
     let send = engine.clients.sqs.send_message();
     let send = send.queue_url(&engine.queues.imports);
-    let send = send.message_body(notification(&key));
+    let send = send.message_body(notification(&key, version));
     send.send().await.unwrap();
     while step(engine, importer, None).await == Some(false) {}
 }
 
-fn generated(seed: u64, count: usize) -> (Vec<String>, Expected) {
+pub fn generated(seed: u64, count: usize) -> (Vec<String>, Expected) {
     let mut lines = Lines::new(seed, Mix::default());
     (lines.by_ref().take(count).collect(), lines.expected)
 }
 
-fn told(report: &Report) -> Expected {
+pub fn told(report: &Report) -> Expected {
     Expected {
         queued: report.counts.queued,
         duplicates: report.counts.duplicates,
@@ -180,7 +185,7 @@ fn told(report: &Report) -> Expected {
     }
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(bytes).unwrap();
     packed.finish().unwrap()

@@ -10,6 +10,7 @@ mod erasure_files;
 mod evaluation;
 
 mod exactly_once;
+mod exactly_once_imports;
 mod exactly_once_reactions;
 mod exactly_once_signals;
 mod follow_ups;

@@ -166,8 +166,10 @@ async fn imports_may_what_it_calls() {
         lines.clone().into_bytes(),
         zstd::encode_all(lines.as_bytes(), 1).unwrap(),
     ] {
-        imports::import_with(engine, &importer, packed).await;
+        imports::import_with(engine, &importer, packed, None).await;
     }
+    // The bucket keeps versions.
+    imports::import_with(engine, &importer, b"7".to_vec(), Some("v1")).await;
     watched.check("ImportsFunction");
 }
 

@@ -270,6 +270,8 @@ pub enum Side {
 pub struct Death {
     at_call: u32,
     side: Side,
+    /// The first call that is well again.
+    well_from: u32,
     calls: Arc<Mutex<u32>>,
 }
 
@@ -279,7 +281,16 @@ impl Death {
         Self {
             at_call,
             side,
+            well_from: u32::MAX,
             calls: Arc::default(),
+        }
+    }
+
+    /// Fails at this call, and at no other.
+    pub fn only_at(at_call: u32, side: Side) -> Self {
+        Self {
+            well_from: at_call + 1,
+            ..Self::at(at_call, side)
         }
     }
 
@@ -303,7 +314,11 @@ impl Intercept for Death {
         let mut calls = self.calls.lock().unwrap();
         *calls += 1;
         let dead = *calls > self.at_call || (*calls == self.at_call && self.side == Side::Before);
-        if dead { Err("died".into()) } else { Ok(()) }
+        if dead && *calls < self.well_from {
+            Err("died".into())
+        } else {
+            Ok(())
+        }
     }
 
     fn read_after_transmit(
@@ -312,7 +327,7 @@ impl Intercept for Death {
         _: &RuntimeComponents,
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        if self.calls() >= self.at_call {
+        if (self.at_call..self.well_from).contains(&self.calls()) {
             Err("died".into())
         } else {
             Ok(())

@@ -7,6 +7,7 @@ pub mod events;
 pub mod functions;
 pub mod generate;
 pub mod ledger;
+pub mod meanwhile;
 pub mod period;
 pub mod permissions;
 pub mod process;

@@ -9,6 +9,9 @@ use aws_sdk_dynamodb::error::BoxError;
 use aws_sdk_dynamodb::operation::query::QueryInput;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsInput;
 use aws_sdk_s3::operation::delete_object::DeleteObjectInput;
+use aws_sdk_s3::operation::get_object::GetObjectInput;
+use aws_sdk_s3::operation::head_object::HeadObjectInput;
+use aws_smithy_runtime_api::client::interceptors::context::Input;
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 
 /// An action, and the index that it is on, if it is on one.
@@ -61,17 +64,16 @@ impl Intercept for Recorder {
             .input()
             .downcast_ref::<QueryInput>()
             .and_then(|query| query.index_name.clone());
-        let version = context
-            .input()
-            .downcast_ref::<DeleteObjectInput>()
-            .and_then(|delete| delete.version_id.clone());
         // IAM has other names for some calls.
         let actions: &[&str] = match call.name() {
+            "GetObject" | "HeadObject" if version(context.input()).is_some() => {
+                &["GetObjectVersion"]
+            }
             "HeadObject" => &["GetObject"],
-            "CreateMultipartUpload" | "UploadPart" | "CompleteMultipartUpload" => &["PutObject"],
-            "DeleteObject" if version.is_some() => &["DeleteObjectVersion"],
-            "DeleteObjects" => &["DeleteObject", "DeleteObjectVersion"],
             "ListObjectsV2" => &["ListBucket"],
+            "CreateMultipartUpload" | "UploadPart" | "CompleteMultipartUpload" => &["PutObject"],
+            "DeleteObject" if version(context.input()).is_some() => &["DeleteObjectVersion"],
+            "DeleteObjects" => &["DeleteObject", "DeleteObjectVersion"],
             "ListObjectVersions" => &["ListBucketVersions"],
             "TransactWriteItems" => return self.transaction(context),
             name => &[name],
@@ -81,4 +83,14 @@ impl Intercept for Recorder {
         self.0.lock().unwrap().extend(permissions);
         Ok(())
     }
+}
+
+/// Which version of a file a call names.
+pub fn version(input: &Input) -> Option<&str> {
+    let delete = input.downcast_ref::<DeleteObjectInput>();
+    let get = input.downcast_ref::<GetObjectInput>();
+    let head = input.downcast_ref::<HeadObjectInput>();
+    (delete.and_then(|call| call.version_id.as_deref()))
+        .or_else(|| get.and_then(|call| call.version_id.as_deref()))
+        .or_else(|| head.and_then(|call| call.version_id.as_deref()))
 }

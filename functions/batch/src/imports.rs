@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | the bucket's, that a file came | enters the import, divides a plain file (`begin.rs`) | a message for each piece, or one to unpack |
 //! | to unpack | unpacks into files of whole lines (`unpack.rs`) | a message for each piece |
-//! | a piece | takes its events into the table (`piece.rs`) | its row; the last one the report (`finish.rs`) |
+//! | a piece | takes its events into the table (`piece.rs`) | its row |
+//! | the last piece, and what is left of the end | merges rejects (`rejects.rs`), reports, deletes (`finish.rs`) | the report |
 //!
 //! Whatever runs out of time sends a message for the rest. Each step may be repeated: an event's attempt
 //! is named by where its line begins, a piece's row is written over the version that was read, and the
@@ -13,6 +14,7 @@
 mod begin;
 mod finish;
 mod piece;
+mod rejects;
 mod task;
 mod unpack;
 
@@ -31,6 +33,9 @@ use task::{Task, Work};
 
 /// The setting that names the URL of the queue of imports.
 pub const IMPORTS_URL: &str = "HEARBACK_IMPORTS_URL";
+/// Bytes from which on a file of rejects takes no further file of a worker: a small function merges
+/// them within a minute.
+const REJECTS_FILE: usize = 64 * 1024 * 1024;
 /// Messages that one call sends.
 const MESSAGES: usize = 10;
 
@@ -41,6 +46,7 @@ pub struct Importer {
     blobs: Blobs,
     queue: aws_sdk_sqs::Client,
     queue_url: String,
+    rejects_file: usize,
 }
 
 /// Why a step has to be made again.
@@ -70,6 +76,16 @@ impl Importer {
             blobs,
             queue,
             queue_url: queue_url.into(),
+            rejects_file: REJECTS_FILE,
+        }
+    }
+
+    /// Begins another file of rejects when one has so many bytes: 64 MiB, unless told otherwise.
+    #[must_use]
+    pub fn with_rejects_file(self, rejects_file: usize) -> Self {
+        Self {
+            rejects_file,
+            ..self
         }
     }
 
@@ -108,17 +124,16 @@ impl Importer {
         let body = message.body.as_deref().unwrap_or_default();
         for task in Task::read(body).ok_or(Failure::Unreadable)? {
             match task {
-                Task::Begin(key) => self.begin(&key).await?,
+                Task::Begin(file) => self.begin(&file, until).await?,
                 Task::Work(id, work) => {
                     // Of an import that expired nothing is left to do.
                     let Some(row) = self.intake.store.import(&id).await? else {
                         continue;
                     };
                     match work {
-                        Work::Unpack { skip, next } => {
-                            self.unpack(&row, (skip, next), until).await?;
-                        }
+                        Work::Unpack(unpacked) => self.unpack(&row, unpacked, until).await?,
                         Work::Piece(piece) => self.piece(&row.core, &piece, until).await?,
+                        Work::Finish(merged) => self.finish(&row, merged, until).await?,
                     }
                 }
             }

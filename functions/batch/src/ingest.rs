@@ -1,10 +1,12 @@
 //! The ingest queue: messages of a back end, each one event or `{"events": […]}`.
 //!
 //! A message is deleted once each of its events is in the table or among the dead letters. One whose
-//! events could not all be stored comes again, whole: what was stored is recognised.
+//! events could not all be stored comes again, whole: what was stored is recognised. After
+//! [`LAST_RECEIVES`] what could not be stored is a dead letter too, so that of an anonymous event
+//! nothing gets there but its shape.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 use hearback_domain::caller::Caller;
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::privacy::REMOVED;
@@ -24,6 +26,9 @@ use crate::intake::{Intake, NotTaken, back_end};
 pub const TENANT: &str = "tenant";
 /// The setting that names the URL of the queue for what the ingest queue could not work off.
 pub const INGEST_DEAD_LETTERS_URL: &str = "HEARBACK_INGEST_DEAD_LETTERS_URL";
+/// Receives from which on what cannot be stored goes to the dead letters. The queue's redrive policy lets
+/// some more pass, for when a dead letter cannot be sent, and then moves the message as it came.
+pub const LAST_RECEIVES: u32 = 90;
 /// The user that acts for the users of a tenant.
 const BACK_END: &str = "ingest";
 
@@ -97,27 +102,42 @@ impl Ingest {
             None => std::slice::from_ref(&body),
         };
         let id = message.message_id.as_deref().unwrap_or_default();
-        let takes = events.iter().enumerate().map(|(index, event)| {
+        let attempts = events.iter().enumerate().map(|(index, event)| {
             let by = Attempt::named(["ingest", id, &index.to_string()]);
-            self.take(&caller, by, event)
+            self.intake.take(&caller, by, event)
         });
-        // All of them, and then the first failure: one that failed keeps no other from being stored.
-        join_all(takes).await.into_iter().collect()
-    }
-
-    async fn take(&self, caller: &Caller, by: Attempt, event: &Value) -> Result<(), Failure> {
-        match self.intake.take(caller, by, event).await {
-            Ok(_) => Ok(()),
-            Err(NotTaken::Refused(refused)) => {
-                self.bury(&kept(event).to_string(), &reason(refused)).await
+        // All of them first: one that failed keeps no other from being stored.
+        let taken = join_all(attempts).await;
+        let last = receives(message) >= LAST_RECEIVES;
+        let mut letters = Vec::new();
+        for (event, taken) in events.iter().zip(taken) {
+            match taken {
+                Ok(_) => {}
+                Err(NotTaken::Refused(refused)) => letters.push((event, reason(refused))),
+                Err(NotTaken::Failed(error)) if last => letters.push((event, error.to_string())),
+                // The message comes again. What is refused is refused then too, and told once.
+                Err(NotTaken::Failed(error)) => return Err(error.into()),
             }
-            Err(NotTaken::Failed(error)) => Err(error.into()),
         }
+        // With the tenant beside it, a letter may be moved back as it is.
+        let tenant = [(TENANT, caller.tenant.as_str())];
+        let letters = letters.iter().map(|(event, reason)| async {
+            let body = kept(event).to_string();
+            self.dead_letters.bury_with(&body, reason, &tenant).await
+        });
+        try_join_all(letters).await?;
+        Ok(())
     }
 
     async fn bury(&self, body: &str, reason: &str) -> Result<(), Failure> {
         Ok(self.dead_letters.bury(body, reason).await?)
     }
+}
+
+/// How often a message was received, this time included.
+fn receives(message: &SqsMessage) -> u32 {
+    let receives = message.attributes.get("ApproximateReceiveCount");
+    receives.and_then(|count| count.parse().ok()).unwrap_or(1)
 }
 
 /// Who sent a message.

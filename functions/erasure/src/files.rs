@@ -5,7 +5,7 @@
 //! | `exports/…/*.jsonl` | the line is removed |
 //! | a file that was imported | the file is deleted: what was in it is in the table |
 //! | a file that is not imported yet | nothing: what it says is still to come |
-//! | `rejects.jsonl` | the line is removed |
+//! | `rejects.jsonl` and those that follow it | the line is removed |
 //!
 //! What was wrong with a line, which `report.json` tells too, is said in words of our own, and names no
 //! member but those of the schema.
@@ -17,7 +17,7 @@ use hearback_domain::identifier::TenantId;
 use hearback_domain::import::{LONGEST_LINE, Reject, Report};
 use hearback_domain::lines::Lines;
 use hearback_storage::blobs::body_not_read;
-use hearback_storage::files::{REJECTS, REPORT, beside, is_report};
+use hearback_storage::files::{REPORT, beside, is_rejects, is_report};
 use hearback_storage::unpacked::{Broken, Unpacked};
 use hearback_storage::versions::Listed;
 use hearback_storage::{Blobs, Error, keys};
@@ -148,7 +148,7 @@ impl Run<'_> {
                 self.erased.export_lines += self.blobs.remove_lines(key, belongs).await?;
             }
             Kind::Imports if !is_report(key) => return self.imported(listed).await,
-            Kind::Imports if key.ends_with(REJECTS) => {
+            Kind::Imports if is_rejects(key) => {
                 let belongs = |line: &[u8]| self.is_their_reject(line);
                 self.erased.import_lines += self.blobs.remove_lines(key, belongs).await?;
             }

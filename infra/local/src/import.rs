@@ -63,7 +63,7 @@ pub async fn import(file: &Path, target: &Target) -> Result<Report> {
         let sent = queue
             .send_message()
             .queue_url(url)
-            .message_body(notification(&key));
+            .message_body(notification(&key, import.version.as_deref()));
         sent.send().await.context("the queue cannot be reached")?;
     }
     bar.set_style(ProgressStyle::with_template(
@@ -85,7 +85,7 @@ pub async fn import(file: &Path, target: &Target) -> Result<Report> {
 
 /// The import of what lies at a key, if something does.
 async fn entered(target: &Target, key: &str) -> Result<Option<ImportCore>> {
-    let found = target.blobs.file(key).await;
+    let found = target.blobs.file(key, None).await;
     let found = found.context("no bundle answers; is it running?")?;
     Ok(found.map(|found| ImportCore {
         tenant: target.tenant.clone(),

@@ -130,6 +130,9 @@ pub struct Report {
     pub first_errors: Vec<RejectedLine>,
     /// All of them, an `s3://` URI; `null` if there is none.
     pub rejects: Option<String>,
+    /// Where they go on, in this order, if they are too many for one file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_rejects: Vec<String>,
     /// Whether the file was deleted, because events in it ask for anonymity.
     pub file_deleted: bool,
 }

@@ -9,6 +9,8 @@
 pub struct Line<'a> {
     /// Where in the file it begins, in bytes.
     pub offset: u64,
+    /// Where the one behind it begins.
+    pub end: u64,
     /// What is in it, or `None` if it is longer than the limit.
     pub content: Option<&'a [u8]>,
 }
@@ -110,6 +112,7 @@ impl Lines {
                 Some(Passing::TooLong(offset)) => {
                     return Some(Line {
                         offset,
+                        end: self.offset,
                         content: None,
                     });
                 }
@@ -120,6 +123,7 @@ impl Lines {
                     let line = marked.unwrap_or(line);
                     return Some(Line {
                         offset,
+                        end: self.offset,
                         content: (line.len() <= self.longest).then_some(line),
                     });
                 }
@@ -156,6 +160,7 @@ mod tests {
     fn read(mut lines: Lines, mut file: &[u8], sizes: &[usize]) -> Vec<(u64, Option<Vec<u8>>)> {
         let mut read = Vec::new();
         let mut sizes = sizes.iter().copied().cycle();
+        let mut end = None;
         loop {
             let (piece, rest) = file.split_at(sizes.next().unwrap_or(1).min(file.len()));
             file = rest;
@@ -164,6 +169,7 @@ mod tests {
                 lines.end();
             }
             while let Some(line) = lines.next_line() {
+                assert!(end.replace(line.end).is_none_or(|end| end == line.offset));
                 read.push((line.offset, line.content.map(<[u8]>::to_vec)));
             }
             if file.is_empty() {

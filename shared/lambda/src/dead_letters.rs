@@ -31,17 +31,30 @@ impl DeadLetters {
 
     /// Sends a message's body here, with the reason beside.
     pub async fn bury(&self, body: &str, reason: &str) -> Result<(), NotSent> {
-        let reason = MessageAttributeValue::builder()
-            .data_type("String")
-            .string_value(reason)
-            .build()
-            .map_err(|error| NotSent(error.to_string()))?;
-        self.client
+        self.bury_with(body, reason, &[]).await
+    }
+
+    /// Sends a message's body here, with the reason and these attributes beside, by name and value.
+    pub async fn bury_with(
+        &self,
+        body: &str,
+        reason: &str,
+        attributes: &[(&str, &str)],
+    ) -> Result<(), NotSent> {
+        let mut send = self
+            .client
             .send_message()
             .queue_url(&self.queue_url)
-            .message_body(body)
-            .message_attributes(REASON, reason)
-            .send()
+            .message_body(body);
+        for (name, value) in [(REASON, reason)].iter().chain(attributes) {
+            let value = MessageAttributeValue::builder()
+                .data_type("String")
+                .string_value(*value)
+                .build()
+                .map_err(|error| NotSent(error.to_string()))?;
+            send = send.message_attributes(*name, value);
+        }
+        send.send()
             .await
             .map(|_| ())
             .map_err(|error| NotSent(error_code(&error).to_owned()))

@@ -4,9 +4,10 @@
 //! `imports/<tenant>/<file>`, and beside it `<file>.import/report.json` and `<file>.import/rejects.jsonl`;
 //! `imports-work/<tenant>/<import>/…`.
 
+use aws_sdk_s3::error::ProvideErrorMetadata;
 use aws_sdk_s3::operation::get_object::{GetObjectError, GetObjectOutput};
 use aws_sdk_s3::operation::head_object::HeadObjectError;
-use aws_sdk_s3::primitives::ByteStream;
+pub use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
 use chrono::{DateTime, Utc};
 use hearback_domain::identifier::TenantId;
@@ -20,7 +21,23 @@ use crate::versions::instant;
 /// The name of the report of an import.
 pub const REPORT: &str = "report.json";
 /// The name of the file of what is no event.
-pub const REJECTS: &str = "rejects.jsonl";
+const REJECTS: &str = "rejects.jsonl";
+
+/// The name of a file of rejected lines, by its number from 1.
+#[must_use]
+pub fn rejects_name(number: u64) -> String {
+    if number == 1 {
+        REJECTS.to_owned()
+    } else {
+        format!("rejects-{number}.jsonl")
+    }
+}
+
+/// Whether rejected lines lie at a key.
+#[must_use]
+pub fn is_rejects(key: &str) -> bool {
+    is_report(key) && key.ends_with(".jsonl")
+}
 /// Bytes of a part of an upload; a part but the last has 5 MiB at least.
 const PART: usize = 8 * 1024 * 1024;
 
@@ -70,9 +87,10 @@ impl Blobs {
         self.uri(key)
     }
 
-    /// A file, if it is there. One call.
-    pub async fn file(&self, key: &str) -> Result<Option<File>, Error> {
+    /// A file, if it is there: in this version, or the newest. One call.
+    pub async fn file(&self, key: &str, version: Option<&str>) -> Result<Option<File>, Error> {
         let found = self.client.head_object().bucket(&self.bucket).key(key);
+        let found = found.set_version_id(version.map(str::to_owned));
         let found = match found.send().await {
             Ok(found) => found,
             Err(error)
@@ -97,7 +115,7 @@ impl Blobs {
 
     /// A file with its bytes, if it is there. One call.
     pub async fn open(&self, key: &str) -> Result<Option<(File, ByteStream)>, Error> {
-        let Some(found) = self.get(key, 0).await? else {
+        let Some(found) = self.get(key, None, 0).await? else {
             return Ok(None);
         };
         let size = found.content_length().unwrap_or_default();
@@ -112,19 +130,26 @@ impl Blobs {
         Ok(Some((file, found.body)))
     }
 
-    /// A file's bytes from `offset` on, with the file's content as the bucket names it; `None` if it is
-    /// not there. One call.
+    /// The bytes from `offset` on of a file in this version, or the newest, with the file's content as
+    /// the bucket names it; `None` if it is not there. One call.
     pub async fn read_from(
         &self,
         key: &str,
+        version: Option<&str>,
         offset: u64,
     ) -> Result<Option<(String, ByteStream)>, Error> {
-        let found = self.get(key, offset).await?;
+        let found = self.get(key, version, offset).await?;
         Ok(found.map(|found| (found.e_tag.unwrap_or_default(), found.body)))
     }
 
-    async fn get(&self, key: &str, offset: u64) -> Result<Option<GetObjectOutput>, Error> {
+    async fn get(
+        &self,
+        key: &str,
+        version: Option<&str>,
+        offset: u64,
+    ) -> Result<Option<GetObjectOutput>, Error> {
         let get = self.client.get_object().bucket(&self.bucket).key(key);
+        let get = get.set_version_id(version.map(str::to_owned));
         let get = if offset > 0 {
             get.range(format!("bytes={offset}-"))
         } else {
@@ -132,13 +157,7 @@ impl Blobs {
         };
         match get.send().await {
             Ok(found) => Ok(Some(found)),
-            Err(error)
-                if error
-                    .as_service_error()
-                    .is_some_and(GetObjectError::is_no_such_key) =>
-            {
-                Ok(None)
-            }
+            Err(error) if error.as_service_error().is_some_and(is_gone) => Ok(None),
             Err(error) => Err(unavailable("GetObject", &error)),
         }
     }
@@ -159,7 +178,7 @@ impl Blobs {
     /// Deletes a file in all its versions. Two calls for each, and one.
     pub async fn delete_for_good(&self, key: &str) -> Result<(), Error> {
         // Where versions are kept, the one before comes back when the last is deleted.
-        while let Some(file) = self.file(key).await? {
+        while let Some(file) = self.file(key, None).await? {
             self.delete_file(key, file.version.as_deref()).await?;
         }
         Ok(())
@@ -219,6 +238,11 @@ impl Blobs {
         upload.over = Some(file);
         upload
     }
+}
+
+/// Whether a file is not there, or not in the version that was asked for.
+fn is_gone(error: &GetObjectError) -> bool {
+    error.is_no_such_key() || error.code() == Some("NoSuchVersion")
 }
 
 /// The key of a file that workers of an import leave for each other.

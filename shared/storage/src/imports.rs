@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnConsumedCapacity, TransactWriteItem, Update,
@@ -157,7 +158,8 @@ impl Store {
         &self,
         import: &ImportCore,
         number: u64,
-        (state, seen): (&PieceState, Option<&Standing<PieceState>>),
+        state: &PieceState,
+        seen: Option<&Standing<PieceState>>,
     ) -> Result<Replaced<PieceState>, Error> {
         let item = piece_item(import, number, state)?;
         self.put_over(item, seen, piece).await
@@ -169,7 +171,8 @@ impl Store {
         &self,
         import: &ImportCore,
         number: u64,
-        (state, seen): (&PieceState, Option<&Standing<PieceState>>),
+        state: &PieceState,
+        seen: Option<&Standing<PieceState>>,
     ) -> Result<bool, Error> {
         let mut item = piece_item(import, number, state)?;
         item.insert(ATTEMPT.to_owned(), Attempt::drawn().number());
@@ -255,15 +258,29 @@ impl Store {
         updated(update).await
     }
 
-    /// Notes what an import came to. May be repeated. One call, a write for each KB.
-    pub async fn note_import_report(&self, id: &ImportId, report: &Report) -> Result<(), Error> {
-        let report =
-            serde_json::to_string(report).map_err(|error| Error::undecodable(REPORT, &error))?;
-        let update = self
+    /// Notes what an import came to, and answers the report that stands: of several the first. One call,
+    /// a write for each KB; and a call and a read more if one stands already.
+    pub async fn note_import_report(&self, id: &ImportId, report: Report) -> Result<Report, Error> {
+        let text =
+            serde_json::to_string(&report).map_err(|error| Error::undecodable(REPORT, &error))?;
+        let updated = self
             .update_import(id)
             .update_expression("SET report = :report")
-            .expression_attribute_values(":report", AttributeValue::S(report));
-        updated(update).await
+            .condition_expression("attribute_exists(PK) AND attribute_not_exists(report)")
+            .expression_attribute_values(":report", AttributeValue::S(text))
+            .send()
+            .await;
+        let Err(error) = updated else {
+            return Ok(report);
+        };
+        let refused = error.as_service_error();
+        if refused.is_some_and(UpdateItemError::is_conditional_check_failed_exception)
+            && let Some(row) = self.import(id).await?
+            && let Some(stands) = row.report
+        {
+            return Ok(stands);
+        }
+        Err(Error::unavailable("UpdateItem", &error))
     }
 
     fn update_import(&self, id: &ImportId) -> UpdateItemFluentBuilder {

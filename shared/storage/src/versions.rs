@@ -104,7 +104,7 @@ impl Blobs {
         // The older ones first: what is left when this ends halfway is found again.
         self.delete_older(&file.key).await?;
         if file.version.is_none() {
-            let there = self.file(&file.key).await?;
+            let there = self.file(&file.key, None).await?;
             if there.is_none_or(|there| there.etag != file.etag) {
                 return Ok(());
             }

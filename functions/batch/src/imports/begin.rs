@@ -1,18 +1,25 @@
 //! The start of an import.
 
+use chrono::{DateTime, Utc};
 use hearback_domain::import::{Packing, pieces};
 use hearback_storage::files::{is_report, whose};
 use hearback_storage::imports::ImportCore;
 
-use super::task::{Piece, Task, Work};
+use super::rejects::Merged;
+use super::task::{Named, Piece, Task, Unpacking, Work};
 use super::{Failure, Importer};
 
 /// Bytes by which a packing is told.
 const MAGIC: usize = 4;
 
 impl Importer {
-    /// Begins to import the file of a key, or goes on if it was begun.
-    pub(super) async fn begin(&self, key: &str) -> Result<(), Failure> {
+    /// Begins to import a file, or goes on if it was begun.
+    pub(super) async fn begin(
+        &self,
+        file: &Named,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<(), Failure> {
+        let key = file.key.as_str();
         let Some(tenant) = whose(key) else {
             // The reports lie beside the files, and are told of too.
             if !is_report(key) && !key.ends_with('/') {
@@ -21,10 +28,11 @@ impl Importer {
             return Ok(());
         };
         // A file that was imported may be gone.
-        let Some(file) = self.blobs.file(key).await? else {
+        let Some(file) = self.blobs.file(key, file.version.as_deref()).await? else {
             return Ok(());
         };
-        let Some((etag, mut body)) = self.blobs.read_from(key, 0).await? else {
+        let found = self.blobs.read_from(key, file.version.as_deref(), 0);
+        let Some((etag, mut body)) = found.await? else {
             return Ok(());
         };
         if etag != file.etag {
@@ -49,11 +57,11 @@ impl Importer {
         let row = self.intake.store.enter_import(&import).await?;
         let id = import.id();
         if row.report.is_some() {
-            return self.finish_if_done(&id).await;
+            return self.finish(&row, Merged::default(), until).await;
         }
         if row.core.packing != Packing::Plain {
-            let work = Work::Unpack { skip: 0, next: 1 };
-            return self.send([Task::Work(id, work)]).await;
+            let begun = Unpacking { skip: 0, next: 1 };
+            return self.send([Task::Work(id, Work::Unpack(begun))]).await;
         }
         let pieces = pieces(row.core.size);
         let count = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
@@ -69,6 +77,6 @@ impl Importer {
             Task::Work(id.clone(), Work::Piece(piece))
         });
         self.send(tasks).await?;
-        self.finish_if_done(&id).await
+        self.finish_if_done(&id, until).await
     }
 }

@@ -1,6 +1,6 @@
 //! A piece of a file: its lines, taken into the table.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use chrono::{DateTime, Utc};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -10,9 +10,9 @@ use hearback_domain::import::{FIRST_ERRORS, LONGEST_LINE, Reject, RejectedLine};
 use hearback_domain::lines::{Line, Lines};
 use hearback_domain::refused::{asks_for_anonymity, kept, kept_text};
 use hearback_domain::submission::Rejection;
-use hearback_storage::Attempt;
-use hearback_storage::files::work_key;
+use hearback_storage::files::{ByteStream, work_key};
 use hearback_storage::imports::{ImportCore, ImportId, PieceState};
+use hearback_storage::{Attempt, Error, Standing};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ pub(super) const NOT_JSON: &str = "not_json";
 /// What is wrong with a file that was replaced or deleted before it was read to its end.
 pub(super) const GONE: &str = "it was replaced or deleted while it was imported";
 /// Bytes of rejects that are kept in memory.
-const REJECTS: usize = 4 * 1024 * 1024;
+const REJECTS_IN_MEMORY: usize = 4 * 1024 * 1024;
 
 impl Piece {
     /// The name of the file into which it was unpacked.
@@ -37,8 +37,17 @@ impl Piece {
     }
 }
 
+/// A line that was read.
+struct Read {
+    /// Its number within the piece, from 1.
+    number: u64,
+    /// What is in it; `None` if it is too long.
+    content: Option<Vec<u8>>,
+}
+
 /// What became of a line.
 enum Outcome {
+    Blank,
     Taken {
         known: bool,
         anonymous: bool,
@@ -49,15 +58,42 @@ enum Outcome {
     },
 }
 
+/// A line that is not counted yet.
+struct Waiting {
+    /// Where the line behind it begins.
+    end: u64,
+    /// What became of it, if that is known: a line before it may take longer.
+    outcome: Option<Outcome>,
+}
+
+/// How a worker's reading ended.
+enum Ended {
+    /// No line is left.
+    Whole,
+    /// It is time to hand on.
+    Late,
+    /// The file is not there.
+    Gone,
+}
+
 /// A worker on a piece.
 struct Worker<'a> {
     importer: &'a Importer,
+    import: &'a ImportCore,
     id: ImportId,
     piece: &'a Piece,
     caller: Caller,
+    /// How far the piece was before.
+    seen: Option<Standing<PieceState>>,
+    /// What became of the lines before `end`. Each of them is settled, so that it can be written down at
+    /// any time.
     state: PieceState,
-    /// Lines that are no event, and in no file yet, by their numbers.
-    rejects: BTreeMap<u64, Reject>,
+    end: u64,
+    /// The lines from `end` on that were read.
+    waiting: VecDeque<Waiting>,
+    /// Lines before `end` that are no event, and in no file yet.
+    rejects: Vec<Reject>,
+    /// Bytes of rejects in memory.
     rejects_size: usize,
 }
 
@@ -69,120 +105,144 @@ impl Importer {
         piece: &Piece,
         until: Option<DateTime<Utc>>,
     ) -> Result<(), Failure> {
-        let store = &self.intake.store;
         let id = import.id();
-        let seen = store.import_piece(&id, piece.number).await?;
+        let seen = self.intake.store.import_piece(&id, piece.number).await?;
         let state = seen.as_ref().map(|seen| seen.held.clone());
         let state = state.unwrap_or_else(|| PieceState {
             next: Some(piece.from),
             ..PieceState::default()
         });
-        let Some(next) = state.next else {
-            return self.after(&id, piece).await;
+        let Some(end) = state.next else {
+            return self.after(&id, piece, until).await;
         };
         let user = UserId::try_from(BACK_END).map_err(|_| Failure::Unreadable)?;
         let mut worker = Worker {
             importer: self,
+            import,
             caller: back_end(import.tenant.clone(), user),
             id: id.clone(),
             piece,
+            seen,
             state,
-            rejects: BTreeMap::new(),
+            end,
+            waiting: VecDeque::new(),
+            rejects: Vec::new(),
             rejects_size: 0,
         };
-        if !worker.read(import, next, until).await? {
-            let now = store.import_piece(&id, piece.number).await?;
-            if now != seen {
-                // Somebody else finished it meanwhile, and deleted what was unpacked.
+        match worker.work(until).await {
+            Ok(true) => self.after(&id, piece, until).await,
+            // Whoever comes next goes on from where the piece is now.
+            Ok(false) => {
                 let work = Work::Piece(piece.clone());
-                return self.send([Task::Work(id, work)]).await;
+                self.send([Task::Work(id, work)]).await
             }
-            store.note_import_damage(&id, GONE).await?;
-            worker.done(None).await?;
-        }
-        let (number, state) = (piece.number, worker.state);
-        if state.next.is_none() {
-            let done = (&state, seen.as_ref());
-            if store.finish_import_piece(import, number, done).await? {
-                return self.after(&id, piece).await;
+            Err(failure) => {
+                // What failed may fail again, and is told once. Then the piece is begun where it was.
+                let _ = worker.save().await;
+                Err(failure)
             }
-            // Somebody else wrote down how far it is: whoever comes next goes on from there.
-            return self
-                .send([Task::Work(id, Work::Piece(piece.clone()))])
-                .await;
         }
-        let put = (&state, seen.as_ref());
-        // If somebody else was faster, whoever comes next goes on from there.
-        store.put_import_piece(import, number, put).await?;
-        self.send([Task::Work(id, Work::Piece(piece.clone()))])
-            .await
     }
 
     /// What follows once a piece is done.
-    async fn after(&self, id: &ImportId, piece: &Piece) -> Result<(), Failure> {
+    async fn after(
+        &self,
+        id: &ImportId,
+        piece: &Piece,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<(), Failure> {
         if piece.unpacked {
             // It may hold what was to be anonymous.
             let key = work_key(id, &piece.file());
             self.blobs.delete_for_good(&key).await?;
         }
-        self.finish_if_done(id).await
+        self.finish_if_done(id, until).await
     }
 }
 
 impl Worker<'_> {
-    /// Reads lines from `next` on, and takes their events. Answers whether the file is still there.
-    async fn read(
-        &mut self,
-        import: &ImportCore,
-        next: u64,
-        until: Option<DateTime<Utc>>,
-    ) -> Result<bool, Failure> {
-        let (key, etag) = if self.piece.unpacked {
-            (work_key(&self.id, &self.piece.file()), None)
-        } else {
-            (import.key.clone(), Some(&import.etag))
+    /// Works the piece off, and writes down how far it is. Answers whether it is done by this worker.
+    async fn work(&mut self, until: Option<DateTime<Utc>>) -> Result<bool, Failure> {
+        let store = &self.importer.intake.store;
+        let number = self.piece.number;
+        let whole = match self.read(until).await? {
+            Ended::Whole => true,
+            Ended::Late => false,
+            Ended::Gone => {
+                if store.import_piece(&self.id, number).await? != self.seen {
+                    // Somebody else finished it meanwhile, and deleted what was unpacked.
+                    return Ok(false);
+                }
+                store.note_import_damage(&self.id, GONE).await?;
+                true
+            }
         };
+        if !whole {
+            self.save().await?;
+            return Ok(false);
+        }
+        self.put_rejects().await?;
+        self.state.next = None;
+        let (state, seen) = (&self.state, self.seen.as_ref());
+        Ok(store
+            .finish_import_piece(self.import, number, state, seen)
+            .await?)
+    }
+
+    /// Writes down how far the piece is, if that is further than before. If somebody else was faster,
+    /// that holds.
+    async fn save(&mut self) -> Result<(), Failure> {
+        let before = self.seen.as_ref().map(|seen| seen.held.counts);
+        if self.state.counts == before.unwrap_or_default() {
+            return Ok(());
+        }
+        self.put_rejects().await?;
+        self.state.next = Some(self.end);
+        let (state, seen) = (&self.state, self.seen.as_ref());
+        let store = &self.importer.intake.store;
+        store
+            .put_import_piece(self.import, self.piece.number, state, seen)
+            .await?;
+        Ok(())
+    }
+
+    /// Reads lines from `end` on, and takes their events.
+    async fn read(&mut self, until: Option<DateTime<Utc>>) -> Result<Ended, Failure> {
         // A line begins at the start, or behind the line end before it.
-        let (mut lines, from) = match next.checked_sub(1) {
+        let (mut lines, from) = match self.end.checked_sub(1) {
             None => (Lines::new(LONGEST_LINE), 0),
             Some(before) => (Lines::behind(before, LONGEST_LINE), before),
         };
-        let found = self.importer.blobs.read_from(&key, from).await?;
-        let Some((_, mut body)) = found.filter(|(found, _)| etag.is_none_or(|etag| etag == found))
-        else {
-            return Ok(false);
+        let Some(mut body) = self.open(from).await? else {
+            return Ok(Ended::Gone);
         };
         let intake = self.importer.intake.clone();
         let caller = self.caller.clone();
         let mut under_way = FuturesUnordered::new();
         let before = self.state.counts.lines;
+        let mut number = before;
         loop {
             let bytes = body.next().await.transpose().map_err(|_| Failure::Body)?;
             match &bytes {
                 Some(bytes) => lines.push(bytes),
                 None => lines.end(),
             }
-            while let Some(Line { offset, content }) = lines.next_line() {
-                if offset >= self.piece.to {
+            while let Some(line) = lines.next_line() {
+                if line.offset >= self.piece.to {
                     self.settle(&mut under_way, 0).await?;
-                    return self.done(None).await;
+                    return Ok(Ended::Whole);
                 }
                 // However late it is, each worker gets on.
-                if self.importer.is_over(until) && self.state.counts.lines > before {
+                if self.importer.is_over(until) && number > before {
                     self.settle(&mut under_way, 0).await?;
-                    return self.done(Some(offset)).await;
+                    return Ok(Ended::Late);
                 }
-                self.state.counts.lines += 1;
-                if content.is_some_and(|line| line.trim_ascii().is_empty()) {
-                    continue;
-                }
-                let by = self.attempt(offset);
-                let number = self.state.counts.lines;
-                let line = content.map(<[u8]>::to_vec);
-                under_way.push(outcome(&intake, &caller, by, (number, line)));
+                number += 1;
+                let (by, read) = (self.attempt(line.offset), self.wait_for(number, line));
+                under_way.push(outcome(&intake, &caller, by, read));
                 self.settle(&mut under_way, 2 * MOST).await?;
-                if self.rejects_size > REJECTS {
-                    // Those of earlier lines that are under way belong before these.
+                if self.rejects_size > REJECTS_IN_MEMORY {
+                    // Those of lines behind one that is under way cannot be stored yet.
                     self.settle(&mut under_way, 0).await?;
                     self.put_rejects().await?;
                 }
@@ -190,9 +250,26 @@ impl Worker<'_> {
             // A line that began before the piece may go on behind it: then none begins in it.
             if bytes.is_none() || lines.passes(self.piece.to) {
                 self.settle(&mut under_way, 0).await?;
-                return self.done(None).await;
+                return Ok(Ended::Whole);
             }
         }
+    }
+
+    /// The bytes of the piece's file from a place on; `None` if it is not there.
+    async fn open(&self, from: u64) -> Result<Option<ByteStream>, Failure> {
+        let blobs = &self.importer.blobs;
+        if self.piece.unpacked {
+            let key = work_key(&self.id, &self.piece.file());
+            let found = blobs.read_from(&key, None, from).await?;
+            return Ok(found.map(|(_, body)| body));
+        }
+        let ImportCore {
+            key, version, etag, ..
+        } = self.import;
+        let found = blobs.read_from(key, version.as_deref(), from).await?;
+        Ok(found
+            .filter(|(found, _)| found == etag)
+            .map(|(_, body)| body))
     }
 
     /// The attempt that takes the line which begins there.
@@ -201,10 +278,15 @@ impl Worker<'_> {
         Attempt::named(["import", &self.id.id, &number, &offset])
     }
 
-    async fn done(&mut self, next: Option<u64>) -> Result<bool, Failure> {
-        self.put_rejects().await?;
-        self.state.next = next;
-        Ok(true)
+    fn wait_for(&mut self, number: u64, line: Line<'_>) -> Read {
+        self.waiting.push_back(Waiting {
+            end: line.end,
+            outcome: None,
+        });
+        Read {
+            number,
+            content: line.content.map(<[u8]>::to_vec),
+        }
     }
 
     /// Waits until no more lines than these are under way.
@@ -214,74 +296,105 @@ impl Worker<'_> {
         left: usize,
     ) -> Result<(), Failure>
     where
-        F: Future<Output = Result<Outcome, hearback_storage::Error>>,
+        F: Future<Output = Result<(u64, Outcome), Error>>,
     {
         while under_way.len() > left {
-            let Some(outcome) = under_way.next().await else {
+            let Some(settled) = under_way.next().await else {
                 return Ok(());
             };
-            match outcome? {
-                Outcome::Taken { known, anonymous } => {
+            let (number, outcome) = settled?;
+            if let Outcome::Rejected { reject, .. } = &outcome {
+                self.rejects_size += reject.line.as_ref().map_or(0, String::len) + 200;
+            }
+            let ahead = usize::try_from(number - self.state.counts.lines - 1);
+            if let Some(waiting) = ahead.ok().and_then(|ahead| self.waiting.get_mut(ahead)) {
+                waiting.outcome = Some(outcome);
+            }
+            self.count_settled();
+        }
+        Ok(())
+    }
+
+    /// Counts the lines behind which none is open.
+    fn count_settled(&mut self) {
+        let settled = |line: &mut Waiting| line.outcome.is_some();
+        while let Some(line) = self.waiting.pop_front_if(settled) {
+            self.end = line.end;
+            let counts = &mut self.state.counts;
+            counts.lines += 1;
+            match line.outcome {
+                None | Some(Outcome::Blank) => {}
+                Some(Outcome::Taken { known, anonymous }) => {
                     self.state.anonymous |= anonymous;
-                    let counts = &mut self.state.counts;
                     if known {
                         counts.duplicates += 1;
                     } else {
                         counts.queued += 1;
                     }
                 }
-                Outcome::Rejected { reject, anonymous } => {
+                Some(Outcome::Rejected { reject, anonymous }) => {
                     self.state.anonymous |= anonymous;
-                    self.state.counts.rejected += 1;
-                    self.rejects_size += reject.line.as_ref().map_or(0, String::len) + 200;
-                    self.rejects.insert(reject.rejected.line_number, *reject);
+                    counts.rejected += 1;
+                    self.rejects.push(*reject);
                 }
             }
         }
-        Ok(())
     }
 
-    /// Stores the rejects that are in no file yet, in the order of their lines.
+    /// Stores the rejects that are in no file yet.
     async fn put_rejects(&mut self) -> Result<(), Failure> {
         if self.rejects.is_empty() {
             return Ok(());
         }
         let mut bytes = Vec::new();
-        for reject in std::mem::take(&mut self.rejects).into_values() {
-            serde_json::to_writer(&mut bytes, &reject).map_err(|_| Failure::Unreadable)?;
+        for reject in &self.rejects {
+            serde_json::to_writer(&mut bytes, reject).map_err(|_| Failure::Unreadable)?;
             bytes.push(b'\n');
-            if self.state.first_errors.len() < FIRST_ERRORS {
-                self.state.first_errors.push(reject.rejected);
-            }
         }
-        self.rejects_size = 0;
         // A name of its own: who works on the same piece at the same time writes over nothing.
         let name = format!("rejects-{:010}-{}.jsonl", self.piece.number, Uuid::new_v4());
         let blobs = &self.importer.blobs;
         blobs.put_file(&work_key(&self.id, &name), bytes).await?;
         self.state.rejects.push(name);
+        // Not before: what is in no file is to be stored later.
+        let stored = std::mem::take(&mut self.rejects).into_iter();
+        let first = FIRST_ERRORS.saturating_sub(self.state.first_errors.len());
+        let errors = stored.map(|reject| reject.rejected);
+        self.state.first_errors.extend(errors.take(first));
+        self.rejects_size = 0;
         Ok(())
     }
 }
 
-/// Takes the event of a line; a line that is too long is none.
+/// Takes the event of a line, and answers its number with what became of it.
 async fn outcome(
     intake: &Intake,
     caller: &Caller,
     by: Attempt,
-    (line_number, line): (u64, Option<Vec<u8>>),
-) -> Result<Outcome, hearback_storage::Error> {
+    line: Read,
+) -> Result<(u64, Outcome), Error> {
+    let number = line.number;
+    Ok((number, taken(intake, caller, by, line).await?))
+}
+
+/// Takes the event of a line; a line that is too long is none.
+async fn taken(
+    intake: &Intake,
+    caller: &Caller,
+    by: Attempt,
+    Read { number, content }: Read,
+) -> Result<Outcome, Error> {
     let rejected = |rejection, line: Option<String>, anonymous| Outcome::Rejected {
         reject: Box::new(Reject {
             rejected: RejectedLine {
-                line_number,
+                line_number: number,
                 rejection,
             },
             line,
         }),
         anonymous,
     };
-    let Some(line) = line else {
+    let Some(line) = content else {
         let detail = format!("must have at most {LONGEST_LINE} bytes");
         // It may be an anonymous event's.
         return Ok(rejected(
@@ -290,6 +403,9 @@ async fn outcome(
             true,
         ));
     };
+    if line.trim_ascii().is_empty() {
+        return Ok(Outcome::Blank);
+    }
     let body = match serde_json::from_slice::<Value>(&line) {
         Ok(body) => body,
         Err(error) => {

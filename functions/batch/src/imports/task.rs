@@ -6,13 +6,24 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::rejects::Merged;
+
 /// What a message asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Task {
-    /// To import the file of this key.
-    Begin(String),
+    /// To import a file.
+    Begin(Named),
     /// To go on with an import.
     Work(ImportId, Work),
+}
+
+/// A file that came, as the bucket names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    /// Its key.
+    pub key: String,
+    /// Its version, if the bucket keeps versions: another may lie in its place by now.
+    pub version: Option<String>,
 }
 
 /// How an import goes on.
@@ -20,14 +31,20 @@ pub(super) enum Task {
 #[serde(rename_all = "lowercase")]
 pub(super) enum Work {
     /// By unpacking.
-    Unpack {
-        /// Bytes that are in pieces already, unpacked.
-        skip: u64,
-        /// The number of the next piece.
-        next: u64,
-    },
+    Unpack(Unpacking),
     /// With a piece.
     Piece(Piece),
+    /// With its end, all pieces being done.
+    Finish(Merged),
+}
+
+/// How far a packed file is unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Unpacking {
+    /// Bytes that are in pieces already, unpacked.
+    pub skip: u64,
+    /// The number of the next piece.
+    pub next: u64,
 }
 
 /// Lines of a file: those that begin in a range of its bytes.
@@ -54,12 +71,13 @@ impl Task {
     pub(super) fn read(body: &str) -> Option<Vec<Self>> {
         let body: Value = serde_json::from_str(body).ok()?;
         if let Some(records) = body.get("Records").and_then(Value::as_array) {
-            let keys = records.iter().filter_map(|record| {
+            let created = records.iter().filter_map(|record| {
                 let created = record.get("eventName")?.as_str()?;
-                let key = record.pointer("/s3/object/key")?.as_str()?;
-                created.starts_with("ObjectCreated:").then_some(key)
+                let object = record.pointer("/s3/object")?;
+                object.get("key")?.as_str()?;
+                created.starts_with("ObjectCreated:").then_some(object)
             });
-            return keys.map(decoded).map(|key| key.map(Self::Begin)).collect();
+            return created.map(|file| named(file).map(Self::Begin)).collect();
         }
         // What the bucket sends when it is told of the queue.
         if body
@@ -75,7 +93,7 @@ impl Task {
     /// The message that asks for it.
     pub(super) fn message(self) -> String {
         match self {
-            Self::Begin(key) => notification(&key),
+            Self::Begin(file) => notification(&file.key, file.version.as_deref()),
             Self::Work(import, work) => json!(Message { import, work }).to_string(),
         }
     }
@@ -83,13 +101,23 @@ impl Task {
 
 /// What the bucket tells the queue when a file came, as far as it is read.
 #[must_use]
-pub fn notification(key: &str) -> String {
+pub fn notification(key: &str, version: Option<&str>) -> String {
     let key = percent_encoding::utf8_percent_encode(key, percent_encoding::NON_ALPHANUMERIC);
-    json!({"Records": [{
-        "eventName": "ObjectCreated:Put",
-        "s3": {"object": {"key": key.to_string()}},
-    }]})
-    .to_string()
+    let object = match version {
+        None => json!({"key": key.to_string()}),
+        Some(version) => json!({"key": key.to_string(), "versionId": version}),
+    };
+    json!({"Records": [{"eventName": "ObjectCreated:Put", "s3": {"object": object}}]}).to_string()
+}
+
+fn named(object: &Value) -> Option<Named> {
+    let version = object.get("versionId").and_then(Value::as_str);
+    Some(Named {
+        key: decoded(object.get("key")?.as_str()?)?,
+        version: version
+            .filter(|version| !version.is_empty())
+            .map(str::to_owned),
+    })
 }
 
 /// A key as a notification writes it: as a form writes its values.
@@ -107,21 +135,33 @@ mod tests {
     fn the_messages_of_the_bucket_are_read() {
         let body = r#"{"Records": [
             {"eventName": "ObjectCreated:CompleteMultipartUpload",
-             "s3": {"object": {"key": "imports/acme/my+events%2B1.jsonl", "size": 7}}},
+             "s3": {"object": {"key": "imports/acme/my+events%2B1.jsonl", "size": 7, "eTag": "d41d",
+                               "versionId": "096fKKXTRTtl3on89fVO.nfljtsv6qko"}}},
+            {"eventName": "ObjectCreated:Put", "s3": {"object": {"key": "imports/acme/y"}}},
             {"eventName": "ObjectRemoved:Delete", "s3": {"object": {"key": "imports/acme/x"}}}]}"#;
         let read = Task::read(body).unwrap();
+        let begin = |key: &str, version: Option<&str>| {
+            Task::Begin(Named {
+                key: key.to_owned(),
+                version: version.map(str::to_owned),
+            })
+        };
+        let version = Some("096fKKXTRTtl3on89fVO.nfljtsv6qko");
         assert_eq!(
             read,
-            [Task::Begin("imports/acme/my events+1.jsonl".to_owned())]
+            [
+                begin("imports/acme/my events+1.jsonl", version),
+                begin("imports/acme/y", None)
+            ]
         );
         let test = r#"{"Service": "Amazon S3", "Event": "s3:TestEvent"}"#;
         assert_eq!(Task::read(test), Some(Vec::new()));
         assert_eq!(Task::read("{}"), None);
         let key = "imports/acme/ä b+c.jsonl";
-        assert_eq!(
-            Task::read(&notification(key)).unwrap(),
-            [Task::Begin(key.to_owned())]
-        );
+        for version in [None, Some("v.1")] {
+            let task = begin(key, version);
+            assert_eq!(Task::read(&notification(key, version)), Some(vec![task]));
+        }
     }
 
     #[test]
@@ -136,7 +176,16 @@ mod tests {
             to: 8,
             unpacked: false,
         };
-        for work in [Work::Unpack { skip: 3, next: 4 }, Work::Piece(piece)] {
+        let unpacked = Unpacking { skip: 3, next: 4 };
+        let merged = Merged {
+            files: 1,
+            sources: 5,
+        };
+        for work in [
+            Work::Unpack(unpacked),
+            Work::Piece(piece),
+            Work::Finish(merged),
+        ] {
             let task = Task::Work(import.clone(), work);
             assert_eq!(Task::read(&task.clone().message()), Some(vec![task]));
         }

@@ -11,7 +11,7 @@ use hearback_storage::imports::{ImportId, ImportRow};
 use hearback_storage::unpacked::{Broken, Unpacked};
 
 use super::piece::GONE;
-use super::task::{Piece, Task, Work};
+use super::task::{Piece, Task, Unpacking, Work};
 use super::{Failure, Importer};
 
 /// Bytes that are unpacked at once.
@@ -25,22 +25,25 @@ struct Filling {
 }
 
 impl Importer {
-    /// Unpacks what comes behind `skip` bytes into pieces from the number `next` on.
+    /// Unpacks what comes behind what is unpacked into further pieces.
     pub(super) async fn unpack(
         &self,
         row: &ImportRow,
-        (skip, next): (u64, u64),
+        Unpacking { skip, next }: Unpacking,
         until: Option<DateTime<Utc>>,
     ) -> Result<(), Failure> {
         let id = row.core.id();
         if row.pieces.is_some() {
-            return self.finish_if_done(&id).await;
+            return self.finish_if_done(&id, until).await;
         }
         let store = &self.intake.store;
-        let found = self.blobs.read_from(&row.core.key, 0).await?;
+        let found = self
+            .blobs
+            .read_from(&row.core.key, row.core.version.as_deref(), 0)
+            .await?;
         let Some((_, body)) = found.filter(|(etag, _)| *etag == row.core.etag) else {
             store.note_import_pieces(&id, next - 1, Some(GONE)).await?;
-            return self.finish_if_done(&id).await;
+            return self.finish_if_done(&id, until).await;
         };
         let mut unpacked = Unpacked::new(row.core.packing, body);
         let mut lines = if skip == 0 {
@@ -74,9 +77,8 @@ impl Importer {
             lines.push(read.get(passed..).unwrap_or_default());
             if let Some(skip) = self.fill(&mut lines, &mut filling, until).await? {
                 let next = filling.number;
-                return self
-                    .send([Task::Work(id, Work::Unpack { skip, next })])
-                    .await;
+                let unpacked = Unpacking { skip, next };
+                return self.send([Task::Work(id, Work::Unpack(unpacked))]).await;
             }
         }
         if damage.is_none() {
@@ -90,7 +92,7 @@ impl Importer {
         store
             .note_import_pieces(&id, pieces, damage.as_deref())
             .await?;
-        self.finish_if_done(&id).await
+        self.finish_if_done(&id, until).await
     }
 
     /// Fills pieces with the lines that are whole. If time is up, answers where the first line begins that
@@ -101,7 +103,10 @@ impl Importer {
         filling: &mut Filling,
         until: Option<DateTime<Utc>>,
     ) -> Result<Option<u64>, Failure> {
-        while let Some(Line { offset, content }) = lines.next_line() {
+        while let Some(Line {
+            offset, content, ..
+        }) = lines.next_line()
+        {
             if u64::try_from(filling.bytes.len()).unwrap_or(u64::MAX) >= PIECE {
                 self.put_piece(filling).await?;
                 if self.is_over(until) {
