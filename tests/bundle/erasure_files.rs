@@ -142,6 +142,7 @@ fn report(key: &str, packing: Packing, started_at: DateTime<Utc>) -> Report {
         events_per_second: 1.0,
         first_errors: Vec::new(),
         rejects: None,
+        more_rejects: Vec::new(),
         file_deleted: false,
     }
 }
@@ -183,7 +184,7 @@ async fn lines_of_exports_are_removed_and_the_others_stay_as_they_are() {
         .put_export_manifest(&run, &manifest)
         .await
         .unwrap();
-    let untouched = bucket.blobs.file(&key("bob.jsonl")).await.unwrap();
+    let untouched = bucket.blobs.file(&key("bob.jsonl"), None).await.unwrap();
 
     let erased = bucket.erase().await;
     let expected = Erased {
@@ -195,7 +196,7 @@ async fn lines_of_exports_are_removed_and_the_others_stay_as_they_are() {
         bucket.text(&key("mixed.jsonl")).await,
         format!("{BOB}\r\n\nno JSON of ada\n{BOB}")
     );
-    let mixed_now = bucket.blobs.file(&key("mixed.jsonl")).await.unwrap();
+    let mixed_now = bucket.blobs.file(&key("mixed.jsonl"), None).await.unwrap();
     assert_eq!(
         mixed_now.unwrap().content_type.as_deref(),
         Some("application/jsonl")
@@ -214,7 +215,7 @@ async fn lines_of_exports_are_removed_and_the_others_stay_as_they_are() {
     );
     // Not even written.
     assert_eq!(
-        bucket.blobs.file(&key("bob.jsonl")).await.unwrap(),
+        bucket.blobs.file(&key("bob.jsonl"), None).await.unwrap(),
         untouched
     );
     bucket
@@ -254,7 +255,7 @@ async fn a_large_file_is_stored_anew_in_parts() {
     bucket.put_in_parts(key, &text).await;
     assert_eq!(bucket.erase().await.export_lines, 60);
     assert!(bucket.text(key).await == kept.join("\n"));
-    let etag = bucket.blobs.file(key).await.unwrap().unwrap().etag;
+    let etag = bucket.blobs.file(key, None).await.unwrap().unwrap().etag;
     assert!(etag.contains('-'), "in parts: {etag}");
     bucket.assert_left(vec![key.to_owned()]).await;
 }
@@ -374,7 +375,7 @@ async fn what_an_import_rejected_goes_out_of_the_rejects() {
         r#"{"userId": "ada", "feedbackChannel": "ada", "data": {"rating": "Ada \"Lovelace\""}}"#,
         "ada, but no JSON",
     ];
-    import_with(engine, &importer, file.join("\n").into_bytes()).await;
+    import_with(engine, &importer, file.join("\n").into_bytes(), None).await;
     let key = import_key(&acme(), "events.jsonl").unwrap();
     let (rejects, report) = (beside(&key, "rejects.jsonl"), beside(&key, "report.json"));
     let before = bucket.text(&rejects).await;
