@@ -18,7 +18,7 @@ use hearback_tests::turns::{
 };
 use serde_json::{Value, json};
 
-use crate::imports;
+use crate::{erasure, imports};
 
 /// The functions on a table whose calls are counted.
 struct Metered {
@@ -163,6 +163,60 @@ async fn an_event_is_worked_off_in_three_more_write_units_and_half_a_read() {
     );
     // A redelivery: the version again, the claim that is held, the outcome that is there.
     assert_eq!(metered.generate(&[event]).await, cost(4, 1.5, 1.0));
+}
+
+#[tokio::test]
+async fn a_duplicate_is_a_claim_in_vain_and_an_outcome_in_the_index() {
+    let metered = Metered::start().await;
+    let first = acceptance("ada");
+    let mut second = first.clone();
+    second["feedbackId"] = json!(uuid::Uuid::new_v4());
+    for event in [&first, &second] {
+        metered
+            .call(Method::POST, "/v1/feedback/submit", event)
+            .await;
+    }
+    metered.generate(&[first]).await;
+    assert_eq!(metered.generate(&[second]).await, cost(4, 1.0, 3.0));
+}
+
+#[tokio::test]
+async fn an_erasure_costs_what_the_card_says() {
+    let metered = Metered::start().await;
+    let engine = &metered.engine;
+    let data = erasure::data("ada");
+    let erase = || metered.call(Method::DELETE, &data, &Value::Null);
+    let pass = async || {
+        let store = engine.store_with(metered.meter.clone());
+        erasure::work(engine, &engine.eraser(store, engine.blobs()), None).await;
+        metered.meter.take()
+    };
+    // For the user's name and for the pseudonym: whether one is open, and this one.
+    let asked = (StatusCode::ACCEPTED, cost(4, 2.0, 2.0));
+    assert_eq!(erase().await, asked);
+    // Of each: the row, five listings for the files and five for the rows, and that it is done.
+    let nothing = pass().await;
+    assert_eq!(nothing, cost(2 * 12, 2.0 * (1.0 + 2.0 * 4.5), 2.0));
+    let events: Vec<_> = (0..10).map(|_| acceptance("ada")).collect();
+    for event in &events {
+        metered
+            .call(Method::POST, "/v1/feedback/submit", event)
+            .await;
+    }
+    metered.generate(&events).await;
+    erase().await;
+    // Two passes over the name, and one over the pseudonym; one transaction for ten events, and one for
+    // what they taught.
+    let some = pass().await;
+    println!("{some:?}");
+    assert_eq!(some.calls, nothing.calls + 11 + 2);
+    // An event that is not worked off yet: the row twice, and a transaction.
+    let late = acceptance("ada");
+    metered
+        .call(Method::POST, "/v1/feedback/submit", &late)
+        .await;
+    erase().await;
+    assert_eq!(metered.generate(&[late]).await, cost(3, 1.5, 8.0));
 }
 
 #[tokio::test]

@@ -390,9 +390,12 @@ async fn step(engine: &Engine, eraser: &Eraser, until: Option<DateTime<Utc>>) ->
     let mut record = SqsMessage::default();
     record.message_id.clone_from(&message.message_id);
     record.body.clone_from(&message.body);
+    // The same over the pseudonym tells nothing new.
+    let hidden = message.body().unwrap_or_default().contains("anon-");
+    let healthy = hidden.then(|| self::eraser(engine));
     let mut batch = SqsEvent::default();
     batch.records = vec![record];
-    let response = eraser.handle(batch, until).await;
+    let response = healthy.as_ref().unwrap_or(eraser).handle(batch, until).await;
     let failed = !response.batch_item_failures.is_empty();
     if failed {
         // It comes again at once.

@@ -11,6 +11,8 @@ use aws_sdk_dynamodb::config::interceptors::{
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::BoxError;
 use aws_sdk_dynamodb::operation::batch_get_item::BatchGetItemOutput;
+use aws_sdk_dynamodb::operation::batch_write_item::BatchWriteItemOutput;
+use aws_sdk_dynamodb::operation::delete_item::DeleteItemOutput;
 use aws_sdk_dynamodb::operation::get_item::GetItemOutput;
 use aws_sdk_dynamodb::operation::put_item::PutItemOutput;
 use aws_sdk_dynamodb::operation::query::QueryOutput;
@@ -238,6 +240,12 @@ impl Intercept for Meter {
         } else if let Some(update) = output.downcast_ref::<UpdateItemOutput>() {
             cost.writes += units(update.consumed_capacity().expect(asked));
         } else if let Some(written) = output.downcast_ref::<TransactWriteItemsOutput>() {
+            let spent = written.consumed_capacity();
+            assert!(!spent.is_empty(), "{asked}");
+            cost.writes += spent.iter().map(units).sum::<f64>();
+        } else if let Some(deleted) = output.downcast_ref::<DeleteItemOutput>() {
+            cost.writes += units(deleted.consumed_capacity().expect(asked));
+        } else if let Some(written) = output.downcast_ref::<BatchWriteItemOutput>() {
             let spent = written.consumed_capacity();
             assert!(!spent.is_empty(), "{asked}");
             cost.writes += spent.iter().map(units).sum::<f64>();

@@ -33,7 +33,6 @@ use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_storage::erasures::Owner;
-use hearback_storage::preferences::Freshness;
 use hearback_storage::stream::{self, Submitted};
 use hearback_storage::{Blobs, Store};
 
@@ -166,7 +165,7 @@ impl Generator {
 
     /// Whether what was received at `at` of a user is to be erased: then nothing may come of it.
     async fn is_erased(&self, owner: Owner<'_>, at: DateTime<Utc>) -> Result<bool, Failure> {
-        let erasure = self.store.erasure(owner, Freshness::Eventual).await?;
+        let erasure = work::erasure_of(&self.store, owner).await?;
         Ok(erasure.is_some_and(|erasure| erasure.covers(at)))
     }
 

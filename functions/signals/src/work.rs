@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::try_join_all;
-use hearback_domain::erasure::Kind;
+use hearback_domain::erasure::{Erasure, Kind};
 use hearback_domain::event::EventCore;
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::preferences::{Cause, Crossing, Lesson, Version, learn};
@@ -20,7 +20,7 @@ use hearback_domain::publication::{Outcome, Processed};
 use hearback_lambda::clock::Clock;
 use hearback_storage::Written;
 use hearback_storage::claims::Claim;
-use hearback_storage::erasures::Unit;
+use hearback_storage::erasures::{Owner, Unit};
 use hearback_storage::preferences::{Freshness, Page};
 use hearback_storage::{Error, Store};
 use uuid::Uuid;
@@ -61,10 +61,7 @@ pub(crate) async fn work_off(
     else {
         return Ok(());
     };
-    let erased = store
-        .erasure((&tenant, &user_id), Freshness::Eventual)
-        .await?;
-    if let Some(erasure) = erased {
+    if let Some(erasure) = erasure_of(store, (&tenant, &user_id)).await? {
         let late = events.extract_if(.., |event| erasure.covers(event.received_at));
         let units = late.map(|event| Unit::event(&tenant, event.feedback_id));
         let units = units.collect();
@@ -96,6 +93,20 @@ pub(crate) async fn work_off(
     }))
     .await?;
     Ok(())
+}
+
+/// The erasure of a user's data, if one was asked for. That it was is seen soon enough, since it waits for
+/// what it was not seen by; that it is done is seen at once, since nothing that came after may be removed.
+pub(crate) async fn erasure_of(
+    store: &Store,
+    owner: Owner<'_>,
+) -> Result<Option<Erasure>, Failure> {
+    let seen = store.erasure(owner, Freshness::Eventual).await?;
+    Ok(if seen.as_ref().is_some_and(Erasure::is_open) {
+        store.erasure(owner, Freshness::Latest).await?
+    } else {
+        seen
+    })
 }
 
 /// Claims the key of each event, and settles those that came second.
