@@ -202,7 +202,10 @@ async fn stored(dynamodb: &aws_sdk_dynamodb::Client, file: &Path) -> Vec<[u8; 8]
         .map(|ids| {
             let keys = ids.iter().map(|id| {
                 HashMap::from([
-                    ("PK".to_owned(), AttributeValue::S(keys::event(&tenant, *id))),
+                    (
+                        "PK".to_owned(),
+                        AttributeValue::S(keys::event(&tenant, *id)),
+                    ),
                     ("SK".to_owned(), AttributeValue::S(keys::EVENT.to_owned())),
                 ])
             });

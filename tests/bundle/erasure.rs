@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_sqs::types::QueueAttributeName;
 use axum::Router;
 use axum::http::Method;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::join_all;
-use hearback_erasure::Eraser;
+use hearback_erasure::{Eraser, Erasures};
 use hearback_export::Exporter;
 use hearback_lambda::clock::Clock;
 use hearback_local::names::Names;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::engine::{Death, Engine, Side};
-use hearback_tests::events::acceptance;
+use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::functions::{call, functions_of, stored_event};
 use hearback_tests::stored::Stored;
 use hearback_tests::turns::{SIGNALS, message, path, reaction_message};
@@ -291,6 +293,11 @@ async fn while_an_erasure_is_open_nothing_new_is_kept() {
             SIGNALS.to_owned(),
             json!({"message_id": "m", "signal": "helpful"}),
         ),
+        (
+            Method::POST,
+            "/conversations/acme/order-service/feedback/infer".to_owned(),
+            json!({"message": "No, that is wrong."}),
+        ),
         (Method::PUT, preferences.clone(), version.clone()),
         (Method::POST, format!("{preferences}/reset"), Value::Null),
     ] {
@@ -298,6 +305,12 @@ async fn while_an_erasure_is_open_nothing_new_is_kept() {
         assert_eq!(status, StatusCode::CONFLICT, "{refused:?}");
         assert_eq!(body["error"], "erasure_in_progress");
     }
+    // Also what the machine says in the user's name.
+    let said = json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.9});
+    let machine = ("order-service", "feedback:on-behalf");
+    let reaction = format!("{}/feedback", path("c", "t"));
+    let (status, _) = call(&functions, machine, (Method::POST, &reaction), &said).await;
+    assert_eq!(status, StatusCode::CONFLICT);
     let (event, delivery) = sent(&engine, &functions, "x").await;
     assert!(stored_event(&engine, &event).await.is_some());
     generated(&engine, delivery.clone()).await;
@@ -395,7 +408,11 @@ async fn step(engine: &Engine, eraser: &Eraser, until: Option<DateTime<Utc>>) ->
     let healthy = hidden.then(|| self::eraser(engine));
     let mut batch = SqsEvent::default();
     batch.records = vec![record];
-    let response = healthy.as_ref().unwrap_or(eraser).handle(batch, until).await;
+    let response = healthy
+        .as_ref()
+        .unwrap_or(eraser)
+        .handle(batch, until)
+        .await;
     let failed = !response.batch_item_failures.is_empty();
     if failed {
         // It comes again at once.
@@ -534,18 +551,19 @@ async fn an_erasure_survives_death_at_any_call() {
     let functions = functions_of(&engine, None);
     let mut points = 0;
     for on_table in [true, false] {
-        for side in [Side::Before, Side::After] {
-            for at in 1.. {
-                let died = dies(&engine, &functions, on_table, Death::at(at, side)).await;
-                let point = format!("table {on_table}, {side:?} {at}");
-                assert_gone(&engine, &functions, &point).await;
-                if !died {
-                    break;
-                }
-                points += 1;
+        for at in 1.. {
+            // Whoever dies before a call left what is left by dying after the one before.
+            let death = Death::at(at, Side::After);
+            let died = dies(&engine, &functions, on_table, death).await;
+            let point = format!("table {on_table}, {at}");
+            assert_gone(&engine, &functions, &point).await;
+            if !died {
+                break;
             }
+            points += 1;
         }
     }
+    println!("{points} points");
     assert!(points >= 60, "{points}");
 }
 
@@ -619,4 +637,141 @@ async fn what_is_submitted_meanwhile_is_erased_or_whole() {
     }
     let told = app.get(&token, &progress(ZOE)).await.body;
     assert_eq!(told["removed"]["events"], json!(ids.len() + 1 - kept));
+}
+
+#[tokio::test]
+async fn a_message_that_comes_twice_closes_nothing_early() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    leave(&engine, &functions).await;
+    asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
+    let again = asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
+    assert_eq!(again.0, StatusCode::ACCEPTED);
+    // Asked for again it is under way already: one message for the name and one for the pseudonym.
+    assert_eq!(waiting(&engine).await, 2);
+    let patient = TimeDelta::minutes(15);
+    let (store, blobs) = (engine.store.clone(), engine.blobs());
+    let queue = engine.clients.sqs.clone();
+    let erasures = Erasures::new(queue, &engine.queues.erasures, patient);
+    // A clock that is ahead: the time to settle has passed.
+    let clock = Clock::of(|| Utc::now() + TimeDelta::minutes(16));
+    let eraser = Eraser::new(store, blobs, clock, erasures);
+    let mut messages = Vec::new();
+    while let Some(message) = taken(&engine).await {
+        messages.push(message);
+    }
+    for message in messages.iter().chain(&messages) {
+        let mut batch = SqsEvent::default();
+        batch.records = vec![message.clone()];
+        let response = eraser.handle(batch, None).await;
+        assert!(response.batch_item_failures.is_empty());
+    }
+    let told = asked(&functions, &(Method::GET, progress("ada"), Value::Null))
+        .await
+        .1;
+    assert_eq!(told["removed"]["turns"], 1, "{told}");
+    assert_eq!(told["status"], "pending", "{told}");
+}
+
+/// How many messages there are, also such as are to come later.
+async fn waiting(engine: &Engine) -> u32 {
+    let told = engine.clients.sqs.get_queue_attributes();
+    let told = told.queue_url(&engine.queues.erasures);
+    let told = told.attribute_names(QueueAttributeName::All).send().await;
+    let told = told.unwrap().attributes.unwrap();
+    let number = |name: QueueAttributeName| told[&name].parse::<u32>().unwrap();
+    number(QueueAttributeName::ApproximateNumberOfMessages)
+        + number(QueueAttributeName::ApproximateNumberOfMessagesDelayed)
+}
+
+/// Takes a message out of the queue.
+async fn taken(engine: &Engine) -> Option<SqsMessage> {
+    let (sqs, queue) = (&engine.clients.sqs, &engine.queues.erasures);
+    let received = sqs.receive_message().queue_url(queue).send().await;
+    let message = received.unwrap().messages?.into_iter().next()?;
+    let delete = sqs.delete_message().queue_url(queue);
+    let delete = delete.set_receipt_handle(message.receipt_handle.clone());
+    delete.send().await.unwrap();
+    let mut record = SqsMessage::default();
+    record.body = message.body;
+    Some(record)
+}
+
+#[tokio::test]
+async fn events_of_one_name_are_removed_once_and_another_users_never() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    let mut event = acceptance("ada");
+    // Two claims of ada's name an event that expired and was sent again by her, and one that eve has now.
+    for (at, then_of) in [("x", "ada"), ("y", EVE)] {
+        event["feedbackId"] = json!(uuid::Uuid::new_v4());
+        for artifact in ["1", "2"] {
+            event["artifactId"] = json!(format!("{at}{artifact}"));
+            let (status, _) = asked(
+                &functions,
+                &(
+                    Method::POST,
+                    "/v1/feedback/submit".to_owned(),
+                    event.clone(),
+                ),
+            )
+            .await;
+            assert_eq!(status, StatusCode::ACCEPTED);
+            let stored = stored_event(&engine, &event["feedbackId"]).await.unwrap();
+            let core = serde_json::to_string(&stored.core).unwrap();
+            generated(&engine, submitted(&core)).await;
+            if artifact == "1" || then_of == EVE {
+                forget_event(&engine, &event["feedbackId"]).await;
+            }
+        }
+    }
+    let mut eves = event.clone();
+    eves["userId"] = json!(EVE);
+    let on_behalf = ("order-service", "feedback:on-behalf");
+    let submit = (Method::POST, "/v1/feedback/submit");
+    let (status, _) = call(&functions, on_behalf, submit, &eves).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
+    work(&engine, &eraser(&engine), None).await;
+    let told = asked(&functions, &(Method::GET, progress("ada"), Value::Null))
+        .await
+        .1;
+    assert_eq!(
+        (&told["status"], &told["removed"]["events"]),
+        (&json!("done"), &json!(1))
+    );
+    assert!(stored_event(&engine, &eves["feedbackId"]).await.is_some());
+    let stored = Stored::read(&engine.clients, &engine.names).await;
+    assert_eq!(stored.with("CLAIM#"), Vec::<&str>::new());
+}
+
+/// What the table does with an event whose time has come.
+async fn forget_event(engine: &Engine, id: &Value) {
+    for kind in ["EVENT", "RESULT"] {
+        let delete = engine.clients.dynamodb.delete_item();
+        let key = format!("EVENT#acme#{}", id.as_str().unwrap());
+        let delete = delete.table_name(engine.names.table());
+        let delete = delete.key("PK", AttributeValue::S(key));
+        let delete = delete.key("SK", AttributeValue::S(kind.to_owned()));
+        delete.send().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_was_handed_over_before_stays_erased_however_often_it_is_delivered() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    let event = acceptance("ada");
+    let mut batch = ingested(&event);
+    let sent = Utc::now().timestamp_millis().to_string();
+    let attributes = &mut batch.records[0].attributes;
+    attributes.insert("SentTimestamp".to_owned(), sent);
+    asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
+    work(&engine, &eraser(&engine), None).await;
+    let ingest = engine.ingest(engine.store.clone());
+    assert!(ingest.handle(batch).await.batch_item_failures.is_empty());
+    let stored = stored_event(&engine, &event["feedbackId"]).await.unwrap();
+    let core = serde_json::to_string(&stored.core).unwrap();
+    generated(&engine, submitted(&core)).await;
+    assert!(stored_event(&engine, &event["feedbackId"]).await.is_none());
 }

@@ -192,6 +192,7 @@ async fn lines_of_exports_are_removed_and_the_others_stay_as_they_are() {
         ..Erased::default()
     };
     assert_eq!(erased, expected);
+    assert_eq!(bucket.text(&key("ada.jsonl")).await.trim_ascii(), "");
     assert_eq!(
         bucket.text(&key("mixed.jsonl")).await,
         format!("{BOB}\r\n\nno JSON of ada\n{BOB}")
@@ -220,6 +221,8 @@ async fn lines_of_exports_are_removed_and_the_others_stay_as_they_are() {
     );
     bucket
         .assert_left(vec![
+            // Its manifest names it.
+            key("ada.jsonl"),
             key("mixed.jsonl"),
             key("bob.jsonl"),
             "exports/signals/acme/2026-02-03/manifest.json".to_owned(),

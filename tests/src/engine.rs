@@ -143,6 +143,7 @@ impl Engine {
         let config = Aws::local(&self.endpoints.s3).config();
         let config = aws_sdk_s3::config::Builder::from(&config)
             .force_path_style(true)
+            .retry_config(RetryConfig::disabled())
             .interceptor(observer)
             .build();
         Blobs::new(aws_sdk_s3::Client::from_conf(config), self.names.bucket())

@@ -130,6 +130,7 @@ async fn batch(
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Response, Problem> {
     let events = parse(&body)?;
+    let received_at = intake.clock.now();
     let mut taken: Vec<_> = events.iter().map(|_| None).collect();
     // Of those with the same id, the first in the request comes first.
     let mut seen = HashSet::new();
@@ -138,7 +139,12 @@ async fn batch(
     for round in [first, again] {
         let (intake, caller) = (&intake, &caller);
         let asked = round.into_iter().map(|(index, event)| async move {
-            (index, intake.take(caller, Attempt::drawn(), event).await)
+            (
+                index,
+                intake
+                    .take(caller, Attempt::drawn(), (event, received_at))
+                    .await,
+            )
         });
         for (index, result) in join_all(asked).await {
             if let Some(place) = taken.get_mut(index) {

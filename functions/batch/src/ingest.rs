@@ -6,6 +6,7 @@
 //! nothing gets there but its shape.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use chrono::{DateTime, Utc};
 use futures::future::{join_all, try_join_all};
 use hearback_domain::caller::Caller;
 use hearback_domain::identifier::{TenantId, UserId};
@@ -102,9 +103,10 @@ impl Ingest {
             None => std::slice::from_ref(&body),
         };
         let id = message.message_id.as_deref().unwrap_or_default();
+        let sent_at = sent_at(message).unwrap_or_else(|| self.intake.clock.now());
         let attempts = events.iter().enumerate().map(|(index, event)| {
             let by = Attempt::named(["ingest", id, &index.to_string()]);
-            self.intake.take(&caller, by, event)
+            self.intake.take(&caller, by, (event, sent_at))
         });
         // All of them first: one that failed keeps no other from being stored.
         let taken = join_all(attempts).await;
@@ -132,6 +134,12 @@ impl Ingest {
     async fn bury(&self, body: &str, reason: &str) -> Result<(), Failure> {
         Ok(self.dead_letters.bury(body, reason).await?)
     }
+}
+
+/// When a message was sent to the queue; one that was moved back, when that was.
+fn sent_at(message: &SqsMessage) -> Option<DateTime<Utc>> {
+    let sent = message.attributes.get("SentTimestamp")?;
+    DateTime::from_timestamp_millis(sent.parse().ok()?)
 }
 
 /// How often a message was received, this time included.

@@ -1,5 +1,6 @@
 //! The one way by which events of a batch come into the table, whichever way the batch came.
 
+use chrono::{DateTime, Utc};
 use hearback_domain::caller::{Caller, Scope};
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::privacy::Pseudonyms;
@@ -68,14 +69,21 @@ impl Intake {
         &self,
         caller: &Caller,
         by: Attempt,
-        body: &Value,
+        (body, received_at): (&Value, DateTime<Utc>),
     ) -> Result<Taken, NotTaken> {
-        Ok(self.put(by, self.read(caller, body)?).await?)
+        Ok(self
+            .put(by, self.read(caller, (body, received_at))?)
+            .await?)
     }
 
-    /// Reads one event.
-    pub(crate) fn read(&self, caller: &Caller, body: &Value) -> Result<Submission, Refused> {
-        Submission::parse(body, caller, &self.pseudonyms, self.clock.now())
+    /// Reads one event. It was received when it was handed over, however long it waited since and however
+    /// often it is delivered: by that an erasure tells what came before.
+    pub(crate) fn read(
+        &self,
+        caller: &Caller,
+        (body, received_at): (&Value, DateTime<Utc>),
+    ) -> Result<Submission, Refused> {
+        Submission::parse(body, caller, &self.pseudonyms, received_at)
     }
 
     /// Stores an event that was read.

@@ -8,8 +8,8 @@
 //! | again | [`Eraser`] | another pass, a while later, until one finds nothing |
 //! | close | [`Eraser`] | notes when it was done: what was received until then goes on to be removed |
 //!
-//! Each step may be repeated: what is removed is not found again, and counts in the transaction that
-//! removes it.
+//! Each step may be repeated: a row that is removed is not found again, and counts in the transaction that
+//! removes it. Lines of files count after they were removed.
 
 mod files;
 mod pass;
@@ -105,10 +105,13 @@ impl Eraser {
         let task = Task::read(body).ok_or(Failure::Unreadable)?;
         let owner: Owner<'_> = (&task.tenant, &task.user);
         let erasure = self.store.erasure(owner, Freshness::Latest).await?;
-        // One that is done, or was asked for twice at once: another message works on what is open.
-        let Some(erasure) = erasure.filter(|open| open.is_open() && open.id == task.id) else {
+        // Of two that were asked for at once one is there.
+        let Some(erasure) = erasure.filter(|erasure| erasure.id == task.id) else {
             return Ok(());
         };
+        if !erasure.is_open() {
+            return Ok(self.blobs.delete_traces(&task.tenant, task.id).await?);
+        }
         let begin = erasure.requested_at + self.erasures.settle();
         let early = begin - self.clock.now();
         if early > TimeDelta::zero() {

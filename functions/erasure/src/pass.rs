@@ -3,13 +3,16 @@
 //! Files come first, while the table still tells what in them is the user's. What was found once is
 //! remembered in the bucket, for files that are written while the pass is under way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::erasure::{Erasure, Kind, Traces};
 use hearback_domain::mirror;
 use hearback_domain::turn::{ConversationRef, TurnLog, TurnRef};
-use hearback_storage::erasures::{Found, Listing, Owner, Unit};
+use hearback_storage::erasures::{Extent, Found, Listing, Next, Owner, Unit};
+use hearback_storage::preferences::Freshness;
+use hearback_storage::turns::IndexRow;
+use serde_json::Value;
 
 use crate::files::erase_files;
 use crate::queue::{Step, Task};
@@ -48,6 +51,12 @@ impl<'a> Pass<'a> {
 
     /// Makes the pass, or hands the rest of it on. One that found something is followed by another.
     pub(crate) async fn run(mut self) -> Result<(), Failure> {
+        if let Step::Traces(listings, after) = self.task.step.clone() {
+            if let Some(rest) = self.trace(listings, after).await? {
+                return self.hand_on(rest).await;
+            }
+            self.task.step = Step::Files(None);
+        }
         if let Step::Files(after) = self.task.step.clone()
             && let Some(next) = self.files(after).await?
         {
@@ -58,28 +67,43 @@ impl<'a> Pass<'a> {
                 return self.hand_on(Step::Rows).await;
             }
         }
-        if self.task.found {
+        if self.task.found || !self.close().await? {
             let again = Task::new(self.task.tenant, self.task.user, self.task.id);
             let after = self.eraser.erasures.settle();
-            return Ok(self.eraser.erasures.send(&again, after).await?);
+            self.eraser.erasures.send(&again, after).await?;
         }
-        self.close().await
+        Ok(())
     }
 
-    async fn close(&self) -> Result<(), Failure> {
+    /// Whether the erasure is done: not if another pass found something a while ago.
+    async fn close(&self) -> Result<bool, Failure> {
+        let now = self.eraser.clock.now();
+        let quiet = now - self.eraser.erasures.settle();
+        let store = &self.eraser.store;
+        let closing = store.close_erasure(self.owner(), &self.erasure, (quiet, now));
+        if !closing.await? {
+            let standing = store.erasure(self.owner(), Freshness::Latest).await?;
+            return Ok(standing.is_none_or(|standing| !standing.is_open()));
+        }
         let (tenant, id) = (&self.task.tenant, self.task.id);
         self.eraser.blobs.delete_traces(tenant, id).await?;
-        let now = self.eraser.clock.now();
-        let store = &self.eraser.store;
-        Ok(store
-            .close_erasure(self.owner(), &self.erasure, now)
-            .await?)
+        Ok(true)
+    }
+
+    /// Notes that something is there still, before it is removed.
+    async fn found(&mut self) -> Result<(), Failure> {
+        if !self.task.found {
+            self.task.found = true;
+            let now = self.eraser.clock.now();
+            self.eraser.store.note_found(self.owner(), now).await?;
+        }
+        Ok(())
     }
 
     async fn hand_on(mut self, step: Step) -> Result<(), Failure> {
         self.task.step = step;
-        let now = chrono::TimeDelta::zero();
-        Ok(self.eraser.erasures.send(&self.task, now).await?)
+        let at_once = TimeDelta::zero();
+        Ok(self.eraser.erasures.send(&self.task, at_once).await?)
     }
 
     fn owner(&self) -> Owner<'_> {
@@ -93,12 +117,14 @@ impl<'a> Pass<'a> {
 
     /// Removes what files hold of the user, and answers behind which of them to go on.
     async fn files(&mut self, after: Option<String>) -> Result<Option<String>, Failure> {
-        let traces = self.traces(after.is_none()).await?;
+        let (tenant, id) = (&self.task.tenant, self.task.id);
+        let traces = self.eraser.blobs.traces(tenant, id).await?;
+        let traces = traces.unwrap_or_default();
         let erased = {
             let owner = self.owner();
-            let belongs = |line: &serde_json::Value| traces.left(line, owner);
+            let belongs = |line: &Value| traces.left(line, owner);
             let is_over = || self.is_over();
-            let (blobs, tenant) = (&self.eraser.blobs, &self.task.tenant);
+            let blobs = &self.eraser.blobs;
             erase_files(blobs, tenant, &belongs, after.as_deref(), &is_over).await?
         };
         for (kind, count) in [
@@ -107,7 +133,7 @@ impl<'a> Pass<'a> {
             (Kind::RejectedLines, erased.import_lines),
         ] {
             if count > 0 {
-                self.task.found = true;
+                self.found().await?;
                 let store = &self.eraser.store;
                 store.count_erased(self.owner(), kind, count).await?;
             }
@@ -115,48 +141,69 @@ impl<'a> Pass<'a> {
         Ok(erased.next)
     }
 
-    /// By what the lines of the user's are told. At the beginning of a pass the table tells.
-    async fn traces(&self, begins: bool) -> Result<Traces, Failure> {
-        let blobs = &self.eraser.blobs;
+    /// Remembers by what the lines of the user's are told, as far as the table tells, and answers where to go
+    /// on.
+    async fn trace(
+        &self,
+        listings: usize,
+        mut after: Option<Next>,
+    ) -> Result<Option<Step>, Failure> {
+        let Eraser { store, blobs, .. } = self.eraser;
         let (tenant, id) = (&self.task.tenant, self.task.id);
         let known = blobs.traces(tenant, id).await?;
         let mut traces = known.clone().unwrap_or_default();
-        if begins {
-            for listing in LISTINGS {
-                self.trace(listing, &mut traces).await?;
-            }
-            if known.as_ref() != Some(&traces) {
-                blobs.put_traces(tenant, id, &traces).await?;
-            }
-        }
-        Ok(traces)
-    }
-
-    async fn trace(&self, listing: Listing, traces: &mut Traces) -> Result<(), Failure> {
-        let store = &self.eraser.store;
-        let mut from = None;
-        loop {
-            let page = store.kept_of(self.owner(), listing, from).await?;
-            for found in page.found {
-                match found {
-                    Found::Event { id, .. } => _ = traces.acts.insert(id),
-                    Found::Signal { act, .. } => _ = traces.acts.insert(act),
-                    Found::Turn { at, .. } => {
-                        let names = (at.within.conversation.to_string(), at.turn.to_string());
-                        traces.turns.insert(names);
-                    }
-                    Found::Active { within, .. } => {
-                        let said = store.reactions_by(&self.task.user, &within).await?;
-                        traces.acts.extend(said.into_iter().map(|(_, act, _)| act));
-                    }
-                    Found::Version(_) => {}
+        let mut rest = None;
+        let mut seen = BTreeSet::new();
+        'listings: for (at, listing) in LISTINGS.into_iter().enumerate().skip(listings) {
+            loop {
+                let many = (listing, Extent::Many);
+                let page = store.kept_of(self.owner(), many, after.as_ref()).await?;
+                self.trace_page(page.found, &mut traces, &mut seen).await?;
+                after = page.next;
+                if self.is_over() {
+                    let next = if after.is_some() { at } else { at + 1 };
+                    rest = Some(Step::Traces(next, after));
+                    break 'listings;
+                }
+                if after.is_none() {
+                    break;
                 }
             }
-            from = page.next;
-            if from.is_none() {
-                return Ok(());
+        }
+        if known.as_ref() != Some(&traces) {
+            blobs.put_traces(tenant, id, &traces).await?;
+        }
+        Ok(rest)
+    }
+
+    async fn trace_page(
+        &self,
+        page: Vec<Found>,
+        traces: &mut Traces,
+        seen: &mut BTreeSet<ConversationRef>,
+    ) -> Result<(), Failure> {
+        let store = &self.eraser.store;
+        let mut turns = BTreeSet::new();
+        for found in page {
+            match found {
+                Found::Event { id, .. } => _ = traces.acts.insert(id),
+                Found::Signal { act, .. } => _ = traces.acts.insert(act),
+                Found::Turn { at, .. } => _ = turns.insert(at),
+                // Somebody was active in a conversation minute after minute.
+                Found::Active { within, .. } if seen.insert(within.clone()) => {
+                    let said = store.reactions_by(&self.task.user, &within).await?;
+                    traces.acts.extend(said.into_iter().map(|(_, act, _)| act));
+                }
+                Found::Active { .. } | Found::Version(_) | Found::Trail(_) => {}
             }
         }
+        let turns: Vec<_> = turns.into_iter().collect();
+        for row in store.turns(&turns).await?.into_iter().flatten() {
+            if row.core.user_id == self.task.user {
+                traces.add_turn(&row.core);
+            }
+        }
+        Ok(())
     }
 
     /// Removes what is found in a place; answers whether that is all, or the time is up.
@@ -164,8 +211,8 @@ impl<'a> Pass<'a> {
         let store = &self.eraser.store;
         let mut from = None;
         loop {
-            let page = store.kept_of(self.owner(), listing, from).await?;
-            self.task.found |= !page.found.is_empty();
+            let few = (listing, Extent::Few);
+            let page = store.kept_of(self.owner(), few, from.as_ref()).await?;
             self.remove(page.found).await?;
             from = page.next;
             if from.is_none() {
@@ -177,8 +224,13 @@ impl<'a> Pass<'a> {
         }
     }
 
-    async fn remove(&self, page: Vec<Found>) -> Result<(), Failure> {
+    async fn remove(&mut self, page: Vec<Found>) -> Result<(), Failure> {
+        let is_left = |found: &Found| !matches!(found, Found::Turn { .. } | Found::Trail(_));
+        if page.iter().any(is_left) {
+            self.found().await?;
+        }
         let (mut events, mut signals, mut versions) = (Vec::new(), Vec::new(), Vec::new());
+        let mut trails = Vec::new();
         let mut active: BTreeMap<ConversationRef, Vec<Unit>> = BTreeMap::new();
         let mut turns: BTreeMap<TurnRef, Vec<Unit>> = BTreeMap::new();
         for found in page {
@@ -186,6 +238,7 @@ impl<'a> Pass<'a> {
                 Found::Event { unit, .. } => events.push(unit),
                 Found::Signal { unit, .. } => signals.push(unit),
                 Found::Version(unit) => versions.push(unit),
+                Found::Trail(unit) => trails.push(unit),
                 Found::Active { within, marker } => active.entry(within).or_default().push(marker),
                 Found::Turn { at, vector } => turns.entry(at).or_default().push(vector),
             }
@@ -197,22 +250,21 @@ impl<'a> Pass<'a> {
         store.erase(self.owner(), kind, versions).await?;
         for (within, markers) in active {
             self.reactions(&within).await?;
-            store.remove(markers).await?;
+            trails.extend(markers);
         }
         for (at, vectors) in turns {
-            self.turn(&at).await?;
-            store.remove(vectors).await?;
+            if self.turn(&at).await? {
+                trails.extend(vectors);
+            }
         }
-        Ok(())
+        Ok(store.remove(trails).await?)
     }
 
     /// Removes the user's reactions in a conversation, and what of them is in the logs of others.
     async fn reactions(&self, within: &ConversationRef) -> Result<(), Failure> {
         let store = &self.eraser.store;
         let said = store.reactions_by(&self.task.user, within).await?;
-        let mut about: Vec<_> = said.iter().map(|(at, ..)| at).collect();
-        about.sort();
-        about.dedup();
+        let about: BTreeSet<_> = said.iter().map(|(at, ..)| at).collect();
         for at in about {
             self.mirrors(at).await?;
         }
@@ -223,53 +275,58 @@ impl<'a> Pass<'a> {
 
     /// Takes what the user said out of the log of another's turn; their own is removed as a whole.
     async fn mirrors(&self, at: &TurnRef) -> Result<(), Failure> {
-        let Eraser {
-            store,
-            blobs,
-            clock,
-            ..
-        } = self.eraser;
+        let Eraser { store, blobs, .. } = self.eraser;
+        let now = self.eraser.clock.now();
         let user = &self.task.user;
-        let Some(row) = store.turn(at).await? else {
-            return Ok(());
-        };
-        if row.core.user_id == *user {
+        let foreign = |row: &IndexRow| row.core.user_id != *user;
+        if store.turn(at).await?.is_none_or(|row| !foreign(&row)) {
             return Ok(());
         }
         let unsay = |log: &mut TurnLog| {
             let before = log.turn_log.clone();
-            mirror::hide(&mut log.turn_log, clock.now(), |other| other != user);
+            mirror::hide(&mut log.turn_log, now, |other| other != user);
             log.turn_log != before
         };
         blobs.change_turn_log(store, at, unsay).await?;
-        let Some(row) = store.turn(at).await? else {
-            return Ok(());
-        };
-        // Versions from before. A later one may be on its way into the row.
-        let opened = self.erasure.requested_at;
-        let current = Some(row.hosted_uri.as_str());
-        Ok(blobs.delete_old_turn_logs(at, opened, current).await?)
+        if let Some(row) = store.turn(at).await? {
+            let current = Some(row.hosted_uri.as_str());
+            blobs
+                .delete_old_turn_logs(at, self.settled(), current)
+                .await?;
+        }
+        Ok(())
     }
 
-    /// Removes a turn of the user's, with its log and its message. Of one whose registration died there
-    /// is a log at most.
-    async fn turn(&self, at: &TurnRef) -> Result<(), Failure> {
+    /// Removes a turn of the user's, with its log and its message, and answers whether nothing more leads
+    /// there: not while somebody may be writing a log anew.
+    async fn turn(&mut self, at: &TurnRef) -> Result<bool, Failure> {
         let Eraser { store, blobs, .. } = self.eraser;
+        let settled = self.settled();
         let Some(row) = store.turn(at).await? else {
-            // What is younger may be another's registration.
-            let opened = self.erasure.requested_at;
-            return Ok(blobs.delete_old_turn_logs(at, opened, None).await?);
+            let left = blobs.delete_old_turn_logs(at, settled, None).await?;
+            if left {
+                self.found().await?;
+            }
+            return Ok(!left);
         };
         if row.core.user_id != self.task.user {
-            return Ok(());
+            // Theirs is what a registration left that lost against another's.
+            let current = Some(row.hosted_uri.as_str());
+            blobs.delete_old_turn_logs(at, settled, current).await?;
+            return Ok(true);
         }
+        self.found().await?;
         if let Some(message) = &row.core.message_id {
             store.remove_message(message, &row.core).await?;
         }
-        blobs.delete_turn_logs(at).await?;
-        let unit = vec![Unit::turn(at)];
+        let unit = vec![Unit::turn(&row.core)?];
         store.erase(self.owner(), Kind::Turns, unit).await?;
-        // A mirror may have moved the row on just before.
-        Ok(blobs.delete_turn_logs(at).await?)
+        blobs.delete_old_turn_logs(at, settled, None).await?;
+        Ok(false)
+    }
+
+    /// What is older was not stored by anybody who is still about to point to it.
+    fn settled(&self) -> DateTime<Utc> {
+        self.eraser.clock.now() - self.eraser.erasures.settle()
     }
 }

@@ -5,6 +5,7 @@ use hearback_domain::identifier::{TenantId, UserId};
 use hearback_lambda::MissingSetting;
 use hearback_lambda::app::setting;
 use hearback_lambda::aws::{Aws, Service, error_code};
+use hearback_storage::erasures::Next;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -45,6 +46,8 @@ pub(crate) struct Task {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Step {
+    /// What the lines of files are told by: so many listings are read, and the next one up to here.
+    Traces(usize, Option<Next>),
     /// Files in the bucket, behind this one.
     Files(Option<String>),
     /// Rows of the table.
@@ -58,7 +61,7 @@ impl Task {
             tenant,
             user,
             id,
-            step: Step::Files(None),
+            step: Step::Traces(0, None),
             found: false,
         }
     }

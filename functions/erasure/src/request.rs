@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{FromRef, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::caller::{Caller as DomainCaller, Scope};
 use hearback_domain::erasure::{Erasure, Removed};
 use hearback_domain::identifier::{TenantId, UserId};
@@ -21,6 +21,9 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::queue::{Erasures, Task};
+
+/// When an erasure is open for so long, its message may be lost, and another is sent.
+const FORGOTTEN: TimeDelta = TimeDelta::days(1);
 
 /// What the handlers work with: the table, and the queue.
 #[derive(Debug, Clone)]
@@ -160,7 +163,13 @@ impl Requests {
     async fn open(&self, owner: Owner<'_>) -> Result<Erasure, Problem> {
         let store = &self.app.store;
         let standing = store.erasure(owner, Freshness::Latest).await?;
+        let now = self.app.clock.now();
         let open = standing.filter(Erasure::is_open);
+        if let Some(open) = &open
+            && now < open.requested_at + FORGOTTEN
+        {
+            return Ok(open.clone());
+        }
         let id = open.map_or_else(Uuid::new_v4, |open| open.id);
         // The message first: an erasure that is open and that nobody works on would lock the user out.
         let (tenant, user) = owner;
@@ -171,7 +180,7 @@ impl Requests {
                 .detail("The request could not be stored. Try again.")
                 .cause(error.to_string())
         })?;
-        Ok(store.open_erasure(owner, id, self.app.clock.now()).await?)
+        Ok(store.open_erasure(owner, id, now).await?)
     }
 }
 

@@ -190,6 +190,7 @@ async fn take_back(
     let (Some(message), Some(signal)) = (message, signal) else {
         return Err(params.problem());
     };
+    // Not refused while the caller is erased: a tombstone takes a row's place or is not written.
     let owner = (&caller.tenant, &caller.user);
     let store = &app.store;
     let mut standing = store.standing_signal(owner, &message, signal).await?;

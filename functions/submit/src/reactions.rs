@@ -123,8 +123,13 @@ async fn react(
     };
     // Both to their end: an unknown turn costs what a known one does.
     let (standing, erased) = futures::join!(standing, taken);
-    let ((turn, standing), erased) = (standing?, erased?);
+    let ((turn, standing), mut erased) = (standing?, erased?);
     let reaction = posted.about(&turn, &caller, app.mirrors(&at.within), now);
+    if place.is_none() {
+        // In whose name the machine speaks, the turn told.
+        let user = &reaction.core.user_id;
+        erased = app.refuse_while_erased(&at.within.tenant, user).await?;
+    }
     settle(&app, reaction, (standing, erased)).await.map(Json)
 }
 

@@ -103,6 +103,7 @@ struct Request<'a> {
         (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 409, description = "The user's data is being erased", body = ProblemDocument),
         (status = 413, description = "The body has more than 256 KiB", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
@@ -122,6 +123,8 @@ async fn infer(
         ..Exchange::default()
     });
     let owner = (&within.tenant, &within.caller.user);
+    app.refuse_while_erased(&within.tenant, &within.caller.user)
+        .await?;
     let about = (app.embeddings)
         .of(request.embedding.as_deref(), request.message)
         .await;

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::identifier::{MessageId, TenantId, UserId};
 use crate::message_signal::{MessageSignal, row_id};
+use crate::turn::TurnCore;
 
 /// The erasure of what is kept under one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,8 +145,11 @@ impl Removed {
 pub struct Traces {
     /// The user's events in the ledger.
     pub acts: BTreeSet<Uuid>,
-    /// The user's turns, each as its conversation and its name.
-    pub turns: BTreeSet<(String, String)>,
+    /// The user's turns, each as its project, its conversation and its name.
+    pub turns: BTreeSet<(String, String, String)>,
+    /// The answers in them that have a name, each as its conversation, its turn and that name: a row of an
+    /// evaluation may count in another project than that of its turn.
+    pub messages: BTreeSet<(String, String, String)>,
 }
 
 /// A line of a file: of an event that was imported, or of an export.
@@ -164,12 +168,25 @@ struct Line {
 
 #[derive(Deserialize)]
 struct Provenance {
+    project: String,
     conversation_id: String,
     turn_ids: Vec<String>,
     feedback_ids: Vec<Uuid>,
 }
 
 impl Traces {
+    /// Adds a turn of the user's.
+    pub fn add_turn(&mut self, turn: &TurnCore) {
+        let within = &turn.at.within;
+        let (conversation, name) = (within.conversation.to_string(), turn.at.turn.to_string());
+        if let Some(message) = &turn.message_id {
+            let message = (conversation.clone(), name.clone(), message.to_string());
+            self.messages.insert(message);
+        }
+        let turn = (within.project.to_string(), conversation, name);
+        self.turns.insert(turn);
+    }
+
     /// Whether a line of a file comes of the user: an event of theirs, what they said, or what was said of
     /// what they asked.
     #[must_use]
@@ -187,20 +204,21 @@ impl Traces {
             return true;
         }
         let own_act = |act: &Uuid| self.acts.contains(act);
-        let own_turn = |conversation: &str, turn: &str| {
-            self.turns
-                .contains(&(conversation.to_owned(), turn.to_owned()))
-        };
-        if let (Some(conversation), Some(turn)) = (&line.conversation_id, &line.turn_id)
-            && own_turn(conversation, turn)
+        if let (Some(conversation), Some(turn), Some(message)) =
+            (line.conversation_id, line.turn_id, &line.message_id)
+            && self
+                .messages
+                .contains(&(conversation, turn, message.to_string()))
         {
             return true;
         }
         line.feedback_id.as_ref().is_some_and(own_act)
             || line.provenance.is_some_and(|from| {
-                let turns = &mut from.turn_ids.iter();
+                let mut turns = from.turn_ids.into_iter();
+                let (project, conversation) = (from.project, from.conversation_id);
+                let of = |turn| (project.clone(), conversation.clone(), turn);
                 from.feedback_ids.iter().any(own_act)
-                    || turns.any(|turn| own_turn(&from.conversation_id, turn))
+                    || turns.any(|turn| self.turns.contains(&of(turn)))
             })
     }
 }
@@ -231,21 +249,22 @@ mod tests {
         let act = Uuid::from_u128(7);
         let traces = Traces {
             acts: [act].into(),
-            turns: [("c1".to_owned(), "t1".to_owned())].into(),
+            turns: [("p".to_owned(), "c1".to_owned(), "t1".to_owned())].into(),
+            messages: [("c1".to_owned(), "t1".to_owned(), "m9".to_owned())].into(),
         };
         let (tenant, user) = ("acme".try_into().unwrap(), "ada".try_into().unwrap());
         let message = "m1".try_into().unwrap();
         let id = row_id((&tenant, &user), &message, MessageSignal::Edit);
         let from = |acts: &[Uuid], turn: &str| {
             json!({"type": "label", "provenance": {
-                "conversation_id": "c1", "turn_ids": ["t0", turn], "feedback_ids": acts,
+                "project": "p", "conversation_id": "c1", "turn_ids": ["t0", turn], "feedback_ids": acts,
             }})
         };
         for line in [
             json!({"userId": "ada", "feedbackId": "x", "id": 7}),
             json!({"id": id, "message_id": "m1", "signal": "edit"}),
             json!({"feedback_id": act, "conversation_id": "c9", "turn_id": "t9"}),
-            json!({"feedback_id": Uuid::nil(), "conversation_id": "c1", "turn_id": "t1"}),
+            json!({"message_id": "m9", "conversation_id": "c1", "turn_id": "t1"}),
             from(&[act], "t9"),
             from(&[], "t1"),
         ] {
@@ -255,7 +274,7 @@ mod tests {
             json!({"userId": "eve"}),
             json!({"userId": 7, "id": "ada"}),
             json!({"id": id, "message_id": "m1", "signal": "helpful"}),
-            json!({"feedback_id": Uuid::nil(), "conversation_id": "c2", "turn_id": "t1"}),
+            json!({"message_id": "m8", "conversation_id": "c1", "turn_id": "t1"}),
             from(&[Uuid::nil()], "t2"),
             json!("ada"),
             json!(null),

@@ -141,6 +141,9 @@ impl Blobs {
         let mut written: Option<String> = None;
         for _ in 0..CHANGE_TRIES {
             let Some(row) = store.turn(at).await? else {
+                if let Some(lost) = written {
+                    self.forget(&lost).await;
+                }
                 return Ok(());
             };
             // A version has the name of its content, so another writer of the same may have moved the
@@ -178,16 +181,10 @@ impl Blobs {
         }
     }
 
-    /// Deletes a version that no row points to any more. One call.
+    /// Deletes a version that no row points to any more, for good: what is erased must not be there still
+    /// because it was changed before. Three calls.
     pub async fn delete_turn_log(&self, hosted_uri: &str) -> Result<(), Error> {
-        self.client
-            .delete_object()
-            .bucket(&self.bucket)
-            .key(self.key(hosted_uri)?)
-            .send()
-            .await
-            .map(|_| ())
-            .map_err(|error| unavailable("DeleteObject", &error))
+        self.delete_for_good(self.key(hosted_uri)?).await
     }
 
     pub(crate) fn uri(&self, key: &str) -> String {

@@ -3,7 +3,7 @@
 //! | what | is found by | which lies |
 //! |---|---|---|
 //! | events that were worked off | their claims | with the user |
-//! | events that came second | their outcomes | in the index of authors |
+//! | events that came second, or were withdrawn | their outcomes, their retractions | in the index of authors |
 //! | reactions, and markers of activity | the markers | in the index of authors |
 //! | turns, their logs and messages | the turn vectors | with the user |
 //! | signals on messages | themselves | with the user |
@@ -12,6 +12,10 @@
 //! An event that was not worked off yet is found by nothing: whoever works it off removes it instead.
 
 use std::time::Duration;
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
@@ -22,9 +26,10 @@ use aws_sdk_dynamodb::types::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::erasure::{Erasure, Kind, Removed, Traces};
+use hearback_domain::event::EventCore;
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::message_signal::SignalCore;
-use hearback_domain::turn::{ConversationRef, TurnRef};
+use hearback_domain::turn::{ConversationRef, TurnCore, TurnRef};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -45,13 +50,17 @@ const ERASURE: &str = "erasure";
 const TRACES: &str = "traces of an erasure";
 /// When it was done, in microseconds.
 const UNTIL: &str = "until";
+/// When something was found last, in microseconds.
+const FOUND: &str = "found_at";
 /// Days that a row is kept that is done: as long as a message may still bring what is to be erased.
 const KEPT_DAYS: i64 = claims::KEPT_DAYS as i64;
 /// Things that are removed in one transaction. It takes 100 rows and 4 MB at most; one of these has up
-/// to four rows, and 256 KiB.
-const UNITS: usize = 10;
+/// to four rows, and 400 KB.
+const UNITS: usize = 8;
 /// Rows that one call deletes.
 const BATCH: usize = 25;
+/// Rows of a page that is removed.
+const PAGE: i32 = 25;
 /// How often what a call left undone is asked for, each time after twice as long a pause.
 const TRIES: u32 = 6;
 /// The first of these pauses.
@@ -72,6 +81,8 @@ struct Core {
 pub struct Unit {
     first: Key,
     others: Vec<Key>,
+    /// What the first must say to be meant.
+    core: Option<String>,
 }
 
 /// Something of a user's, as it is found.
@@ -83,6 +94,8 @@ pub enum Found {
         id: Uuid,
         /// Its rows.
         unit: Unit,
+        /// The claim that led to it, if one did.
+        claim: Option<Unit>,
     },
     /// That the user reacted in a conversation, or the machine in their name.
     Active {
@@ -107,6 +120,8 @@ pub enum Found {
     },
     /// A version of preferences.
     Version(Unit),
+    /// What led to something that is not there any more, or is another's by now.
+    Trail(Unit),
 }
 
 /// Where something is found.
@@ -133,9 +148,18 @@ pub struct Page {
     pub next: Option<Next>,
 }
 
-/// Where a page begins.
-#[derive(Debug, Clone)]
-pub struct Next(Item);
+/// Behind which row a page begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Next(Key);
+
+/// How much of a listing is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// As much as is removed at once.
+    Few,
+    /// As much as one call reads.
+    Many,
+}
 
 impl Unit {
     /// These rows, of which the first tells whether it is there.
@@ -143,14 +167,20 @@ impl Unit {
         Self {
             first,
             others: others.into_iter().collect(),
+            core: None,
         }
     }
 
-    /// A turn's own row.
-    #[must_use]
-    pub fn turn(at: &TurnRef) -> Self {
+    /// A turn's own row, as long as it is of this registration.
+    pub fn turn(turn: &TurnCore) -> Result<Self, Error> {
+        let core =
+            serde_json::to_string(turn).map_err(|error| Error::undecodable("turn", &error))?;
+        let at = &turn.at;
         let row = (keys::conversation(&at.within), keys::turn(&at.turn));
-        Self::of(row, [])
+        Ok(Self {
+            core: Some(core),
+            ..Self::of(row, [])
+        })
     }
 
     /// An event that was not worked off.
@@ -167,6 +197,26 @@ impl Unit {
 
     fn rows(&self) -> impl Iterator<Item = &Key> {
         std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// Units of which no two have a first row in common: a transaction takes no row twice.
+    fn merged(units: Vec<Self>) -> Vec<Self> {
+        let mut merged: BTreeMap<Key, Self> = BTreeMap::new();
+        for unit in units {
+            match merged.entry(unit.first.clone()) {
+                Entry::Vacant(free) => _ = free.insert(unit),
+                Entry::Occupied(mut known) => {
+                    let known = known.get_mut();
+                    let others = unit.others.into_iter();
+                    known
+                        .others
+                        .extend(others.filter(|other| *other != known.first));
+                    known.others.sort();
+                    known.others.dedup();
+                }
+            }
+        }
+        merged.into_values().collect()
     }
 }
 
@@ -229,13 +279,38 @@ impl Store {
         }
     }
 
-    /// Notes that an erasure is done, if it is the one that is open. May be repeated. One call, one write.
+    /// Notes that something was found: an erasure is not done before a while after. One call, one write.
+    pub async fn note_found(
+        &self,
+        (tenant, user): Owner<'_>,
+        at: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let at = AttributeValue::N(at.timestamp_micros().to_string());
+        self.client
+            .update_item()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(keys::user(tenant, user)))
+            .key(SK, AttributeValue::S(keys::ERASURE.to_owned()))
+            .update_expression("SET #found = :found")
+            .condition_expression("attribute_exists(PK)")
+            .expression_attribute_names("#found", FOUND)
+            .expression_attribute_values(":found", at)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map(|_| ())
+            .map_err(|error| Error::unavailable("UpdateItem", &error))
+    }
+
+    /// Notes that an erasure is done `now`, if it is the one that is open and nothing was found since
+    /// `quiet`. Answers whether it is done. May be repeated. One call, one write.
     pub async fn close_erasure(
         &self,
         (tenant, user): Owner<'_>,
         open: &Erasure,
-        until: DateTime<Utc>,
-    ) -> Result<(), Error> {
+        (quiet, now): (DateTime<Utc>, DateTime<Utc>),
+    ) -> Result<bool, Error> {
+        let until = now;
         let core = Core {
             id: open.id,
             requested_at: open.requested_at,
@@ -251,8 +326,13 @@ impl Store {
             .key(PK, AttributeValue::S(keys::user(tenant, user)))
             .key(SK, AttributeValue::S(keys::ERASURE.to_owned()))
             .update_expression("SET #until = :until, #expires = :expires")
-            .condition_expression("core = :core AND attribute_not_exists(#until)")
+            .condition_expression(
+                "core = :core AND attribute_not_exists(#until) \
+                 AND (attribute_not_exists(#found) OR #found <= :quiet)",
+            )
             .expression_attribute_names("#until", UNTIL)
+            .expression_attribute_names("#found", FOUND)
+            .expression_attribute_values(":quiet", number(quiet.timestamp_micros()))
             .expression_attribute_names("#expires", EXPIRES_AT)
             .expression_attribute_values(":core", AttributeValue::S(core))
             .expression_attribute_values(":until", number(until.timestamp_micros()))
@@ -261,32 +341,32 @@ impl Store {
             .send()
             .await;
         match closed {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(true),
             Err(error)
                 if error
                     .as_service_error()
                     .is_some_and(UpdateItemError::is_conditional_check_failed_exception) =>
             {
-                Ok(())
+                Ok(false)
             }
             Err(error) => Err(Error::unavailable("UpdateItem", &error)),
         }
     }
 
     /// A page of what is kept of a user. Of the index it may miss what was written a moment ago. One call,
-    /// and one more for the index.
+    /// another for each hundred rows of the index, and another for the events of claims that are few.
     pub async fn kept_of(
         &self,
         owner: Owner<'_>,
-        listing: Listing,
-        from: Option<Next>,
+        (listing, extent): (Listing, Extent),
+        from: Option<&Next>,
     ) -> Result<Page, Error> {
         let (tenant, user) = owner;
         let partition = keys::user(tenant, user);
         let query = match listing {
-            Listing::Claims => self.rows(partition, keys::CLAIM_PREFIX),
-            Listing::Vectors => self.rows(partition, keys::VECTOR_PREFIX),
-            Listing::Signals => self.rows(partition, keys::SIGNAL_PREFIX),
+            Listing::Claims => self.rows(partition.clone(), keys::CLAIM_PREFIX),
+            Listing::Vectors => self.rows(partition.clone(), keys::VECTOR_PREFIX),
+            Listing::Signals => self.rows(partition.clone(), keys::SIGNAL_PREFIX),
             Listing::Versions => self.rows(keys::preferences(tenant, user), keys::VERSION_PREFIX),
             Listing::Authored => self
                 .client
@@ -294,17 +374,26 @@ impl Store {
                 .index_name(BY_AUTHOR)
                 .key_condition_expression("#author = :author")
                 .expression_attribute_names("#author", AUTHOR)
-                .expression_attribute_values(":author", AttributeValue::S(partition)),
+                .expression_attribute_values(":author", AttributeValue::S(partition.clone())),
         };
+        let from = from.map(|Next((pk, sk))| {
+            let text = |text: &String| AttributeValue::S(text.clone());
+            let mut row = Item::from([(PK.to_owned(), text(pk)), (SK.to_owned(), text(sk))]);
+            if listing == Listing::Authored {
+                row.insert(AUTHOR.to_owned(), text(&partition));
+            }
+            row
+        });
         let answer = query
             .table_name(&self.table)
-            .limit(i32::try_from(BATCH).unwrap_or(i32::MAX))
-            .set_exclusive_start_key(from.map(|Next(row)| row))
+            .set_limit((extent == Extent::Few).then_some(PAGE))
+            .set_exclusive_start_key(from)
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send()
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
-        let next = answer.last_evaluated_key.clone().map(Next);
+        let next = answer.last_evaluated_key.as_ref();
+        let next = next.and_then(reads::key_of).map(Next);
         let found = if listing == Listing::Authored {
             let places: Vec<Key> = answer.items().iter().filter_map(reads::key_of).collect();
             // What is gone is still in the index for a moment.
@@ -316,7 +405,41 @@ impl Store {
             rows.map(|row| own(tenant, listing, row))
                 .collect::<Result<_, _>>()?
         };
+        let found = if listing == Listing::Claims && extent == Extent::Few {
+            self.own_events(user, found).await?
+        } else {
+            found
+        };
         Ok(Page { found, next })
+    }
+
+    /// What claims lead to, as far as it is the user's: once an event has expired, its name is free for
+    /// anybody's.
+    async fn own_events(&self, user: &UserId, found: Vec<Found>) -> Result<Vec<Found>, Error> {
+        let first = |found: &Found| match found {
+            Found::Event { unit, .. } => Some(unit.first.clone()),
+            _ => None,
+        };
+        let mut places: Vec<Key> = found.iter().filter_map(first).collect();
+        places.sort();
+        places.dedup();
+        let rows = self.get_batch(&places).await?;
+        let mut others = BTreeSet::new();
+        for (place, row) in places.into_iter().zip(rows) {
+            if let Some(row) = row {
+                let core: EventCore = item::json(&row, "event", CORE)?;
+                if core.user_id != *user {
+                    others.insert(place);
+                }
+            }
+        }
+        let found = found.into_iter().map(|found| match found {
+            Found::Event { unit, claim, .. } if others.contains(&unit.first) => {
+                Found::Trail(claim.unwrap_or(unit))
+            }
+            found => found,
+        });
+        Ok(found.collect())
     }
 
     fn rows(&self, partition: String, prefix: &str) -> QueryFluentBuilder {
@@ -362,6 +485,7 @@ impl Store {
         units: Vec<Unit>,
     ) -> Result<u64, Error> {
         let row = (keys::user(tenant, user), keys::ERASURE.to_owned());
+        let units = Unit::merged(units);
         let mut removed = 0;
         for some in units.chunks(UNITS) {
             let mut there = some.to_vec();
@@ -384,7 +508,10 @@ impl Store {
                         if missing.is_empty() {
                             return Err(Error::unreadable(ERASURE, "it is not there"));
                         }
-                        self.remove(missing).await?;
+                        // Who must say something to be meant, and does not, is not.
+                        let missing = missing.into_iter();
+                        let missing = missing.filter(|unit| unit.core.is_none());
+                        self.remove(missing.collect()).await?;
                     }
                 }
             }
@@ -407,8 +534,14 @@ impl Store {
                 let delete = Delete::builder()
                     .table_name(&self.table)
                     .key(PK, AttributeValue::S(pk.clone()))
-                    .key(SK, AttributeValue::S(sk.clone()))
-                    .set_condition_expression((at == 0).then(|| "attribute_exists(PK)".to_owned()));
+                    .key(SK, AttributeValue::S(sk.clone()));
+                let delete = match &unit.core {
+                    _ if at > 0 => delete,
+                    None => delete.condition_expression("attribute_exists(PK)"),
+                    Some(core) => delete
+                        .condition_expression("core = :core")
+                        .expression_attribute_values(":core", AttributeValue::S(core.clone())),
+                };
                 let delete = delete.build().map_err(unbuilt)?;
                 items.push(TransactWriteItem::builder().delete(delete).build());
             }
@@ -515,31 +648,32 @@ impl Blobs {
         self.put(key, "application/json", json).await
     }
 
-    /// Forgets that, for good.
+    /// Forgets that, for good. Calls as for deleting versions.
     pub async fn delete_traces(&self, tenant: &TenantId, id: Uuid) -> Result<(), Error> {
         let key = keys::erasure_traces(tenant, id);
         self.delete_versions(&key, |_| false).await.map(|_| ())
     }
 
-    /// Deletes for good every version of a turn's log.
-    pub async fn delete_turn_logs(&self, at: &TurnRef) -> Result<(), Error> {
-        let logs = keys::turn_logs(at);
-        self.delete_versions(&logs, |_| false).await.map(|_| ())
-    }
-
-    /// Deletes for good the versions of a turn's log that were written up to an instant, but the one that
-    /// counts, if any does.
+    /// Deletes for good the versions of a turn's log that were stored up to an instant, and what was
+    /// deleted before, but not the one that counts, if any does. Answers whether anything younger is left,
+    /// which may be on its way into the turn's row.
     pub async fn delete_old_turn_logs(
         &self,
         at: &TurnRef,
         until: DateTime<Utc>,
         current: Option<&str>,
-    ) -> Result<(), Error> {
-        let spare = |log: &Listed| {
-            log.modified > until || current.is_some_and(|current| self.uri(&log.key) == current)
-        };
+    ) -> Result<bool, Error> {
         let logs = keys::turn_logs(at);
-        self.delete_versions(&logs, spare).await.map(|_| ())
+        self.delete_older_versions(&logs, |_| false).await?;
+        let left = AtomicBool::new(false);
+        let spare = |log: &Listed| {
+            let counts = current.is_some_and(|current| self.uri(&log.key) == current);
+            let young = !counts && log.modified > until;
+            left.fetch_or(young, Ordering::Relaxed);
+            counts || young
+        };
+        self.delete_versions(&logs, spare).await?;
+        Ok(left.into_inner())
     }
 }
 
@@ -549,8 +683,9 @@ fn own(tenant: &TenantId, listing: Listing, row: &Item) -> Result<Found, Error> 
     Ok(match listing {
         Listing::Claims => {
             let id = claimant(row)?;
-            let unit = Unit::event_in(keys::event(tenant, id), Some(key));
-            Found::Event { id, unit }
+            let unit = Unit::event_in(keys::event(tenant, id), Some(key.clone()));
+            let claim = Some(Unit::of(key, []));
+            Found::Event { id, unit, claim }
         }
         Listing::Vectors => {
             let Mark { at, .. } = item::json(row, "turn vector", CORE)?;
@@ -559,10 +694,11 @@ fn own(tenant: &TenantId, listing: Listing, row: &Item) -> Result<Found, Error> 
         }
         Listing::Signals => {
             let core: SignalCore = item::json(row, "message signal", CORE)?;
-            let unit = Unit::of(key, []);
-            Found::Signal {
-                act: core.act,
-                unit,
+            let (act, unit) = (core.act, Unit::of(key, []));
+            if core.retracted {
+                Found::Trail(unit)
+            } else {
+                Found::Signal { act, unit }
             }
         }
         Listing::Versions | Listing::Authored => Found::Version(Unit::of(key, [])),
@@ -574,11 +710,12 @@ fn authored(tenant: &TenantId, row: &Item) -> Result<Option<Found>, Error> {
     let Some((pk, sk)) = reads::key_of(row) else {
         return Ok(None);
     };
-    if sk == keys::RESULT {
+    if sk == keys::RESULT || sk == keys::RETRACTION {
         let id = pk.rsplit('#').next().and_then(|id| id.parse().ok());
         return Ok(id.map(|id| Found::Event {
             id,
             unit: Unit::event_in(pk, None),
+            claim: None,
         }));
     }
     let activity: Activity = item::json(row, "activity marker", CORE)?;

@@ -70,11 +70,13 @@ impl Store {
     }
 
     /// Stores that an event no longer holds, if nothing said so before. It may come before the
-    /// event itself. One call, one write.
+    /// event itself. One call and two writes, one of them into the index of authors: it may outlive the
+    /// event, and its claim.
     pub async fn put_retraction(&self, retraction: &Retraction) -> Result<Written, Error> {
         let partition = keys::event(&retraction.tenant, retraction.feedback_id);
         let item = Builder::new(partition, keys::RETRACTION)
             .json(RETRACTION, RETRACTION, retraction)?
+            .string(AUTHOR, keys::user(&retraction.tenant, &retraction.user_id))
             .expires(retraction.at, PrivacyFlags::DEFAULT_RETENTION_DAYS)
             .build();
         self.put_once(item).await

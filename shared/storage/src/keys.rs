@@ -55,6 +55,9 @@ const MAX_SORT_PART: usize = 400;
 /// Longest part of a partition key that is a sort key of an index: two of them and a kind fit into
 /// 1,024.
 const MAX_INDEXED_PART: usize = 500;
+/// Longest part of the partition key of a day, which is a sort key of an index too: two of them, a kind, a
+/// date and a shard fit into 1,024.
+const MAX_DAY_PART: usize = 480;
 /// Begins the hash of a part that was too long. No escaped part begins with it.
 const HASHED: char = '~';
 
@@ -117,9 +120,10 @@ pub fn user_reaction(turn: &TurnId, user: &UserId) -> String {
 }
 
 /// The partition of what happened in a project on a day, or one of its shards: no project's day
-/// is one partition's load.
+/// is one partition's load. It is a sort key of the index of authors too.
 #[must_use]
 pub fn day(tenant: &TenantId, project: &ProjectId, day: NaiveDate, shard: u32) -> String {
+    let part = |raw| escaped(raw, MAX_DAY_PART);
     let (tenant, project) = (part(tenant.as_str()), part(project.as_str()));
     format!("DAY#{tenant}#{project}#{day}#{shard}")
 }
@@ -371,8 +375,11 @@ mod tests {
         fn a_key_fits_into_the_table(tenant in name(), user in name()) {
             if let (Ok(tenant), Ok(user)) = (tenant.as_str().try_into(), user.as_str().try_into()) {
                 prop_assert!(preferences(&tenant, &user).len() <= 2048);
-                // A sort key of the indexes.
+                // Sort keys of the indexes.
                 prop_assert!(super::user(&tenant, &user).len() <= 1024);
+                prop_assert!(event(&tenant, Uuid::nil()).len() <= 1024);
+                let project = ProjectId::try_from(user.as_str()).unwrap();
+                prop_assert!(day(&tenant, &project, NaiveDate::MAX, u32::MAX).len() <= 1024);
             }
         }
 

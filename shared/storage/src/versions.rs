@@ -163,10 +163,6 @@ impl Blobs {
         if !read.found() {
             return Ok(Some(0));
         }
-        if !read.kept {
-            self.remove_file(&file).await?;
-            return Ok(Some(read.removed));
-        }
         let Some(upload) = read.into else {
             return Ok(None);
         };
@@ -359,8 +355,6 @@ struct Sieve<'a, B> {
     /// Whether the line is too long, and what is left of it passes.
     passing: bool,
     removed: u64,
-    /// Whether a line passed that is not blank.
-    kept: bool,
 }
 
 impl<'a, B: Fn(&[u8]) -> bool> Sieve<'a, B> {
@@ -372,7 +366,6 @@ impl<'a, B: Fn(&[u8]) -> bool> Sieve<'a, B> {
             line: Vec::new(),
             passing: false,
             removed: 0,
-            kept: false,
         }
     }
 
@@ -436,7 +429,6 @@ impl<'a, B: Fn(&[u8]) -> bool> Sieve<'a, B> {
     }
 
     async fn pass(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.kept |= !bytes.trim_ascii().is_empty();
         match &mut self.into {
             Some(upload) => upload.push(bytes).await,
             None => Ok(()),

@@ -218,6 +218,7 @@ impl Worker<'_> {
         };
         let intake = self.importer.intake.clone();
         let caller = self.caller.clone();
+        let received_at = self.import.started_at;
         let mut under_way = FuturesUnordered::new();
         let before = self.state.counts.lines;
         let mut number = before;
@@ -239,7 +240,7 @@ impl Worker<'_> {
                 }
                 number += 1;
                 let (by, read) = (self.attempt(line.offset), self.wait_for(number, line));
-                under_way.push(outcome(&intake, &caller, by, read));
+                under_way.push(outcome(&intake, (&caller, received_at), by, read));
                 self.settle(&mut under_way, 2 * MOST).await?;
                 if self.rejects_size > REJECTS_IN_MEMORY {
                     // Those of lines behind one that is under way cannot be stored yet.
@@ -369,7 +370,7 @@ impl Worker<'_> {
 /// Takes the event of a line, and answers its number with what became of it.
 async fn outcome(
     intake: &Intake,
-    caller: &Caller,
+    caller: (&Caller, DateTime<Utc>),
     by: Attempt,
     line: Read,
 ) -> Result<(u64, Outcome), Error> {
@@ -380,7 +381,7 @@ async fn outcome(
 /// Takes the event of a line; a line that is too long is none.
 async fn taken(
     intake: &Intake,
-    caller: &Caller,
+    (caller, received_at): (&Caller, DateTime<Utc>),
     by: Attempt,
     Read { number, content }: Read,
 ) -> Result<Outcome, Error> {
@@ -420,7 +421,7 @@ async fn taken(
             ));
         }
     };
-    match intake.read(caller, &body) {
+    match intake.read(caller, (&body, received_at)) {
         Ok(submission) => {
             // Not kept while it waits for the table.
             drop((body, line));
