@@ -53,7 +53,7 @@ const UNTIL: &str = "until";
 /// When something was found last, in microseconds.
 const FOUND: &str = "found_at";
 /// Days that a row is kept that is done: as long as a message may still bring what is to be erased.
-const KEPT_DAYS: i64 = claims::KEPT_DAYS as i64;
+const KEPT_DAYS: u16 = claims::KEPT_DAYS;
 /// Things that are removed in one transaction. It takes 100 rows and 4 MB at most; one of these has up
 /// to four rows, and 400 KB.
 const UNITS: usize = 8;
@@ -186,11 +186,11 @@ impl Unit {
     /// An event that was not worked off.
     #[must_use]
     pub fn event(tenant: &TenantId, id: Uuid) -> Self {
-        Self::event_in(keys::event(tenant, id), None)
+        Self::event_in(&keys::event(tenant, id), None)
     }
 
-    fn event_in(partition: String, claim: Option<Key>) -> Self {
-        let row = |kind: &str| (partition.clone(), kind.to_owned());
+    fn event_in(partition: &str, claim: Option<Key>) -> Self {
+        let row = |kind: &str| (partition.to_owned(), kind.to_owned());
         let others = [row(keys::RESULT), row(keys::RETRACTION)];
         Self::of(row(keys::EVENT), others.into_iter().chain(claim))
     }
@@ -317,7 +317,7 @@ impl Store {
         };
         let core =
             serde_json::to_string(&core).map_err(|error| Error::undecodable(ERASURE, &error))?;
-        let expires = (until + TimeDelta::days(KEPT_DAYS)).timestamp();
+        let expires = (until + TimeDelta::days(KEPT_DAYS.into())).timestamp();
         let number = |value: i64| AttributeValue::N(value.to_string());
         let closed = self
             .client
@@ -492,7 +492,7 @@ impl Store {
             while !there.is_empty() {
                 match self.transact(self.removal(&row, kind, &there)?).await? {
                     Transacted::Done => {
-                        removed += there.len() as u64;
+                        removed += u64::try_from(there.len()).unwrap_or(u64::MAX);
                         break;
                     }
                     // In the order of the rows, of which each unit's first has a condition.
@@ -683,7 +683,7 @@ fn own(tenant: &TenantId, listing: Listing, row: &Item) -> Result<Found, Error> 
     Ok(match listing {
         Listing::Claims => {
             let id = claimant(row)?;
-            let unit = Unit::event_in(keys::event(tenant, id), Some(key.clone()));
+            let unit = Unit::event_in(&keys::event(tenant, id), Some(key.clone()));
             let claim = Some(Unit::of(key, []));
             Found::Event { id, unit, claim }
         }
@@ -714,7 +714,7 @@ fn authored(tenant: &TenantId, row: &Item) -> Result<Option<Found>, Error> {
         let id = pk.rsplit('#').next().and_then(|id| id.parse().ok());
         return Ok(id.map(|id| Found::Event {
             id,
-            unit: Unit::event_in(pk, None),
+            unit: Unit::event_in(&pk, None),
             claim: None,
         }));
     }

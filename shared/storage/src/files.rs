@@ -36,7 +36,8 @@ pub fn rejects_name(number: u64) -> String {
 /// Whether rejected lines lie at a key.
 #[must_use]
 pub fn is_rejects(key: &str) -> bool {
-    is_report(key) && key.ends_with(".jsonl")
+    let name = key.rsplit('/').next().unwrap_or_default();
+    is_report(key) && name.starts_with("rejects")
 }
 /// Bytes of a part of an upload; a part but the last has 5 MiB at least.
 const PART: usize = 8 * 1024 * 1024;

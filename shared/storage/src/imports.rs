@@ -4,9 +4,6 @@
 //! version that was read, so that what it counts counts once. The file's row counts the pieces that
 //! are done, in one transaction with the piece itself.
 
-use std::time::Duration;
-
-use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
@@ -17,12 +14,12 @@ use hearback_domain::digest::digest;
 use hearback_domain::identifier::TenantId;
 use hearback_domain::import::{Counts, Packing, RejectedLine, Report};
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use crate::events::CORE;
 use crate::item::{self, Builder, Item};
 use crate::places::ATTEMPT;
 use crate::table::{PK, SK};
+use crate::transactions::Transacted;
 use crate::{Attempt, Error, Replaced, Standing, Store, Written, keys};
 
 const IMPORT: &str = "import";
@@ -31,10 +28,6 @@ const PIECES: &str = "pieces";
 const DAMAGE: &str = "damage";
 const DONE: &str = "done";
 const REPORT: &str = "report";
-/// How often a piece is finished when others finish theirs at the same moment.
-const CONFLICTS: u32 = 8;
-/// The pause after the first of these, at most; it doubles with each.
-const PAUSE: Duration = Duration::from_millis(40);
 /// Days that the rows of an import are kept, from its start.
 const KEPT_DAYS: u16 = 30;
 
@@ -196,38 +189,8 @@ impl Store {
         };
         let put = TransactWriteItem::builder().put(put.build().map_err(unbuilt)?);
         let count = TransactWriteItem::builder().update(count.build().map_err(unbuilt)?);
-        let items = vec![put.build(), count.build()];
-        let mut tried = 0;
-        loop {
-            let written = self
-                .client
-                .transact_write_items()
-                .set_transact_items(Some(items.clone()))
-                .return_consumed_capacity(ReturnConsumedCapacity::Total)
-                .send()
-                .await;
-            let Err(error) = written else {
-                return Ok(true);
-            };
-            tried += 1;
-            let cancelled = match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
-                    cancelled.cancellation_reasons()
-                }
-                _ => &[],
-            };
-            let has = |code| cancelled.iter().any(|reason| reason.code() == Some(code));
-            if has("ConditionalCheckFailed") {
-                return Ok(false);
-            }
-            // Workers that count at the same moment get in each other's way, and the SDK does not try
-            // again what was cancelled.
-            if !has("TransactionConflict") || tried == CONFLICTS {
-                return Err(Error::unavailable("TransactWriteItems", &error));
-            }
-            let (chance, ..) = Uuid::new_v4().as_fields();
-            tokio::time::sleep(PAUSE * (1 << tried) * (64 + chance % 64) / 128).await;
-        }
+        let written = self.transact(vec![put.build(), count.build()]).await?;
+        Ok(written == Transacted::Done)
     }
 
     /// Notes how many pieces a file has, and what damage ended it. May be repeated. One call, one write.

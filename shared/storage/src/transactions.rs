@@ -48,9 +48,9 @@ impl Store {
                 _ => &[],
             };
             let codes: Vec<_> = cancelled.iter().map(|reason| reason.code()).collect();
-            let failed = |code: &Option<&str>| *code == Some("ConditionalCheckFailed");
-            if codes.iter().any(failed) {
-                let held = codes.iter().map(|code| !failed(code));
+            let failed = |code: Option<&str>| code == Some("ConditionalCheckFailed");
+            if codes.iter().any(|code| failed(*code)) {
+                let held = codes.iter().map(|code| !failed(*code));
                 return Ok(Transacted::Refused(held.collect()));
             }
             // Writers that meet get in each other's way, and the SDK does not try again what was cancelled.
