@@ -381,7 +381,7 @@ async fn a_signal_is_two_reads_and_a_write_with_its_index_entries() {
     let target = format!("{SIGNALS}?message_id=m&signal=edit");
     let gone = metered.call(Method::DELETE, &target, &Value::Null).await;
     assert_eq!(gone, (StatusCode::NO_CONTENT, cost(2, 1.0, 3.0)));
-    assert_eq!(metered.generate_of_signal("edit").await, cost(2, 0.5, 1.0));
+    assert_eq!(metered.generate_of_signal("edit").await, cost(2, 0.5, 2.0));
     let again = metered.call(Method::DELETE, &target, &Value::Null).await;
     assert_eq!(again, (StatusCode::NO_CONTENT, cost(1, 1.0, 0.0)));
     // A thumb tells the ledger no reason, so none is read.
