@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hearback_batch::{IMPORTS_URL, INGEST_DEAD_LETTERS_URL};
+use hearback_erasure::ERASURES_URL;
 use hearback_lambda::app::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
 use hearback_lambda::aws::Service;
 use hearback_local::names::Names;
@@ -32,6 +34,8 @@ const MAX_SIZE: u64 = 8_000_000;
 /// What an HTTP API hands over for `POST /v1/feedback/submit`.
 const SUBMIT: &str = include_str!("../bundle/events/http_submit.json");
 
+const QUEUE: &str = "https://sqs.us-east-1.amazonaws.com/0/q";
+
 /// One line of the table.
 struct Subject {
     name: String,
@@ -47,7 +51,10 @@ impl Subject {
             (TABLE, "hearback"),
             (BUCKET, "hearback"),
             (PSEUDONYM_KEY, "key"),
-            (DEAD_LETTERS_URL, "https://sqs.us-east-1.amazonaws.com/0/q"),
+            (DEAD_LETTERS_URL, QUEUE),
+            (INGEST_DEAD_LETTERS_URL, QUEUE),
+            (IMPORTS_URL, QUEUE),
+            (ERASURES_URL, QUEUE),
         ];
         Self {
             name: name.to_owned(),
@@ -118,7 +125,16 @@ fn subjects() -> Vec<Subject> {
             bootstrap("preferences"),
             get("/v1/preferences/x"),
         ),
+        Subject::new("batch", bootstrap("batch"), get("/v1/feedback/batch")),
+        Subject::new(
+            "erasure",
+            bootstrap("erasure"),
+            get("/v1/users/x/data/erasure"),
+        ),
         Subject::new("signals", bootstrap("signals"), json!({"Records": []})),
+        Subject::new("ingest", bootstrap("ingest"), json!({"Records": []})),
+        Subject::new("imports", bootstrap("imports"), json!({"Records": []})),
+        Subject::new("eraser", bootstrap("eraser"), json!({"Records": []})),
         Subject::new("publish", bootstrap("publish"), json!([])),
     ]
 }

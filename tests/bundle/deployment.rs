@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use hearback_domain::publication::Outcome;
+use hearback_erasure::ERASURES_URL;
 use hearback_lambda::app::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
 use hearback_lambda::aws::Service;
 use hearback_storage::events::StoredEvent;
@@ -350,6 +351,47 @@ async fn publish_makes_messages_of_the_records_of_the_results_pipe() {
 
     let broken = publish.invoke(&json!([{"eventName": "INSERT"}])).await;
     assert!(broken.is_err(), "the pipe must try again: {broken:?}");
+}
+
+#[tokio::test]
+async fn erasure_and_eraser_answer_and_wait_for_what_is_under_way() {
+    let engine = Engine::start().await;
+    let submit = start_http(&engine, "submit").await;
+    assert_eq!(call(&submit, &event(SUBMIT)).await.0, 202);
+    let signals = start_signals(&engine).await;
+    let mut queued = event(QUEUED);
+    queued["Records"].as_array_mut().unwrap().truncate(1);
+    signals.invoke(&queued).await.unwrap();
+    assert!(stored(&engine).await.outcome.is_some());
+    let queue = (ERASURES_URL, engine.queues.erasures.as_str());
+    let erasure = start(&engine, "erasure", &[queue, (PSEUDONYM_KEY, "key")]).await;
+    let path = "/v1/users/ada/data";
+    let (status, asked) = call(&erasure, &request("DELETE", path, &Value::Null)).await;
+    assert_eq!((status, &asked["status"]), (202, &json!("pending")));
+    // It comes in a quarter of an hour; here the message is handed over at once, and comes too early.
+    let eraser = start(&engine, "eraser", &[queue]).await;
+    let task = json!({
+        "tenant": "acme", "user": "ada", "id": asked["erasureId"],
+        "step": {"traces": [0, null]}, "found": false,
+    });
+    let mut message = event(QUEUED);
+    message["Records"].as_array_mut().unwrap().truncate(1);
+    message["Records"][0]["body"] = json!(task.to_string());
+    let response = eraser.invoke(&message).await.unwrap();
+    assert_eq!(response["batchItemFailures"], json!([]));
+    let (_, told) = call(
+        &erasure,
+        &request("GET", &format!("{path}/erasure"), &Value::Null),
+    )
+    .await;
+    assert_eq!(
+        (&told["status"], &told["removed"]["events"]),
+        (&json!("pending"), &json!(0))
+    );
+    // What is no message of ours fails alone.
+    message["Records"][0]["body"] = json!("{}");
+    let response = eraser.invoke(&message).await.unwrap();
+    assert_eq!(response["batchItemFailures"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -8,8 +8,9 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// The packages of the functions.
-const FUNCTIONS: [&str; 7] = [
+const FUNCTIONS: [&str; 8] = [
     "hearback-batch",
+    "hearback-erasure",
     "hearback-export",
     "hearback-preferences",
     "hearback-retrieval",
