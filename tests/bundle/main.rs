@@ -15,6 +15,7 @@ mod exactly_once_reactions;
 mod exactly_once_signals;
 mod follow_ups;
 mod imports;
+mod isolation;
 mod message_signals;
 mod permissions;
 mod pipeline;
