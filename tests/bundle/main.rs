@@ -3,6 +3,7 @@
 mod batch;
 mod capacity;
 mod contract;
+mod crash_points;
 mod deployment;
 mod embeddings;
 mod erasure;

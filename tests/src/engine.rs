@@ -11,7 +11,6 @@ use aws_sdk_dynamodb::config::interceptors::{
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::BoxError;
 use aws_sdk_dynamodb::operation::batch_get_item::BatchGetItemOutput;
-use aws_sdk_dynamodb::operation::batch_write_item::BatchWriteItemOutput;
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemOutput;
 use aws_sdk_dynamodb::operation::get_item::GetItemOutput;
 use aws_sdk_dynamodb::operation::put_item::PutItemOutput;
@@ -77,6 +76,11 @@ impl Engine {
         let stop = CancellationToken::new();
         engines::start(&data, sockets, &stop, &TaskTracker::new()).unwrap();
         Self::at(endpoints, Some((stop.drop_guard(), data))).await
+    }
+
+    /// Another table, bucket and queues in the same engines.
+    pub async fn beside(&self) -> Self {
+        Self::at(self.endpoints.clone(), None).await
     }
 
     async fn at(endpoints: Endpoints, embedded: Option<(DropGuard, DataDir)>) -> Self {
@@ -246,10 +250,6 @@ impl Intercept for Meter {
             cost.writes += spent.iter().map(units).sum::<f64>();
         } else if let Some(deleted) = output.downcast_ref::<DeleteItemOutput>() {
             cost.writes += units(deleted.consumed_capacity().expect(asked));
-        } else if let Some(written) = output.downcast_ref::<BatchWriteItemOutput>() {
-            let spent = written.consumed_capacity();
-            assert!(!spent.is_empty(), "{asked}");
-            cost.writes += spent.iter().map(units).sum::<f64>();
         } else if let Some(query) = output.downcast_ref::<QueryOutput>() {
             cost.reads += units(query.consumed_capacity().expect(asked));
         } else if let Some(get) = output.downcast_ref::<GetItemOutput>() {

@@ -4,6 +4,7 @@
 pub mod app;
 pub mod engine;
 pub mod events;
+pub mod faults;
 pub mod functions;
 pub mod generate;
 pub mod ledger;

@@ -138,19 +138,22 @@ impl Blobs {
         at: &TurnRef,
         change: impl Fn(&mut TurnLog) -> bool,
     ) -> Result<(), Error> {
-        let mut written: Option<String> = None;
+        // From which version to which the row was to be moved.
+        let mut lost: Option<(String, String)> = None;
         for _ in 0..CHANGE_TRIES {
-            let Some(row) = store.turn(at).await? else {
-                if let Some(lost) = written {
-                    self.forget(&lost).await;
+            let row = store.turn(at).await?;
+            if let Some((from, to)) = lost.take() {
+                let moved = row.as_ref().is_some_and(|row| row.hosted_uri == to);
+                // A version has the name of its content: that it lost may mean that the row was moved
+                // before, by itself, whose answer was lost, or by another writer of the same.
+                self.forget(if moved { &from } else { &to }).await;
+                if moved {
+                    return Ok(());
                 }
+            }
+            let Some(row) = row else {
                 return Ok(());
             };
-            // A version has the name of its content, so another writer of the same may have moved the
-            // row to the very version that this one lost with.
-            if let Some(lost) = written.take().filter(|lost| *lost != row.hosted_uri) {
-                self.forget(&lost).await;
-            }
             let Some(mut log) = self.turn_log(&row.hosted_uri).await? else {
                 // Somebody else moved the row on and deleted this version.
                 continue;
@@ -164,7 +167,7 @@ impl Blobs {
                     self.forget(&row.hosted_uri).await;
                     return Ok(());
                 }
-                Moved::Lost => written = Some(to),
+                Moved::Lost => lost = Some((row.hosted_uri, to)),
             }
         }
         Err(Error::Unavailable {

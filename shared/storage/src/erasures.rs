@@ -11,8 +11,6 @@
 //!
 //! An event that was not worked off yet is found by nothing: whoever works it off removes it instead.
 
-use std::time::Duration;
-
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +19,8 @@ use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, Delete, DeleteRequest, ReturnConsumedCapacity,
-    ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update, WriteRequest,
+    AttributeValue, Delete, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
+    TransactWriteItem, Update,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::erasure::{Erasure, Kind, Removed, Traces};
@@ -57,14 +55,8 @@ const KEPT_DAYS: u16 = claims::KEPT_DAYS;
 /// Things that are removed in one transaction. It takes 100 rows and 4 MB at most; one of these has up
 /// to four rows, and 400 KB.
 const UNITS: usize = 8;
-/// Rows that one call deletes.
-const BATCH: usize = 25;
 /// Rows of a page that is removed.
 const PAGE: i32 = 25;
-/// How often what a call left undone is asked for, each time after twice as long a pause.
-const TRIES: u32 = 6;
-/// The first of these pauses.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// A user of a tenant.
 pub type Owner<'a> = (&'a TenantId, &'a UserId);
@@ -582,50 +574,20 @@ impl Store {
             .map_err(|error| Error::unavailable("UpdateItem", &error))
     }
 
-    /// Removes rows, whether or not they are there. A call for 25 of them, a write for each KB.
+    /// Removes rows, whether or not they are there. A call for each, and a write for each KB.
     pub async fn remove(&self, units: Vec<Unit>) -> Result<(), Error> {
-        let rows: Vec<&Key> = units.iter().flat_map(Unit::rows).collect();
-        for some in rows.chunks(BATCH) {
-            let deletes = some.iter().map(|(pk, sk)| {
-                let delete = DeleteRequest::builder()
-                    .key(PK, AttributeValue::S(pk.clone()))
-                    .key(SK, AttributeValue::S(sk.clone()))
-                    .build()
-                    .map_err(|error| Error::unreadable(ERASURE, error.to_string()))?;
-                Ok(WriteRequest::builder().delete_request(delete).build())
-            });
-            self.remove_batch(deletes.collect::<Result<_, Error>>()?)
-                .await?;
-        }
-        Ok(())
-    }
-
-    async fn remove_batch(&self, deletes: Vec<WriteRequest>) -> Result<(), Error> {
-        let mut left = deletes;
-        for attempt in 0..TRIES {
-            if attempt > 0 {
-                tokio::time::sleep(PAUSE * 2_u32.pow(attempt)).await;
-            }
-            let answer = self
-                .client
-                .batch_write_item()
-                .request_items(&self.table, left)
+        for (pk, sk) in units.iter().flat_map(Unit::rows) {
+            self.client
+                .delete_item()
+                .table_name(&self.table)
+                .key(PK, AttributeValue::S(pk.clone()))
+                .key(SK, AttributeValue::S(sk.clone()))
                 .return_consumed_capacity(ReturnConsumedCapacity::Total)
                 .send()
                 .await
-                .map_err(|error| Error::unavailable("BatchWriteItem", &error))?;
-            let undone = answer.unprocessed_items;
-            left = undone
-                .and_then(|mut tables| tables.remove(&self.table))
-                .unwrap_or_default();
-            if left.is_empty() {
-                return Ok(());
-            }
+                .map_err(|error| Error::unavailable("DeleteItem", &error))?;
         }
-        Err(Error::Unavailable {
-            operation: "BatchWriteItem",
-            code: "items left unprocessed".to_owned(),
-        })
+        Ok(())
     }
 }
 
