@@ -15,13 +15,19 @@ use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, BadSetting, FromEnv, Problem, routes};
 use hearback_storage::erasures::Owner;
 use hearback_storage::preferences::Freshness;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::queue::{Erasures, Task};
 
+/// What stands for itself in a segment of a path (RFC 3986, unreserved).
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 /// When an erasure is open for so long, its message may be lost, and another is sent.
 const FORGOTTEN: TimeDelta = TimeDelta::days(1);
 
@@ -99,7 +105,7 @@ async fn erase(
     let hidden = requests.open((tenant, &pseudonym)).await?;
     let named = requests.open((tenant, &user)).await?;
     let document = ErasureDocument::of(&user, &named, Some(&hidden));
-    let location = utf8_percent_encode(user.as_str(), NON_ALPHANUMERIC);
+    let location = utf8_percent_encode(user.as_str(), SEGMENT);
     let location = format!("/v1/users/{location}/data/erasure");
     let headers = [(header::LOCATION, location)];
     Ok((StatusCode::ACCEPTED, headers, Json(document)).into_response())

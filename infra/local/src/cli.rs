@@ -207,10 +207,11 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// Logs go to standard error, so that what a command prints can be piped on.
 fn start_logging() {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    // A condition that does not hold is no warning here: it is how the functions settle races.
+    // A condition that does not hold is no warning here: it is how the functions settle races. Nor is that
+    // the bucket keeps no versions.
     let _ = tracing_subscriber::registry()
         .with(lines)
-        .with(filter("warn,dynoxide=error"))
+        .with(filter("warn,dynoxide=error,s3s=off"))
         .try_init();
 }
 
