@@ -103,16 +103,20 @@ fn now() -> DateTime<Utc> {
 }
 
 /// The functions, with clients that may fail.
-struct Hands {
+pub struct Hands {
     blobs: Blobs,
-    functions: Router,
-    generator: Generator,
+    pub functions: Router,
+    pub generator: Generator,
     ingest: Ingest,
     importer: Importer,
 }
 
 impl Hands {
     fn of(engine: &Engine, faults: &Faults) -> Self {
+        Self::at(engine, faults, Clock::of(now))
+    }
+
+    pub fn at(engine: &Engine, faults: &Faults, clock: Clock) -> Self {
         let config = |url: &str| faults.config(&Aws::local(url).config());
         let dynamodb = aws_sdk_dynamodb::Client::new(&config(&engine.endpoints.dynamodb));
         let sqs = aws_sdk_sqs::Client::new(&config(&engine.endpoints.sqs));
@@ -120,7 +124,6 @@ impl Hands {
         let s3 = aws_sdk_s3::Client::from_conf(s3.force_path_style(true).build());
         let store = Store::new(dynamodb, engine.names.table());
         let blobs = Blobs::new(s3, engine.names.bucket());
-        let clock = Clock::of(now);
         let app = App {
             clock,
             ..engine.app(store.clone())

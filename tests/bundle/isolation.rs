@@ -7,11 +7,10 @@ mod requests;
 mod table;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use hearback_local::gateway::openapi;
 use hearback_local::names::Names;
-use hearback_tests::app::{TestApp, eventually};
+use hearback_tests::app::TestApp;
 use hearback_tests::stored::Stored;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -243,17 +242,7 @@ async fn stored(app: &TestApp) -> Stored {
     Stored::read(&app.bundle.clients, &Names::default()).await
 }
 
-/// What is stored once nothing is on its way any more.
+/// The store, once nothing is on its way.
 async fn settled(app: &TestApp) -> Stored {
-    eventually(|| async {
-        let one = stored(app).await;
-        let with = |key: &str| one.with(&format!("(\"SK\", S(\"{key}\"))")).len();
-        if with("EVENT") != with("RESULT") {
-            return None;
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let other = stored(app).await;
-        (one == other).then_some(one)
-    })
-    .await
+    Stored::settled(&app.bundle.clients, &Names::default()).await
 }

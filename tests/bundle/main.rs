@@ -24,6 +24,7 @@ mod preferences;
 mod process;
 mod reactions;
 mod reports;
+mod simulation;
 mod submit;
 mod timeline;
 mod training;

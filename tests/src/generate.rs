@@ -48,19 +48,22 @@ pub struct Lines {
     pub expected: Expected,
 }
 
-/// SplitMix64.
+/// Numbers of a seed: SplitMix64.
 #[derive(Debug, Clone)]
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    /// The next one.
+    #[expect(clippy::should_implement_trait, reason = "it never ends")]
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    /// The next one below a bound.
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 }

@@ -1,9 +1,15 @@
 //! Every byte that is stored, seen past the API.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use hearback_local::bundle::Clients;
 use hearback_local::names::Names;
+
+use crate::app::eventually;
+
+/// How long nothing must change.
+const QUIET: Duration = Duration::from_millis(700);
 
 /// Everything in the table and in the bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +21,22 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Reads everything.
+    /// Reads everything, once all events are worked off and nothing changes any more: what follows from a
+    /// request comes after it.
+    pub async fn settled(clients: &Clients, names: &Names) -> Self {
+        eventually(|| async {
+            let before = Self::read(clients, names).await;
+            let rows = |kind: &str| before.with(&format!("(\"SK\", S(\"{kind}\"))")).len();
+            if rows("EVENT") != rows("RESULT") {
+                return None;
+            }
+            tokio::time::sleep(QUIET).await;
+            (Self::read(clients, names).await == before).then_some(before)
+        })
+        .await
+    }
+
+    /// Reads everything; an object that goes meanwhile is gone.
     pub async fn read(clients: &Clients, names: &Names) -> Self {
         let mut items = Vec::new();
         let mut from = None;
@@ -39,7 +60,15 @@ impl Stored {
         for object in listed.await.unwrap().contents() {
             let key = object.key().unwrap();
             let get = clients.s3.get_object().bucket(&bucket).key(key);
-            let body = get.send().await.unwrap().body.collect().await.unwrap();
+            let found = match get.send().await {
+                Ok(found) => found,
+                Err(error) => {
+                    let gone = error.into_service_error().is_no_such_key();
+                    assert!(gone, "{key} cannot be read");
+                    continue;
+                }
+            };
+            let body = found.body.collect().await.unwrap();
             objects.insert(key.to_owned(), body.to_vec());
         }
         Self { items, objects }
