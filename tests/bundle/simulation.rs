@@ -4,10 +4,11 @@
 //! `SEED` and `STEPS` choose another run, for example `SEED=7 STEPS=20000 cargo test -p hearback-tests --test
 //! bundle simulation`. A seed that fails fails again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use aws_sdk_dynamodb::types::AttributeValue;
 use axum::http::{Method, StatusCode};
 use chrono::{DateTime, SecondsFormat, Utc};
 use futures::future::join;
@@ -167,11 +168,25 @@ impl Simulation {
         }
     }
 
+    /// Every row of the table.
+    async fn rows(&self) -> Vec<HashMap<String, AttributeValue>> {
+        let mut rows = Vec::new();
+        let mut from = None;
+        loop {
+            let page = self.engine.clients.dynamodb.scan();
+            let page = page.table_name(self.engine.names.table());
+            let page = page.set_exclusive_start_key(from).send().await.unwrap();
+            rows.extend(page.items.unwrap_or_default());
+            from = page.last_evaluated_key;
+            if from.is_none() {
+                return rows;
+            }
+        }
+    }
+
     /// Makes the messages of what was written since.
     async fn stream(&mut self) {
-        let scanned = self.engine.clients.dynamodb.scan();
-        let scanned = scanned.table_name(self.engine.names.table()).send().await;
-        for row in scanned.unwrap().items() {
+        for row in self.rows().await {
             let text = |name: &str| row.get(name).and_then(|text| text.as_s().ok());
             let (Some(pk), Some(sk), Some(core)) = (text("PK"), text("SK"), text("core")) else {
                 continue;
@@ -262,12 +277,11 @@ impl Simulation {
 
     /// The events of the table, each with its outcome.
     async fn events(&self) -> Vec<(EventCore, Value)> {
-        let scanned = self.engine.clients.dynamodb.scan();
-        let scanned = scanned.table_name(self.engine.names.table()).send().await;
-        let scanned = scanned.unwrap();
+        let rows = self.rows().await;
         let of = |kind: &str| {
-            let rows = scanned.items().iter();
-            let rows = rows.filter(move |row| row["SK"].as_s().unwrap() == kind);
+            let rows = rows
+                .iter()
+                .filter(move |row| row["SK"].as_s().unwrap() == kind);
             rows.map(|row| (row["PK"].as_s().unwrap().clone(), row))
                 .collect::<BTreeMap<_, _>>()
         };
