@@ -512,6 +512,15 @@ async fn locating_a_target_among_5000_turns_is_one_query() {
     assert!(spent.calls <= 4, "{spent:?}");
     assert!(spent.reads <= 400.0, "{spent:?}");
     assert!(spent.reads > 100.0 && spent.writes == 0.0, "{spent:?}");
+    // The same, and whether the user is erased.
+    let infer = "/conversations/acme/order-service/feedback/infer";
+    let said = json!({"message": "What about topic 511?"});
+    let (status, inferred) = metered.call(Method::POST, infer, &said).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(
+        inferred.calls <= 5 && inferred.reads <= 401.0,
+        "{inferred:?}"
+    );
 }
 
 #[tokio::test]
