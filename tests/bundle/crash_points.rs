@@ -11,7 +11,7 @@ use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use aws_sdk_dynamodb::types::AttributeValue;
 use axum::Router;
 use axum::http::{Method, StatusCode};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures::stream::{self, StreamExt};
 use hearback_batch::{Importer, Ingest, Intake, notification};
 use hearback_lambda::aws::Aws;
@@ -100,6 +100,11 @@ const DEEDS: [(Deed, &str); 17] = [
 /// All that happens, happens at this time.
 fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_767_517_802, 0).unwrap()
+}
+
+/// What was there before was said a minute before: two acts of one instant would be one.
+fn before() -> DateTime<Utc> {
+    now() - TimeDelta::minutes(1)
 }
 
 /// The functions, with clients that may fail.
@@ -256,7 +261,9 @@ impl World {
             Deed::WorkOffReactions => &["ok", "not_ok"],
             _ => &[],
         };
-        for verdict in verdicts {
+        let earlier = Hands::at(&engine, &Faults::none(), Clock::of(before));
+        for (at, verdict) in verdicts.iter().enumerate() {
+            let hands = if at == 0 { &earlier } else { &hands };
             let (path, body) = reaction(Some(verdict));
             assert!(hands.request(post.clone(), &path, &body).await);
             if deed == Deed::WorkOffReactions {
@@ -268,7 +275,8 @@ impl World {
             Deed::WorkOffSignals => &["one", "other"],
             _ => &[],
         };
-        for reason in reasons {
+        for (at, reason) in reasons.iter().enumerate() {
+            let hands = if at == 0 { &earlier } else { &hands };
             assert!(hands.request(post.clone(), SIGNALS, &edit(reason)).await);
             if deed == Deed::WorkOffSignals {
                 messages.extend(submitted(&engine, "SIGNAL#").await);
