@@ -26,6 +26,7 @@ use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::functions::call;
+use hearback_tests::queue::{self, carried};
 use hearback_tests::turns::{SIGNALS, message, path};
 use serde_json::{Value, json};
 
@@ -198,21 +199,7 @@ async fn submitted(engine: &Engine, kind: &str) -> Vec<SqsMessage> {
         .expression_attribute_values(":kind", AttributeValue::S(kind.to_owned()));
     let mut rows: Vec<_> = scanned.send().await.unwrap().items().to_vec();
     rows.sort_by_key(|row| format!("{:?}{:?}", row["PK"], row["SK"]));
-    let messages = rows.iter().map(|row| {
-        let text = |name: &str| row[name].as_s().unwrap();
-        let record = json!({
-            "eventName": "INSERT",
-            "dynamodb": {
-                "Keys": {"PK": {"S": text("PK")}, "SK": {"S": text("SK")}},
-                "NewImage": {"core": {"S": text("core")}}
-            }
-        });
-        let mut message = SqsMessage::default();
-        message.message_id = Some(format!("{}{}", text("PK"), text("SK")));
-        message.body = Some(record.to_string());
-        message
-    });
-    messages.collect()
+    rows.iter().map(|row| carried(row, "INSERT")).collect()
 }
 
 /// A table, a bucket and queues in which something is about to be done.
@@ -372,29 +359,15 @@ impl World {
         }
     }
 
-    /// Works off what is in the queue; answers whether all of it was. What failed comes again at once.
+    /// Works off what is in the queue; answers whether all of it was.
     async fn import(&self, hands: &Hands) -> bool {
-        let (sqs, queue) = (&self.engine.clients.sqs, &self.engine.queues.imports);
+        let (sqs, imports) = (&self.engine.clients.sqs, &self.engine.queues.imports);
         loop {
-            let received = sqs.receive_message().queue_url(queue).send().await;
-            let Some(message) = received.unwrap().messages.unwrap_or_default().pop() else {
-                return true;
-            };
-            let mut record = SqsMessage::default();
-            record.message_id.clone_from(&message.message_id);
-            record.body.clone_from(&message.body);
-            let mut batch = SqsEvent::default();
-            batch.records = vec![record];
-            let response = hands.importer.handle(batch, None).await;
-            if !response.batch_item_failures.is_empty() {
-                let change = sqs.change_message_visibility().queue_url(queue);
-                let change = change.set_receipt_handle(message.receipt_handle);
-                change.visibility_timeout(0).send().await.unwrap();
-                return false;
+            match queue::step(sqs, imports, |batch| hands.importer.handle(batch, None)).await {
+                None => return true,
+                Some(true) => return false,
+                Some(false) => {}
             }
-            let delete = sqs.delete_message().queue_url(queue);
-            let delete = delete.set_receipt_handle(message.receipt_handle);
-            delete.send().await.unwrap();
         }
     }
 

@@ -17,6 +17,7 @@ use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::engine::{Death, Engine, Side};
 use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::functions::{call, functions_of, stored_event};
+use hearback_tests::queue;
 use hearback_tests::stored::Stored;
 use hearback_tests::turns::{SIGNALS, message, path, reaction_message};
 use reqwest::StatusCode;
@@ -381,34 +382,17 @@ fn eraser(engine: &Engine) -> Eraser {
 
 /// Works off one message, and answers whether that failed; `None` if there is none.
 async fn step(engine: &Engine, eraser: &Eraser, until: Option<DateTime<Utc>>) -> Option<bool> {
-    let (sqs, queue) = (&engine.clients.sqs, &engine.queues.erasures);
-    let received = sqs.receive_message().queue_url(queue).send().await;
-    let message = received.unwrap().messages?.into_iter().next()?;
-    let mut record = SqsMessage::default();
-    record.message_id.clone_from(&message.message_id);
-    record.body.clone_from(&message.body);
-    // The same over the pseudonym tells nothing new.
-    let hidden = message.body().unwrap_or_default().contains("anon-");
-    let healthy = hidden.then(|| self::eraser(engine));
-    let mut batch = SqsEvent::default();
-    batch.records = vec![record];
-    let response = healthy
-        .as_ref()
-        .unwrap_or(eraser)
-        .handle(batch, until)
-        .await;
-    let failed = !response.batch_item_failures.is_empty();
-    if failed {
-        // It comes again at once.
-        let change = sqs.change_message_visibility().queue_url(queue);
-        let change = change.set_receipt_handle(message.receipt_handle);
-        change.visibility_timeout(0).send().await.unwrap();
-    } else {
-        let delete = sqs.delete_message().queue_url(queue);
-        let delete = delete.set_receipt_handle(message.receipt_handle);
-        delete.send().await.unwrap();
-    }
-    Some(failed)
+    let handle = async |batch: SqsEvent| {
+        // The same over the pseudonym tells nothing new.
+        let body = batch.records[0].body.as_deref().unwrap_or_default();
+        let healthy = body.contains("anon-").then(|| self::eraser(engine));
+        healthy
+            .as_ref()
+            .unwrap_or(eraser)
+            .handle(batch, until)
+            .await
+    };
+    queue::step(&engine.clients.sqs, &engine.queues.erasures, handle).await
 }
 
 /// Works off everything that is there, and answers how many messages that were.

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::time::Duration;
 
-use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use chrono::{DateTime, Utc};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -13,6 +12,7 @@ use hearback_storage::Store;
 use hearback_storage::files::import_key;
 use hearback_tests::engine::{Death, Engine, Side};
 use hearback_tests::generate::{Expected, Lines, Mix};
+use hearback_tests::queue;
 use serde_json::{Value, json};
 
 /// An engine with a file to import.
@@ -133,27 +133,8 @@ impl Import {
 
 /// Works off one message, and answers whether that failed; `None` if there is none.
 async fn step(engine: &Engine, importer: &Importer, until: Option<DateTime<Utc>>) -> Option<bool> {
-    let (sqs, queue) = (&engine.clients.sqs, &engine.queues.imports);
-    let received = sqs.receive_message().queue_url(queue).send().await;
-    let message = received.unwrap().messages?.into_iter().next()?;
-    let mut record = SqsMessage::default();
-    record.message_id.clone_from(&message.message_id);
-    record.body.clone_from(&message.body);
-    let mut batch = SqsEvent::default();
-    batch.records = vec![record];
-    let response = importer.handle(batch, until).await;
-    let failed = !response.batch_item_failures.is_empty();
-    if failed {
-        // It comes again at once.
-        let change = sqs.change_message_visibility().queue_url(queue);
-        let change = change.set_receipt_handle(message.receipt_handle);
-        change.visibility_timeout(0).send().await.unwrap();
-    } else {
-        let delete = sqs.delete_message().queue_url(queue);
-        let delete = delete.set_receipt_handle(message.receipt_handle);
-        delete.send().await.unwrap();
-    }
-    Some(failed)
+    let (sqs, imports) = (&engine.clients.sqs, &engine.queues.imports);
+    queue::step(sqs, imports, |batch| importer.handle(batch, until)).await
 }
 
 /// Imports a file by an importer of the engine's, which is told of this version of it.

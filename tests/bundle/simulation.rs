@@ -20,6 +20,7 @@ use hearback_tests::engine::Engine;
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::functions::call;
 use hearback_tests::generate::Random;
+use hearback_tests::queue::carried;
 use hearback_tests::turns::{SIGNALS, conversation_path, message, path};
 use serde_json::{Value, json};
 
@@ -188,7 +189,7 @@ impl Simulation {
     async fn stream(&mut self) {
         for row in self.rows().await {
             let text = |name: &str| row.get(name).and_then(|text| text.as_s().ok());
-            let (Some(pk), Some(sk), Some(core)) = (text("PK"), text("SK"), text("core")) else {
+            let (Some(pk), Some(sk), Some(_)) = (text("PK"), text("SK"), text("core")) else {
                 continue;
             };
             let travels = ["EVENT", "REACTION#", "SIGNAL#"];
@@ -199,15 +200,8 @@ impl Simulation {
             if !self.streamed.insert(version.clone()) {
                 continue;
             }
-            let record = json!({
-                "eventName": "INSERT",
-                "dynamodb": {
-                    "Keys": {"PK": {"S": pk}, "SK": {"S": sk}}, "NewImage": {"core": {"S": core}}
-                }
-            });
-            let mut message = SqsMessage::default();
+            let mut message = carried(&row, "INSERT");
             message.message_id = Some(version);
-            message.body = Some(record.to_string());
             self.waiting.push(message);
         }
     }

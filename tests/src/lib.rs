@@ -12,6 +12,7 @@ pub mod meanwhile;
 pub mod period;
 pub mod permissions;
 pub mod process;
+pub mod queue;
 pub mod runtime_api;
 pub mod stored;
 pub mod template;

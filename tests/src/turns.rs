@@ -5,6 +5,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 
 use crate::engine::Engine;
+use crate::queue::carried;
 
 /// The path of a turn in the project that tokens of tests hold.
 #[must_use]
@@ -68,16 +69,5 @@ async fn row_message(engine: &Engine, pk: String, sk: String) -> SqsMessage {
         .send()
         .await
         .unwrap();
-    let item = found.item.unwrap();
-    let core = item["core"].as_s().unwrap();
-    let record = json!({
-        "eventName": "MODIFY",
-        "dynamodb": {
-            "Keys": {"PK": {"S": pk}, "SK": {"S": sk}}, "NewImage": {"core": {"S": core}}
-        }
-    });
-    let mut message = SqsMessage::default();
-    message.message_id = Some(uuid::Uuid::new_v4().to_string());
-    message.body = Some(record.to_string());
-    message
+    carried(&found.item.unwrap(), "MODIFY")
 }

@@ -23,7 +23,7 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use chrono::{DateTime, Utc};
 use hearback_lambda::app::{blobs_from_env, setting};
 use hearback_lambda::aws::{Aws, Service, error_code};
-use hearback_lambda::queue::not_worked_off;
+use hearback_lambda::queue::one_by_one;
 use hearback_lambda::{BadSetting, FromEnv};
 use hearback_storage::{Blobs, Error};
 
@@ -104,16 +104,11 @@ impl Importer {
     /// Works off messages, and names those that must be delivered again. What is not done by `until` is
     /// handed on.
     pub async fn handle(&self, batch: SqsEvent, until: Option<DateTime<Utc>>) -> SqsBatchResponse {
-        let mut response = SqsBatchResponse::default();
-        for message in batch.records {
-            let message_id = message.message_id.clone().unwrap_or_default();
+        one_by_one(batch, |message| {
             let importer = self.clone();
-            // A task of its own: a file that makes the code panic harms no neighbour.
-            let ended = tokio::spawn(async move { importer.work_off(&message, until).await }).await;
-            let failure = not_worked_off(message_id, ended);
-            response.batch_item_failures.extend(failure);
-        }
-        response
+            async move { importer.work_off(&message, until).await }
+        })
+        .await
     }
 
     async fn work_off(

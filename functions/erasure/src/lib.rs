@@ -18,10 +18,10 @@ mod request;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, TimeDelta, Utc};
+use hearback_lambda::MissingSetting;
 use hearback_lambda::app::{blobs_from_env, store_from_env};
 use hearback_lambda::clock::Clock;
-use hearback_lambda::queue::not_worked_off;
-use hearback_lambda::{BadSetting, MissingSetting};
+use hearback_lambda::queue::one_by_one;
 use hearback_storage::erasures::Owner;
 use hearback_storage::preferences::Freshness;
 use hearback_storage::{Blobs, Error, Store};
@@ -69,31 +69,20 @@ impl Eraser {
     }
 
     /// Reads the settings and builds the clients.
-    pub fn from_env() -> Result<Self, BadSetting> {
-        let from_env = || -> Result<Self, MissingSetting> {
-            let (store, blobs) = (store_from_env()?, blobs_from_env()?);
-            Ok(Self::new(
-                store,
-                blobs,
-                Clock::system(),
-                Erasures::from_env()?,
-            ))
-        };
-        Ok(from_env()?)
+    pub fn from_env() -> Result<Self, MissingSetting> {
+        let (store, blobs) = (store_from_env()?, blobs_from_env()?);
+        let erasures = Erasures::from_env()?;
+        Ok(Self::new(store, blobs, Clock::system(), erasures))
     }
 
     /// Works off messages, and names those that must be delivered again. What is not done by `until` is
     /// handed on.
     pub async fn handle(&self, batch: SqsEvent, until: Option<DateTime<Utc>>) -> SqsBatchResponse {
-        let mut response = SqsBatchResponse::default();
-        for message in batch.records {
-            let message_id = message.message_id.clone().unwrap_or_default();
+        one_by_one(batch, |message| {
             let eraser = self.clone();
-            let ended = tokio::spawn(async move { eraser.work_off(&message, until).await }).await;
-            let failure = not_worked_off(message_id, ended);
-            response.batch_item_failures.extend(failure);
-        }
-        response
+            async move { eraser.work_off(&message, until).await }
+        })
+        .await
     }
 
     async fn work_off(

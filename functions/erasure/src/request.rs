@@ -5,29 +5,22 @@ use axum::extract::{FromRef, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
-use hearback_domain::caller::{Caller as DomainCaller, Scope};
 use hearback_domain::erasure::{Erasure, Removed};
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_lambda::caller::Caller;
+use hearback_lambda::event_path::segment;
 use hearback_lambda::params::PathId;
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, BadSetting, FromEnv, Problem, routes};
 use hearback_storage::erasures::Owner;
 use hearback_storage::preferences::Freshness;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::queue::{Erasures, Task};
 
-/// What stands for itself in a segment of a path (RFC 3986, unreserved).
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
 /// When an erasure is open for so long, its message may be lost, and another is sent.
 const FORGOTTEN: TimeDelta = TimeDelta::days(1);
 
@@ -98,14 +91,14 @@ async fn erase(
     Caller(caller): Caller,
     PathId(user): PathId<UserId>,
 ) -> Result<Response, Problem> {
-    own_or_admin(&caller, &user)?;
+    caller.administer(&user)?;
     let tenant = &caller.tenant;
     // What was sent to be anonymous too. Nobody else can tell whose it is.
     let pseudonym = requests.pseudonym(tenant, &user)?;
     let hidden = requests.open((tenant, &pseudonym)).await?;
     let named = requests.open((tenant, &user)).await?;
     let document = ErasureDocument::of(&user, &named, Some(&hidden));
-    let location = utf8_percent_encode(user.as_str(), SEGMENT);
+    let location = segment(user.as_str());
     let location = format!("/v1/users/{location}/data/erasure");
     let headers = [(header::LOCATION, location)];
     Ok((StatusCode::ACCEPTED, headers, Json(document)).into_response())
@@ -134,7 +127,7 @@ async fn erasure(
     Caller(caller): Caller,
     PathId(user): PathId<UserId>,
 ) -> Result<Json<ErasureDocument>, Problem> {
-    own_or_admin(&caller, &user)?;
+    caller.administer(&user)?;
     let tenant = &caller.tenant;
     let pseudonym = requests.pseudonym(tenant, &user)?;
     let store = &requests.app.store;
@@ -144,13 +137,6 @@ async fn erasure(
         .erasure((tenant, &pseudonym), Freshness::Latest)
         .await?;
     Ok(Json(ErasureDocument::of(&user, &named, hidden.as_ref())))
-}
-
-fn own_or_admin(caller: &DomainCaller, user: &UserId) -> Result<(), Problem> {
-    if *user == caller.user {
-        return Ok(());
-    }
-    Ok(caller.require(Scope::Admin)?)
 }
 
 impl Requests {

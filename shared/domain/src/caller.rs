@@ -100,6 +100,16 @@ impl Caller {
         }
     }
 
+    /// Whether the caller may decide over all that is kept of `user`: of itself, or with [`Scope::Admin`] of
+    /// anybody.
+    pub fn administer(&self, user: &UserId) -> Result<(), Forbidden> {
+        if *user == self.user {
+            Ok(())
+        } else {
+            self.require(Scope::Admin)
+        }
+    }
+
     /// Whether the caller may act as `user`: as itself, or on behalf of others with the scope.
     pub fn act_as(&self, user: &UserId) -> Result<(), Forbidden> {
         if *user == self.user || self.has(Scope::OnBehalf) {

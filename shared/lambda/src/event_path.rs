@@ -12,7 +12,14 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~')
     .remove(b'/');
-const QUERY: &AsciiSet = &PATH.add(b'/');
+/// What stands for itself in one segment, and in a query.
+const SEGMENT: &AsciiSet = &PATH.add(b'/');
+
+/// A name as it stands in a segment of a path.
+#[must_use]
+pub fn segment(name: &str) -> String {
+    utf8_percent_encode(name, SEGMENT).to_string()
+}
 
 /// Gives a request the URI whose decoded path is that of the event.
 pub(crate) fn literal(mut request: Request) -> Request {
@@ -21,7 +28,7 @@ pub(crate) fn literal(mut request: Request) -> Request {
     let query: Vec<_> = parameters
         .iter()
         .map(|(name, value)| {
-            let encoded = |text| utf8_percent_encode(text, QUERY);
+            let encoded = |text| utf8_percent_encode(text, SEGMENT);
             format!("{}={}", encoded(name), encoded(value))
         })
         .collect();

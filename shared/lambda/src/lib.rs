@@ -10,7 +10,7 @@ pub mod caller;
 pub mod clock;
 pub mod dead_letters;
 pub mod embedder;
-mod event_path;
+pub mod event_path;
 pub mod http;
 pub mod params;
 pub mod problem;

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
     TransactWriteItem, Update,
@@ -35,6 +36,7 @@ use crate::activity::Activity;
 use crate::claims::{self, claimant};
 use crate::events::CORE;
 use crate::item::{self, Builder, Item};
+use crate::places::updated;
 use crate::preferences::Freshness;
 use crate::reactions::{Row, row};
 use crate::reads::{self, Key};
@@ -46,6 +48,8 @@ use crate::{Blobs, Error, Store, keys};
 
 const ERASURE: &str = "erasure";
 const TRACES: &str = "traces of an erasure";
+/// Adds to the count of a kind.
+const COUNTING: &str = "ADD #count :count";
 /// When it was done, in microseconds.
 const UNTIL: &str = "until";
 /// When something was found last, in microseconds.
@@ -198,13 +202,10 @@ impl Unit {
             match merged.entry(unit.first.clone()) {
                 Entry::Vacant(free) => _ = free.insert(unit),
                 Entry::Occupied(mut known) => {
-                    let known = known.get_mut();
-                    let others = unit.others.into_iter();
-                    known
-                        .others
-                        .extend(others.filter(|other| *other != known.first));
-                    known.others.sort();
-                    known.others.dedup();
+                    let others = &mut known.get_mut().others;
+                    others.extend(unit.others);
+                    others.sort();
+                    others.dedup();
                 }
             }
         }
@@ -216,20 +217,10 @@ impl Store {
     /// The erasure of a user's data, if one was asked for. One call, one read or half.
     pub async fn erasure(
         &self,
-        (tenant, user): Owner<'_>,
+        owner: Owner<'_>,
         freshness: Freshness,
     ) -> Result<Option<Erasure>, Error> {
-        let found = self
-            .client
-            .get_item()
-            .table_name(&self.table)
-            .key(PK, AttributeValue::S(keys::user(tenant, user)))
-            .key(SK, AttributeValue::S(keys::ERASURE.to_owned()))
-            .consistent_read(freshness.is_consistent())
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await
-            .map_err(|error| Error::unavailable("GetItem", &error))?;
+        let found = self.get_as_fresh(place(owner), freshness).await?;
         found.item.as_ref().map(erasure).transpose()
     }
 
@@ -272,51 +263,43 @@ impl Store {
     }
 
     /// Notes that something was found: an erasure is not done before a while after. One call, one write.
-    pub async fn note_found(
-        &self,
-        (tenant, user): Owner<'_>,
-        at: DateTime<Utc>,
-    ) -> Result<(), Error> {
-        let at = AttributeValue::N(at.timestamp_micros().to_string());
-        self.client
-            .update_item()
-            .table_name(&self.table)
-            .key(PK, AttributeValue::S(keys::user(tenant, user)))
-            .key(SK, AttributeValue::S(keys::ERASURE.to_owned()))
+    pub async fn note_found(&self, owner: Owner<'_>, at: DateTime<Utc>) -> Result<(), Error> {
+        let noted = self
+            .update_erasure(owner)
             .update_expression("SET #found = :found")
             .condition_expression("attribute_exists(PK)")
             .expression_attribute_names("#found", FOUND)
-            .expression_attribute_values(":found", at)
+            .expression_attribute_values(":found", number(at.timestamp_micros()));
+        updated(noted).await
+    }
+
+    fn update_erasure(&self, owner: Owner<'_>) -> UpdateItemFluentBuilder {
+        let (pk, sk) = place(owner);
+        self.client
+            .update_item()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(pk))
+            .key(SK, AttributeValue::S(sk))
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await
-            .map(|_| ())
-            .map_err(|error| Error::unavailable("UpdateItem", &error))
     }
 
     /// Notes that an erasure is done `now`, if it is the one that is open and nothing was found since
     /// `quiet`. Answers whether it is done. May be repeated. One call, one write.
     pub async fn close_erasure(
         &self,
-        (tenant, user): Owner<'_>,
+        owner: Owner<'_>,
         open: &Erasure,
         (quiet, now): (DateTime<Utc>, DateTime<Utc>),
     ) -> Result<bool, Error> {
-        let until = now;
         let core = Core {
             id: open.id,
             requested_at: open.requested_at,
         };
         let core =
             serde_json::to_string(&core).map_err(|error| Error::undecodable(ERASURE, &error))?;
-        let expires = (until + TimeDelta::days(KEPT_DAYS.into())).timestamp();
-        let number = |value: i64| AttributeValue::N(value.to_string());
+        let expires = (now + TimeDelta::days(KEPT_DAYS.into())).timestamp();
         let closed = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .key(PK, AttributeValue::S(keys::user(tenant, user)))
-            .key(SK, AttributeValue::S(keys::ERASURE.to_owned()))
+            .update_erasure(owner)
             .update_expression("SET #until = :until, #expires = :expires")
             .condition_expression(
                 "core = :core AND attribute_not_exists(#until) \
@@ -327,9 +310,8 @@ impl Store {
             .expression_attribute_values(":quiet", number(quiet.timestamp_micros()))
             .expression_attribute_names("#expires", EXPIRES_AT)
             .expression_attribute_values(":core", AttributeValue::S(core))
-            .expression_attribute_values(":until", number(until.timestamp_micros()))
+            .expression_attribute_values(":until", number(now.timestamp_micros()))
             .expression_attribute_values(":expires", number(expires))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send()
             .await;
         match closed {
@@ -386,17 +368,17 @@ impl Store {
             .map_err(|error| Error::unavailable("Query", &error))?;
         let next = answer.last_evaluated_key.as_ref();
         let next = next.and_then(reads::key_of).map(Next);
-        let found = if listing == Listing::Authored {
-            let places: Vec<Key> = answer.items().iter().filter_map(reads::key_of).collect();
+        let rows = answer.items.unwrap_or_default();
+        let rows = if listing == Listing::Authored {
+            let places: Vec<Key> = rows.iter().filter_map(reads::key_of).collect();
             // What is gone is still in the index for a moment.
-            let rows = self.get_batch(&places).await?.into_iter().flatten();
-            rows.filter_map(|row| authored(tenant, &row).transpose())
-                .collect::<Result<_, _>>()?
+            let rows = self.get_batch(&places).await?;
+            rows.into_iter().flatten().collect()
         } else {
-            let rows = answer.items().iter();
-            rows.map(|row| own(tenant, listing, row))
-                .collect::<Result<_, _>>()?
+            rows
         };
+        let found = rows.iter().map(|row| found(tenant, listing, row));
+        let found = found.collect::<Result<_, _>>()?;
         let found = if listing == Listing::Claims && extent == Extent::Few {
             self.own_events(user, found).await?
         } else {
@@ -468,15 +450,15 @@ impl Store {
         }
     }
 
-    /// Removes things and counts those that are there, ten in one transaction, so that each counts once
+    /// Removes things and counts those that are there, a few in one transaction, so that each counts once
     /// however often this is repeated. Answers how many there were. The erasure must be there.
     pub async fn erase(
         &self,
-        (tenant, user): Owner<'_>,
+        owner: Owner<'_>,
         kind: Kind,
         units: Vec<Unit>,
     ) -> Result<u64, Error> {
-        let row = (keys::user(tenant, user), keys::ERASURE.to_owned());
+        let row = place(owner);
         let units = Unit::merged(units);
         let mut removed = 0;
         for some in units.chunks(UNITS) {
@@ -542,10 +524,10 @@ impl Store {
             .table_name(&self.table)
             .key(PK, AttributeValue::S(pk.clone()))
             .key(SK, AttributeValue::S(sk.clone()))
-            .update_expression("ADD #count :count")
+            .update_expression(COUNTING)
             .condition_expression("attribute_exists(PK)")
             .expression_attribute_names("#count", kind.as_str())
-            .expression_attribute_values(":count", AttributeValue::N(units.len().to_string()));
+            .expression_attribute_values(":count", number(units.len()));
         let count = count.build().map_err(unbuilt)?;
         items.push(TransactWriteItem::builder().update(count).build());
         Ok(items)
@@ -554,24 +536,17 @@ impl Store {
     /// Counts what was removed elsewhere. One call, one write.
     pub async fn count_erased(
         &self,
-        (tenant, user): Owner<'_>,
+        owner: Owner<'_>,
         kind: Kind,
         count: u64,
     ) -> Result<(), Error> {
-        self.client
-            .update_item()
-            .table_name(&self.table)
-            .key(PK, AttributeValue::S(keys::user(tenant, user)))
-            .key(SK, AttributeValue::S(keys::ERASURE.to_owned()))
-            .update_expression("ADD #count :count")
+        let counted = self
+            .update_erasure(owner)
+            .update_expression(COUNTING)
             .condition_expression("attribute_exists(PK)")
             .expression_attribute_names("#count", kind.as_str())
-            .expression_attribute_values(":count", AttributeValue::N(count.to_string()))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await
-            .map(|_| ())
-            .map_err(|error| Error::unavailable("UpdateItem", &error))
+            .expression_attribute_values(":count", number(count));
+        updated(counted).await
     }
 
     /// Removes rows, whether or not they are there. A call for each, and a write for each KB.
@@ -639,8 +614,8 @@ impl Blobs {
     }
 }
 
-/// What a row in the user's own partitions is.
-fn own(tenant: &TenantId, listing: Listing, row: &Item) -> Result<Found, Error> {
+/// What a row of a listing is.
+fn found(tenant: &TenantId, listing: Listing, row: &Item) -> Result<Found, Error> {
     let key = reads::key_of(row).ok_or_else(|| Error::unreadable(ERASURE, "a row has no key"))?;
     Ok(match listing {
         Listing::Claims => {
@@ -649,6 +624,7 @@ fn own(tenant: &TenantId, listing: Listing, row: &Item) -> Result<Found, Error> 
             let claim = Some(Unit::of(key, []));
             Found::Event { id, unit, claim }
         }
+        Listing::Authored => authored(tenant, key, row)?,
         Listing::Vectors => {
             let Mark { at, .. } = item::json(row, "turn vector", CORE)?;
             let vector = Unit::of(key, []);
@@ -663,22 +639,19 @@ fn own(tenant: &TenantId, listing: Listing, row: &Item) -> Result<Found, Error> 
                 Found::Signal { act, unit }
             }
         }
-        Listing::Versions | Listing::Authored => Found::Version(Unit::of(key, [])),
+        Listing::Versions => Found::Version(Unit::of(key, [])),
     })
 }
 
-/// What a row is to which the index of authors leads; `None` if its time has come and it is neither.
-fn authored(tenant: &TenantId, row: &Item) -> Result<Option<Found>, Error> {
-    let Some((pk, sk)) = reads::key_of(row) else {
-        return Ok(None);
-    };
+/// What a row is to which the index of authors leads: one of an event, or a marker of activity.
+fn authored(tenant: &TenantId, (pk, sk): Key, row: &Item) -> Result<Found, Error> {
     if sk == keys::RESULT || sk == keys::RETRACTION {
         let id = pk.rsplit('#').next().and_then(|id| id.parse().ok());
-        return Ok(id.map(|id| Found::Event {
-            id,
+        return Ok(Found::Event {
+            id: id.ok_or_else(|| Error::unreadable(ERASURE, "an event has no name"))?,
             unit: Unit::event_in(&pk, None),
             claim: None,
-        }));
+        });
     }
     let activity: Activity = item::json(row, "activity marker", CORE)?;
     let within = ConversationRef {
@@ -687,7 +660,16 @@ fn authored(tenant: &TenantId, row: &Item) -> Result<Option<Found>, Error> {
         conversation: activity.conversation,
     };
     let marker = Unit::of((pk, sk), []);
-    Ok(Some(Found::Active { within, marker }))
+    Ok(Found::Active { within, marker })
+}
+
+/// Where the row of an erasure is.
+fn place((tenant, user): Owner<'_>) -> Key {
+    (keys::user(tenant, user), keys::ERASURE.to_owned())
+}
+
+fn number(value: impl Into<serde_json::Number>) -> AttributeValue {
+    AttributeValue::N(value.into().to_string())
 }
 
 fn erasure(row: &Item) -> Result<Erasure, Error> {

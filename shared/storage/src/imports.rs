@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::events::CORE;
 use crate::item::{self, Builder, Item};
-use crate::places::ATTEMPT;
+use crate::places::{ATTEMPT, updated};
 use crate::table::{PK, SK};
 use crate::transactions::Transacted;
 use crate::{Attempt, Error, Replaced, Standing, Store, Written, keys};
@@ -290,13 +290,6 @@ impl Store {
             }
         }
     }
-}
-
-async fn updated(update: UpdateItemFluentBuilder) -> Result<(), Error> {
-    let updated = update.send().await;
-    updated
-        .map(|_| ())
-        .map_err(|error| Error::unavailable("UpdateItem", &error))
 }
 
 fn piece_item(import: &ImportCore, number: u64, state: &PieceState) -> Result<Item, Error> {

@@ -6,6 +6,7 @@
 //! report it as somebody else's.
 
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
 };
@@ -171,6 +172,14 @@ impl Store {
             _ => Err(Error::unavailable("PutItem", &error)),
         }
     }
+}
+
+/// Sends an update of which nothing is to be told but that it was made.
+pub(crate) async fn updated(update: UpdateItemFluentBuilder) -> Result<(), Error> {
+    let updated = update.send().await;
+    updated
+        .map(|_| ())
+        .map_err(|error| Error::unavailable("UpdateItem", &error))
 }
 
 /// What became of a conditional put.

@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::operation::get_item::GetItemOutput;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, ReturnConsumedCapacity};
 
 use crate::item::Item;
+use crate::preferences::Freshness;
 use crate::table::{PK, SK};
 use crate::{Error, Store};
 
@@ -23,12 +24,21 @@ const PAUSE: Duration = Duration::from_millis(20);
 impl Store {
     /// An item. One call, one read for each 4 KB.
     pub(crate) async fn get(&self, pk: String, sk: String) -> Result<GetItemOutput, Error> {
+        self.get_as_fresh((pk, sk), Freshness::Latest).await
+    }
+
+    /// An item, as fresh as is asked for. One call, one read for each 4 KB, or half.
+    pub(crate) async fn get_as_fresh(
+        &self,
+        (pk, sk): Key,
+        freshness: Freshness,
+    ) -> Result<GetItemOutput, Error> {
         self.client
             .get_item()
             .table_name(&self.table)
             .key(PK, AttributeValue::S(pk))
             .key(SK, AttributeValue::S(sk))
-            .consistent_read(true)
+            .consistent_read(freshness.is_consistent())
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send()
             .await
