@@ -13,6 +13,7 @@ use hearback_storage::files::import_key;
 use hearback_tests::engine::{Death, Engine, Side};
 use hearback_tests::generate::{Expected, Lines, Mix};
 use hearback_tests::queue;
+use hearback_tests::stored::rows;
 use serde_json::{Value, json};
 
 /// An engine with a file to import.
@@ -104,30 +105,18 @@ impl Import {
 
     /// The events of the table, without when they came and by which attempt.
     pub async fn events(&self) -> Vec<String> {
+        let (client, names) = (&self.engine.clients.dynamodb, &self.engine.names);
         let mut events = Vec::new();
-        let mut from = None;
-        loop {
-            let page = self.engine.clients.dynamodb.scan();
-            let page = page
-                .table_name(self.engine.names.table())
-                .set_exclusive_start_key(from)
-                .send()
-                .await
-                .unwrap();
-            for item in page.items() {
-                if item["SK"].as_s().unwrap() != "EVENT" {
-                    continue;
-                }
-                let mut core: Value = serde_json::from_str(item["core"].as_s().unwrap()).unwrap();
-                core.as_object_mut().unwrap().remove("receivedAt");
-                events.push(format!("{core}{:?}", item.get("text")));
+        for item in rows(client, &names.table()).await {
+            if item["SK"].as_s().unwrap() != "EVENT" {
+                continue;
             }
-            from = page.last_evaluated_key;
-            if from.is_none() {
-                events.sort();
-                return events;
-            }
+            let mut core: Value = serde_json::from_str(item["core"].as_s().unwrap()).unwrap();
+            core.as_object_mut().unwrap().remove("receivedAt");
+            events.push(format!("{core}{:?}", item.get("text")));
         }
+        events.sort();
+        events
     }
 }
 
@@ -456,9 +445,8 @@ async fn an_anonymous_file_is_deleted_and_nothing_raw_is_left() {
     assert!(report.file_deleted);
     let left = import.objects().await;
     assert!(!left.contains(&import.key), "{left:?}");
-    let scanned = import.engine.clients.dynamodb.scan();
-    let scanned = scanned.table_name(import.engine.names.table()).send().await;
-    let mut stored = format!("{:?}", scanned.unwrap().items());
+    let (client, names) = (&import.engine.clients.dynamodb, &import.engine.names);
+    let mut stored = format!("{:?}", rows(client, &names.table()).await);
     for key in left {
         let bytes = import.read(&key).await.unwrap();
         stored += &String::from_utf8(bytes).unwrap();

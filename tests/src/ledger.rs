@@ -1,24 +1,17 @@
 //! What the store has, seen past the API: everything in it, and the events of the ledger.
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
 
 use crate::app::{TestApp, eventually};
+use crate::stored::{rows, text};
+
+const TABLE: &str = "hearback";
 
 /// Every item of the table, and every object of the bucket.
 pub async fn everything(app: &TestApp) -> (Vec<String>, Vec<String>) {
     let clients = &app.bundle.clients;
-    let scanned = clients.dynamodb.scan().table_name("hearback").send().await;
-    let mut items: Vec<_> = scanned
-        .unwrap()
-        .items()
-        .iter()
-        .map(|item| {
-            let mut attributes: Vec<_> = item.iter().map(|pair| format!("{pair:?}")).collect();
-            attributes.sort();
-            attributes.join("\n")
-        })
-        .collect();
+    let items = rows(&clients.dynamodb, TABLE).await;
+    let mut items: Vec<_> = items.iter().map(text).collect();
     items.sort();
     let listed = clients.s3.list_objects_v2().bucket("hearback-data").send();
     let listed = listed.await.unwrap();
@@ -28,20 +21,11 @@ pub async fn everything(app: &TestApp) -> (Vec<String>, Vec<String>) {
 
 /// The events of a user in the ledger, each with its status.
 pub async fn events(app: &TestApp, token: &str) -> Vec<Value> {
-    let scanned = app
-        .bundle
-        .clients
-        .dynamodb
-        .scan()
-        .table_name("hearback")
-        .filter_expression("SK = :event")
-        .expression_attribute_values(":event", AttributeValue::S("EVENT".to_owned()))
-        .send()
-        .await
-        .unwrap();
+    let mut rows = rows(&app.bundle.clients.dynamodb, TABLE).await;
+    rows.retain(|row| row["SK"].as_s().unwrap() == "EVENT");
     let mut events = Vec::new();
-    for item in scanned.items() {
-        let core: Value = serde_json::from_str(item["core"].as_s().unwrap()).unwrap();
+    for row in rows {
+        let core: Value = serde_json::from_str(row["core"].as_s().unwrap()).unwrap();
         let id = core["feedbackId"].as_str().unwrap();
         let mut status = app.get(token, &format!("/v1/feedback/{id}")).await.body;
         status["core"] = core;

@@ -1,8 +1,9 @@
 //! Every byte that is stored, seen past the API.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use hearback_local::bundle::Clients;
 use hearback_local::names::Names;
 
@@ -10,6 +11,24 @@ use crate::app::eventually;
 
 /// How long nothing must change.
 const QUIET: Duration = Duration::from_millis(700);
+
+/// A row of the table.
+pub type Row = HashMap<String, AttributeValue>;
+
+/// Every row of a table: a page may end early, and have none at all.
+pub async fn rows(dynamodb: &aws_sdk_dynamodb::Client, table: &str) -> Vec<Row> {
+    let scan = dynamodb.scan().table_name(table).into_paginator();
+    let rows = scan.items().send().try_collect().await;
+    rows.unwrap()
+}
+
+/// A row, its attributes in order.
+#[must_use]
+pub fn text(row: &Row) -> String {
+    let mut attributes: Vec<_> = row.iter().map(|pair| format!("{pair:?}")).collect();
+    attributes.sort();
+    attributes.join("\n")
+}
 
 /// Everything in the table and in the bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,21 +57,8 @@ impl Stored {
 
     /// Reads everything; an object that goes meanwhile is gone.
     pub async fn read(clients: &Clients, names: &Names) -> Self {
-        let mut items = Vec::new();
-        let mut from = None;
-        loop {
-            let page = clients.dynamodb.scan().table_name(names.table());
-            let page = page.set_exclusive_start_key(from).send().await.unwrap();
-            for item in page.items() {
-                let mut attributes: Vec<_> = item.iter().map(|pair| format!("{pair:?}")).collect();
-                attributes.sort();
-                items.push(attributes.join("\n"));
-            }
-            from = page.last_evaluated_key;
-            if from.is_none() {
-                break;
-            }
-        }
+        let items = rows(&clients.dynamodb, &names.table()).await;
+        let mut items: Vec<_> = items.iter().map(text).collect();
         items.sort();
         let bucket = names.bucket();
         let mut objects = BTreeMap::new();

@@ -35,6 +35,7 @@ use crate::load::Load;
 use crate::names::Names;
 use crate::provision::{self, QueueUrls};
 use crate::relay::Relay;
+use crate::stream::Stream;
 use crate::token::{KEY_FILE, Tokens};
 
 /// The file of the pseudonyms' key in the data folder.
@@ -226,13 +227,8 @@ impl Bundle {
     /// Starts what carries work: the relay and the event sources.
     async fn carry(&self) -> Result<()> {
         let relay = Relay {
-            streams: self.clients.streams.clone(),
+            stream: self.stream().await?,
             sqs: self.clients.sqs.clone(),
-            stream_arn: self
-                .store
-                .stream_arn()
-                .await
-                .context("the table has no stream")?,
             queues: self.queues.clone(),
             position: self.data.path().join("relay.json"),
         };
@@ -244,6 +240,12 @@ impl Bundle {
         self.feed(&self.queues.ingest, self.ingest()?);
         self.feed(&self.queues.erasures, self.eraser());
         Ok(())
+    }
+
+    async fn stream(&self) -> Result<Stream> {
+        let arn = self.store.stream_arn().await;
+        let arn = arn.context("the table has no stream")?;
+        Ok(Stream::new(self.clients.streams.clone(), arn))
     }
 
     /// Feeds a function from its queue.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | DynamoDB, S3, SQS | [`engines`]: embedded, durable, behind the same SDK clients |
 //! | HTTP API with its JWT authorizer | [`gateway`], [`token`] |
-//! | EventBridge Pipes | [`relay`] |
+//! | EventBridge Pipes | [`relay`], which reads the [`stream`] |
 //! | SQS event source mapping | [`event_source`] |
 //! | CloudFormation | [`provision`] |
 //!
@@ -25,4 +25,5 @@ pub mod provision;
 pub mod queue_tools;
 pub mod relay;
 pub mod replay;
+pub mod stream;
 pub mod token;

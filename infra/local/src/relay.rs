@@ -9,28 +9,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use aws_sdk_dynamodbstreams::operation::get_shard_iterator::GetShardIteratorError;
-use aws_sdk_dynamodbstreams::types::{AttributeValue, OperationType, Record, ShardIteratorType};
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use futures::future::try_join_all;
 use hearback_signals::publish;
 use hearback_storage::stream::{RESULTS, SUBMITTED};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::data_dir::{read_json, replace_json};
 use crate::provision::QueueUrls;
+use crate::stream::{FULL_READ, Stream};
 
 /// How long to let records gather when the last read had them all: many small sends would cost
 /// more than the work that they carry.
 const WINDOW: Duration = Duration::from_millis(50);
 /// How long to wait after an error.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Records of one read.
-const READ: i32 = 500;
-/// A read of this many has left some behind.
-const FULL_READ: usize = 500;
 /// Messages of one send.
 const SEND: usize = 10;
 
@@ -40,18 +35,13 @@ struct Position {
     shards: BTreeMap<String, String>,
 }
 
-/// Where reading goes on in each shard, for as long as this process runs.
-type Cursors = BTreeMap<String, String>;
-
 /// Carries a stream.
 #[derive(Debug)]
 pub struct Relay {
-    /// Reads the stream.
-    pub streams: aws_sdk_dynamodbstreams::Client,
+    /// The stream.
+    pub stream: Stream,
     /// Writes to the queues.
     pub sqs: aws_sdk_sqs::Client,
-    /// The stream.
-    pub stream_arn: String,
     /// The queues.
     pub queues: QueueUrls,
     /// The file of the position.
@@ -60,10 +50,9 @@ pub struct Relay {
 
 impl Relay {
     /// Carries until `stop`.
-    pub async fn run(self, stop: CancellationToken) {
-        let mut cursors = BTreeMap::new();
+    pub async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            let pause = match self.carry(&mut cursors).await {
+            let pause = match self.carry().await {
                 Ok(FULL_READ..) => continue,
                 Ok(_) => WINDOW,
                 Err(error) => {
@@ -72,7 +61,7 @@ impl Relay {
                         "stream not carried, trying again"
                     );
                     // A cursor may have expired: the position on disk is what counts.
-                    cursors.clear();
+                    self.stream.close();
                     PAUSE
                 }
             };
@@ -81,132 +70,49 @@ impl Relay {
     }
 
     /// Carries what is new in each shard, and says how many records that were.
-    async fn carry(&self, cursors: &mut Cursors) -> Result<usize> {
-        if cursors.is_empty() {
-            self.open(cursors).await?;
+    async fn carry(&mut self) -> Result<usize> {
+        let mut shards = self.stream.shards();
+        if shards.is_empty() {
+            let position: Position = read_json(&self.position)?.unwrap_or_default();
+            self.stream.open(&position.shards).await?;
+            shards = self.stream.shards();
         }
         let mut carried = 0;
-        let mut closed = false;
-        for (shard, cursor) in cursors.iter_mut() {
-            let read = self
-                .streams
-                .get_records()
-                .shard_iterator(cursor.as_str())
-                .limit(READ)
-                .send()
-                .await
-                .context("the stream cannot be read")?;
-            let records = read.records.unwrap_or_default();
-            if let Some(last) = records.last().and_then(sequence_number) {
-                self.send(&records).await?;
+        let mut ended = false;
+        for shard in &shards {
+            let read = self.stream.read(shard).await?;
+            if let Some(last) = &read.last {
+                self.send(&read.records).await?;
                 self.advance(shard, last)?;
-                carried += records.len();
+                carried += read.records.len();
             }
-            match read.next_shard_iterator {
-                Some(next) => *cursor = next,
-                None => closed = true,
-            }
+            ended |= !self.stream.go_on(shard, read);
         }
-        if closed {
-            // A shard was read to its end; its children are found by looking again.
-            cursors.clear();
+        if ended {
+            // The children of a shard that was read to its end are found by looking again.
+            self.stream.close();
         }
         Ok(carried)
     }
 
-    /// Finds the shards, and goes to the position of each.
-    async fn open(&self, cursors: &mut Cursors) -> Result<()> {
-        let position: Position = read_json(&self.position)?.unwrap_or_default();
-        for shard in self.shards().await? {
-            let cursor = self.cursor(&shard, position.shards.get(&shard)).await?;
-            cursors.extend(cursor.map(|cursor| (shard, cursor)));
-        }
-        Ok(())
-    }
-
-    fn advance(&self, shard: &str, to: String) -> Result<()> {
+    fn advance(&self, shard: &str, to: &str) -> Result<()> {
         let mut position: Position = read_json(&self.position)?.unwrap_or_default();
-        position.shards.insert(shard.to_owned(), to);
+        position.shards.insert(shard.to_owned(), to.to_owned());
         replace_json(&self.position, &position)
     }
 
-    /// The shards of the stream, parents first.
-    async fn shards(&self) -> Result<Vec<String>> {
-        let mut shards = Vec::new();
-        let mut after = None;
-        loop {
-            let description = self
-                .streams
-                .describe_stream()
-                .stream_arn(&self.stream_arn)
-                .set_exclusive_start_shard_id(after)
-                .send()
-                .await
-                .context("the stream cannot be described")?
-                .stream_description
-                .context("the stream has no description")?;
-            let page = description.shards.unwrap_or_default();
-            shards.extend(page.into_iter().filter_map(|shard| shard.shard_id));
-            after = description.last_evaluated_shard_id;
-            if after.is_none() {
-                return Ok(shards);
-            }
-        }
-    }
-
-    async fn cursor(&self, shard: &str, after: Option<&String>) -> Result<Option<String>> {
-        let Some(after) = after else {
-            return self.oldest(shard).await;
-        };
-        let found = self
-            .streams
-            .get_shard_iterator()
-            .stream_arn(&self.stream_arn)
-            .shard_id(shard)
-            .shard_iterator_type(ShardIteratorType::AfterSequenceNumber)
-            .sequence_number(after)
-            .send()
-            .await;
-        match found {
-            Ok(found) => Ok(found.shard_iterator),
-            // Older than the stream keeps: go on with the oldest that is there.
-            Err(error)
-                if error
-                    .as_service_error()
-                    .is_some_and(GetShardIteratorError::is_trimmed_data_access_exception) =>
-            {
-                tracing::warn!("the stream lost records that were not carried");
-                self.oldest(shard).await
-            }
-            Err(error) => Err(error).context("the stream has no such position"),
-        }
-    }
-
-    async fn oldest(&self, shard: &str) -> Result<Option<String>> {
-        let found = self
-            .streams
-            .get_shard_iterator()
-            .stream_arn(&self.stream_arn)
-            .shard_id(shard)
-            .shard_iterator_type(ShardIteratorType::TrimHorizon)
-            .send()
-            .await;
-        Ok(found.context("the stream has no beginning")?.shard_iterator)
-    }
-
     /// Puts what the records mean into the queues.
-    async fn send(&self, records: &[Record]) -> Result<()> {
+    async fn send(&self, records: &[Value]) -> Result<()> {
         let mut messages: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for record in records {
-            let record = record_json(record);
-            if SUBMITTED.takes(&record) {
-                let message = SUBMITTED.send(&record).to_string();
+            if SUBMITTED.takes(record) {
+                let message = SUBMITTED.send(record).to_string();
                 messages
                     .entry(&self.queues.signals)
                     .or_default()
                     .push(message);
-            } else if RESULTS.takes(&record) {
-                match publish::addressed(&record) {
+            } else if RESULTS.takes(record) {
+                match publish::addressed(record) {
                     Ok(addressed) => {
                         for (subject, message) in addressed {
                             let queue = self.queues.subject(subject)?;
@@ -255,39 +161,5 @@ impl Relay {
             sent.failed.len()
         );
         Ok(())
-    }
-}
-
-fn sequence_number(record: &Record) -> Option<String> {
-    record.dynamodb.as_ref()?.sequence_number.clone()
-}
-
-/// A record in the JSON in which a pipe sees it.
-fn record_json(record: &Record) -> Value {
-    let stream = record.dynamodb.as_ref();
-    let attributes = |attributes: Option<&std::collections::HashMap<String, AttributeValue>>| {
-        attributes.map(|attributes| {
-            attributes
-                .iter()
-                .map(|(name, value)| (name.clone(), attribute_json(value)))
-                .collect::<Map<_, _>>()
-        })
-    };
-    json!({
-        "eventName": record.event_name.as_ref().map(OperationType::as_str),
-        "dynamodb": {
-            "Keys": attributes(stream.and_then(|stream| stream.keys.as_ref())),
-            "NewImage": attributes(stream.and_then(|stream| stream.new_image.as_ref())),
-        },
-    })
-}
-
-/// The kinds of attributes that the table has.
-fn attribute_json(value: &AttributeValue) -> Value {
-    match value {
-        AttributeValue::S(text) => json!({"S": text}),
-        AttributeValue::N(number) => json!({"N": number}),
-        AttributeValue::Bool(flag) => json!({"BOOL": flag}),
-        _ => Value::Null,
     }
 }
