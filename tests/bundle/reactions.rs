@@ -2,7 +2,8 @@
 
 use futures::future::join_all;
 use hearback_tests::app::{Answer, TestApp, eventually};
-use hearback_tests::ledger::{everything, ledger, of_status};
+use hearback_tests::events::acceptance;
+use hearback_tests::ledger::{events, everything, ledger, of_status};
 use hearback_tests::turns::{PERIOD, conversation_path, path, said};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -383,4 +384,29 @@ async fn a_turn_log_shows_its_reader_nobody_elses_feedback() {
         (read["feedbacks"].as_array()?.len() == 1).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn nobody_gives_their_event_the_name_that_a_reactions_will_have() {
+    // What is said twice in the same words has the same name; but not in another bundle.
+    let inferred = json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.85});
+    let (foreseen, owner) = with_turn().await;
+    let machine = |app: &TestApp| app.token_of("ada", "acme", "feedback:on-behalf");
+    react(&foreseen, &machine(&foreseen), inferred.clone()).await;
+    let name = ledger(&foreseen, &owner, 1).await[0]["feedbackId"].clone();
+
+    let (app, owner) = with_turn().await;
+    let mut own = acceptance("eve");
+    own["feedbackId"] = name;
+    let taken = app.submit(&app.token("eve"), &own).await;
+    assert_eq!(taken.status, StatusCode::ACCEPTED);
+    react(&app, &machine(&app), inferred).await;
+    let learned = eventually(|| async {
+        let events = events(&app, &owner).await;
+        let of_ada = |event: &&Value| event["core"]["userId"] == "ada";
+        let found = events.iter().find(of_ada).cloned();
+        found.filter(|event| event["processedAt"].is_string())
+    })
+    .await;
+    assert_eq!(learned["status"], "processed", "{learned}");
 }

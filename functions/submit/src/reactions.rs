@@ -124,7 +124,9 @@ async fn react(
     // Both to their end: an unknown turn costs what a known one does.
     let (standing, erased) = futures::join!(standing, taken);
     let ((turn, standing), mut erased) = (standing?, erased?);
-    let reaction = posted.about(&turn, &caller, app.mirrors(&at.within), now);
+    let reaction = posted
+        .about(&turn, &caller, app.mirrors(&at.within), now)
+        .named_by(&app.pseudonyms);
     if place.is_none() {
         // In whose name the machine speaks, the turn told.
         let user = &reaction.core.user_id;

@@ -22,7 +22,9 @@ pub(crate) async fn react(
         return Ok(None);
     };
     let mirror = app.mirrors(&turn.at.within);
-    let reaction = inferred.about(turn, caller, mirror, now);
+    let reaction = inferred
+        .about(turn, caller, mirror, now)
+        .named_by(&app.pseudonyms);
     app.store.mark_activity(&reaction.core).await?;
     Ok(Some(
         match app.store.put_reaction(&reaction, None).await? {

@@ -5,6 +5,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use uuid::{Builder, Uuid};
 
 use crate::identifier::{NotAnIdentifier, SessionId, TenantId, UserId};
 
@@ -44,9 +45,20 @@ impl Pseudonyms {
         SessionId::try_from(self.of("session", tenant, session.as_str()))
     }
 
-    /// `anon-` and 128 bits in hex of a MAC over the kind, the tenant and the name, each with
-    /// its length, so that no two different inputs are the same bytes.
+    /// What an act's event is called, of the act's own id: without the key nobody can call an event of
+    /// theirs so first.
+    #[must_use]
+    pub fn act(&self, tenant: &TenantId, id: Uuid) -> Uuid {
+        Builder::from_sha1_bytes(self.mac("act", tenant, &id.to_string())).into_uuid()
+    }
+
     fn of(&self, kind: &str, tenant: &TenantId, name: &str) -> String {
+        format!("anon-{}", hex::encode(self.mac(kind, tenant, name)))
+    }
+
+    /// 128 bits of a MAC over the kind, the tenant and the name, each with its length, so that no two
+    /// different inputs are the same bytes.
+    fn mac(&self, kind: &str, tenant: &TenantId, name: &str) -> [u8; 16] {
         #[expect(
             clippy::expect_used,
             reason = "HMAC takes a key of any length; the error type cannot occur"
@@ -57,8 +69,11 @@ impl Pseudonyms {
             mac.update(part.as_bytes());
         }
         let digest = mac.finalize().into_bytes();
-        let half: Vec<u8> = digest.into_iter().take(16).collect();
-        format!("anon-{}", hex::encode(half))
+        let mut half = [0; 16];
+        for (byte, of) in half.iter_mut().zip(digest) {
+            *byte = of;
+        }
+        half
     }
 }
 

@@ -17,6 +17,7 @@ use crate::identifier::{Label, UserId};
 use crate::parse::{
     Errors, FieldError, Object, boolean, date_time, identifier, number_in, one_of, text, to_instant,
 };
+use crate::privacy::Pseudonyms;
 use crate::turn::{ConversationRef, TurnCore, TurnRef};
 
 /// A verdict on a turn.
@@ -173,6 +174,14 @@ pub enum Step {
 }
 
 impl StoredReaction {
+    /// The same, with a name for its event that only this bundle can give.
+    #[must_use]
+    pub fn named_by(mut self, pseudonyms: &Pseudonyms) -> Self {
+        let tenant = &self.core.at.within.tenant;
+        self.core.id = pseudonyms.act(tenant, self.core.id);
+        self
+    }
+
     /// What becomes of this reaction over the one that stands in its place.
     ///
     /// The newest by `ts` counts, and of two with the same `ts` the one that arrived last. The
