@@ -14,11 +14,11 @@ use hearback_export::Exporter;
 use hearback_lambda::clock::Clock;
 use hearback_local::names::Names;
 use hearback_tests::app::{TestApp, eventually};
-use hearback_tests::engine::{Death, Engine, Side};
+use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::functions::{call, functions_of, stored_event};
 use hearback_tests::queue;
-use hearback_tests::stored::Stored;
+use hearback_tests::stored::{Stored, rows};
 use hearback_tests::turns::{SIGNALS, message, path, reaction_message};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -464,15 +464,9 @@ async fn assert_gone(engine: &Engine, functions: &Router, at: &str) {
         "{at}"
     );
     // What still waited for the signal generator is removed when its turn comes.
-    let waiting = engine.clients.dynamodb.scan();
-    let waiting = waiting
-        .table_name(engine.names.table())
-        .send()
-        .await
-        .unwrap();
-    let events = waiting.items().iter();
-    let events = events.filter(|item| item["SK"].as_s().unwrap() == "EVENT");
-    for event in events {
+    let mut waiting = rows(&engine.clients.dynamodb, &engine.names.table()).await;
+    waiting.retain(|row| row["SK"].as_s().unwrap() == "EVENT");
+    for event in waiting {
         generated(engine, submitted(event["core"].as_s().unwrap())).await;
     }
     let stored = Stored::read(&engine.clients, &engine.names).await;
@@ -489,49 +483,6 @@ async fn assert_gone(engine: &Engine, functions: &Router, at: &str) {
         rows.len() == 1 && stored.with("\"t7\"") == rows,
         "{at}: {rows:?}"
     );
-}
-
-/// Dies at a call of the table, or of the bucket; then somebody else goes on. Answers whether there was
-/// such a call.
-async fn dies(engine: &Engine, functions: &Router, on_table: bool, death: Death) -> bool {
-    leave(engine, functions).await;
-    let (status, _) = asked(functions, &(Method::DELETE, data("ada"), Value::Null)).await;
-    assert_eq!(status, StatusCode::ACCEPTED);
-    let dying = if on_table {
-        engine.eraser(engine.store_with(death.clone()), engine.blobs())
-    } else {
-        engine.eraser(engine.store.clone(), engine.blobs_with(death.clone()))
-    };
-    let mut died = false;
-    while let Some(failed) = step(engine, &dying, None).await {
-        died |= failed;
-        if failed {
-            break;
-        }
-    }
-    work(engine, &eraser(engine), None).await;
-    died
-}
-
-#[tokio::test]
-async fn an_erasure_survives_death_at_any_call() {
-    let engine = Engine::start().await;
-    let functions = functions_of(&engine, None);
-    let mut points = 0;
-    for on_table in [true, false] {
-        for at in 1.. {
-            // Whoever dies before a call left what is left by dying after the one before.
-            let death = Death::at(at, Side::After);
-            let died = dies(&engine, &functions, on_table, death).await;
-            let point = format!("table {on_table}, {at}");
-            assert_gone(&engine, &functions, &point).await;
-            if !died {
-                break;
-            }
-            points += 1;
-        }
-    }
-    assert!(points >= 90, "{points}");
 }
 
 #[tokio::test]

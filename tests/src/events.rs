@@ -35,12 +35,18 @@ pub fn id(event: &Value) -> String {
 /// A batch of the ingest queue with one message, of the tenant `acme`.
 #[must_use]
 pub fn ingested(body: &Value) -> SqsEvent {
-    let mut tenant = SqsMessageAttribute::default();
-    tenant.string_value = Some("acme".to_owned());
+    ingested_of("acme", body)
+}
+
+/// A batch of the ingest queue with one message of a tenant.
+#[must_use]
+pub fn ingested_of(tenant: &str, body: &Value) -> SqsEvent {
+    let mut attribute = SqsMessageAttribute::default();
+    attribute.string_value = Some(tenant.to_owned());
     let mut message = SqsMessage::default();
     message.body = Some(body.to_string());
     let attributes = &mut message.message_attributes;
-    attributes.insert("tenant".to_owned(), tenant);
+    attributes.insert("tenant".to_owned(), attribute);
     let mut batch = SqsEvent::default();
     batch.records = vec![message];
     batch

@@ -1,8 +1,8 @@
 //! An HTTP connector under the SDK's clients that fails where it is told to: what the network, the service
 //! and the machine do to a call.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::cmp::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::config::RuntimeComponents;
@@ -28,38 +28,47 @@ pub enum Fault {
     TimedOut,
     /// It is not done: the service has too much to do.
     Throttled,
+    /// It is not sent in any of its tries, and the SDK gives up.
+    Unreachable,
+    /// It is done, and none of its tries is answered in time, until the SDK gives up.
+    Unanswered,
     /// It is done, and with it ends the process that made it: no later call is made.
     Died,
 }
 
 impl Fault {
     /// Every one.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Refused,
         Self::Lost,
         Self::TimedOut,
         Self::Throttled,
+        Self::Unreachable,
+        Self::Unanswered,
         Self::Died,
     ];
 }
 
-/// A fault at one of the calls of a worker, counted over all its clients from 1; tries of the SDK count.
+/// A fault at one of the calls of a worker, counted over all its clients; tries of the SDK count.
 #[derive(Debug, Clone)]
-pub struct Faults {
+pub struct Faults(Arc<Mutex<Plan>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Plan {
     fault: Fault,
     at: u32,
-    calls: Arc<AtomicU32>,
+    calls: u32,
 }
 
 impl Faults {
-    /// This fault at this call.
+    /// This fault at this call, counted from 1.
     #[must_use]
     pub fn at(at: u32, fault: Fault) -> Self {
-        Self {
+        Self(Arc::new(Mutex::new(Plan {
             fault,
             at,
-            calls: Arc::default(),
-        }
+            calls: 0,
+        })))
     }
 
     /// None at all; the calls are counted.
@@ -68,16 +77,46 @@ impl Faults {
         Self::at(u32::MAX, Fault::Refused)
     }
 
+    /// Has the same clients fail anew: with this fault at this call, counted from now.
+    pub fn plan(&self, at: u32, fault: Fault) {
+        *self.0.lock().unwrap() = Plan {
+            fault,
+            at,
+            calls: 0,
+        };
+    }
+
     /// How many calls were tried.
     #[must_use]
     pub fn calls(&self) -> u32 {
-        self.calls.load(Ordering::SeqCst)
+        self.0.lock().unwrap().calls
     }
 
     /// Whether the process that made the calls ended: then nobody was answered.
     #[must_use]
     pub fn died(&self) -> bool {
-        self.fault == Fault::Died && self.calls() >= self.at
+        let plan = *self.0.lock().unwrap();
+        plan.fault == Fault::Died && plan.calls >= plan.at
+    }
+
+    /// Whether a call may have been left out that was not made up for: its process ended, or could not make it.
+    #[must_use]
+    pub fn left_out(&self) -> bool {
+        let plan = *self.0.lock().unwrap();
+        matches!(plan.fault, Fault::Died | Fault::Unreachable) && plan.calls >= plan.at
+    }
+
+    /// Counts a call, and answers what is to become of it.
+    fn next(&self) -> Fate {
+        let mut plan = self.0.lock().unwrap();
+        plan.calls += 1;
+        match plan.calls.cmp(&plan.at) {
+            Ordering::Less => Fate::Well,
+            Ordering::Equal => Fate::Fails(plan.fault),
+            // Nothing that died calls again.
+            Ordering::Greater if plan.fault == Fault::Died => Fate::Dead,
+            Ordering::Greater => Fate::Well,
+        }
     }
 
     /// A configuration whose clients fail so. What is tried again is tried at once.
@@ -97,6 +136,13 @@ impl Faults {
         builder.set_retry_config(Some(retry));
         builder.build()
     }
+}
+
+/// What becomes of a call.
+enum Fate {
+    Well,
+    Fails(Fault),
+    Dead,
 }
 
 #[derive(Debug)]
@@ -126,28 +172,31 @@ struct FaultyConnector {
 
 impl HttpConnector for FaultyConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let Faults { fault, at, calls } = &self.faults;
-        let (fault, number) = (*fault, calls.fetch_add(1, Ordering::SeqCst) + 1);
-        if number < *at || (number > *at && fault != Fault::Died) {
-            return self.connector.call(request);
-        }
-        let dead = number > *at;
+        let fault = match self.faults.next() {
+            Fate::Well => return self.connector.call(request),
+            Fate::Dead => {
+                let died = ConnectorError::user("died".into());
+                return HttpConnectorFuture::ready(Err(died));
+            }
+            Fate::Fails(fault) => fault,
+        };
         let is_s3 = request.headers().get("x-amz-target").is_none();
         let connector = self.connector.clone();
         HttpConnectorFuture::new(async move {
             let broken = || ConnectorError::io("the connection broke".into());
+            // An error of this kind is not tried again.
+            let given_up = || ConnectorError::user("given up".into());
             match fault {
                 Fault::Refused => Err(broken()),
+                Fault::Unreachable => Err(given_up()),
                 Fault::Throttled => Ok(throttled(is_s3)),
-                // Nothing that dies tries again, or tells anybody.
-                Fault::Died if dead => Err(ConnectorError::user("died".into())),
-                Fault::Lost | Fault::TimedOut | Fault::Died => {
-                    connector.call(request).await?;
-                    Err(match fault {
-                        Fault::TimedOut => ConnectorError::timeout("no answer".into()),
-                        Fault::Died => ConnectorError::user("died".into()),
-                        Fault::Refused | Fault::Lost | Fault::Throttled => broken(),
-                    })
+                Fault::Lost => connector.call(request).await.and(Err(broken())),
+                Fault::TimedOut => {
+                    let late = ConnectorError::timeout("no answer".into());
+                    connector.call(request).await.and(Err(late))
+                }
+                Fault::Unanswered | Fault::Died => {
+                    connector.call(request).await.and(Err(given_up()))
                 }
             }
         })

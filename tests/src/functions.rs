@@ -30,15 +30,47 @@ pub async fn stored_event(engine: &Engine, id: &Value) -> Option<StoredEvent> {
     engine.store.event(&tenant, id, now).await.unwrap()
 }
 
+/// Who calls.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    /// The user.
+    pub user: &'a str,
+    /// The user's tenant.
+    pub tenant: &'a str,
+    /// The only project.
+    pub project: &'a str,
+    /// The scopes.
+    pub scope: &'a str,
+}
+
 /// Calls a route as ada of the tenant `acme`, with one project and scopes.
 pub async fn call(
     functions: &Router,
     (project, scope): (&str, &str),
+    request: (Method, &str),
+    body: &Value,
+) -> (StatusCode, Value) {
+    let caller = Caller {
+        user: "ada",
+        tenant: "acme",
+        project,
+        scope,
+    };
+    call_as(functions, caller, request, body).await
+}
+
+/// Calls a route.
+pub async fn call_as(
+    functions: &Router,
+    caller: Caller<'_>,
     (method, path): (Method, &str),
     body: &Value,
 ) -> (StatusCode, Value) {
     let claims = json!({
-        "sub": "ada", "tenant": "acme", "projects": format!("[{project}]"), "scope": scope
+        "sub": caller.user,
+        "tenant": caller.tenant,
+        "projects": format!("[{}]", caller.project),
+        "scope": caller.scope,
     });
     let context = json!({"authorizer": {"jwt": {"claims": claims}}, "http": {"method": "POST"}});
     let context = RequestContext::ApiGatewayV2(serde_json::from_value(context).unwrap());

@@ -7,6 +7,7 @@ pub mod events;
 pub mod faults;
 pub mod functions;
 pub mod generate;
+pub mod hands;
 pub mod ledger;
 pub mod meanwhile;
 pub mod period;

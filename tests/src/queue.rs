@@ -1,21 +1,25 @@
 //! What a queue does with the messages of a consumer, one at a time and when a test says so.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_sqs::types::{Message, QueueAttributeName};
 use serde_json::json;
 use uuid::Uuid;
 
-/// Hands one message to a consumer, and answers whether that failed; `None` if there is none. One that
+/// Seconds for which a message is kept from others.
+const HELD: i32 = 10;
+
+/// Hands one message to a consumer, and answers whether that failed; `None` if the queue is empty. One that
 /// failed comes again at once.
 pub async fn step<F: Future<Output = SqsBatchResponse>>(
     sqs: &aws_sdk_sqs::Client,
     queue: &str,
     handle: impl FnOnce(SqsEvent) -> F,
 ) -> Option<bool> {
-    let received = sqs.receive_message().queue_url(queue).send().await;
-    let message = received.unwrap().messages?.into_iter().next()?;
+    let message = received(sqs, queue).await?;
     let mut record = SqsMessage::default();
     record.message_id.clone_from(&message.message_id);
     record.body.clone_from(&message.body);
@@ -26,13 +30,36 @@ pub async fn step<F: Future<Output = SqsBatchResponse>>(
     if failed {
         let change = sqs.change_message_visibility().queue_url(queue);
         let change = change.set_receipt_handle(message.receipt_handle);
-        change.visibility_timeout(0).send().await.unwrap();
+        // One that was held for too long is there again already.
+        let _ = change.visibility_timeout(0).send().await;
     } else {
         let delete = sqs.delete_message().queue_url(queue);
         let delete = delete.set_receipt_handle(message.receipt_handle);
         delete.send().await.unwrap();
     }
     Some(failed)
+}
+
+/// The next message. One may have been received by a call whose answer was lost: it comes again.
+async fn received(sqs: &aws_sdk_sqs::Client, queue: &str) -> Option<Message> {
+    loop {
+        let received = sqs.receive_message().queue_url(queue);
+        let received = received.visibility_timeout(HELD).send().await;
+        if let Some(message) = received.unwrap().messages.and_then(|mut some| some.pop()) {
+            return Some(message);
+        }
+        let told = sqs.get_queue_attributes().queue_url(queue);
+        let told = told.attribute_names(QueueAttributeName::All).send().await;
+        let told = told.unwrap().attributes.unwrap();
+        let hidden = [
+            QueueAttributeName::ApproximateNumberOfMessages,
+            QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+        ];
+        if hidden.iter().all(|count| told[count] == "0") {
+            return None;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// The message that the pipe sends of a row as it stands in the table.

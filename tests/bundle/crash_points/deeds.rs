@@ -1,0 +1,117 @@
+//! What is done while calls fail, and of what.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use hearback_tests::events::acceptance;
+use hearback_tests::turns::{message, path};
+use serde_json::{Value, json};
+
+/// What is done while calls fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    Submit,
+    Batch,
+    Ingest,
+    Import,
+    Register,
+    RegisterNext,
+    React,
+    Replace,
+    Clear,
+    Infer,
+    Say,
+    SayOtherwise,
+    TakeBack,
+    ChangePreferences,
+    WorkOffEvents,
+    WorkOffReactions,
+    WorkOffSignals,
+    AskErasure,
+    Erase,
+    ExportDay,
+    ExportTraining,
+}
+
+pub const DEEDS: [(Deed, &str); 21] = [
+    (Deed::Submit, "submit an event"),
+    (
+        Deed::Batch,
+        "take a batch of three events, one of them known",
+    ),
+    (
+        Deed::Ingest,
+        "take a message of three events, one of them none",
+    ),
+    (
+        Deed::Import,
+        "import a file of five lines, one of them no event",
+    ),
+    (Deed::Register, "register a turn with a message"),
+    (
+        Deed::RegisterNext,
+        "register the next turn, which rejects the one before",
+    ),
+    (Deed::React, "react"),
+    (Deed::Replace, "replace a reaction"),
+    (Deed::Clear, "clear a reaction"),
+    (Deed::Infer, "infer a reaction from a message"),
+    (Deed::Say, "say something of a message"),
+    (Deed::SayOtherwise, "say it otherwise"),
+    (Deed::TakeBack, "take it back"),
+    (Deed::ChangePreferences, "change preferences"),
+    (
+        Deed::WorkOffEvents,
+        "signal generator: three events of a user, one of them a duplicate",
+    ),
+    (
+        Deed::WorkOffReactions,
+        "signal generator: a reaction and the one that replaced it, mirrored",
+    ),
+    (
+        Deed::WorkOffSignals,
+        "signal generator: a signal and the one that replaced it",
+    ),
+    (Deed::AskErasure, "ask for the erasure of a user's data"),
+    (
+        Deed::Erase,
+        "erase what a user left in the table and the bucket",
+    ),
+    (Deed::ExportDay, "export the signals of a day"),
+    (Deed::ExportTraining, "export a project for training"),
+];
+
+/// All that happens, happens at this time: far ahead, since the engine removes what has expired by its own
+/// clock.
+pub fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(3_660_973_802, 0).unwrap()
+}
+
+/// What was there before was said a minute before: two acts of one instant would be one.
+pub fn before() -> DateTime<Utc> {
+    now() - TimeDelta::minutes(1)
+}
+
+/// An event whose names are always the same.
+pub fn event(number: u8, artifact: &str) -> Value {
+    let mut event = acceptance("ada");
+    event["feedbackId"] = json!(format!("00000000-0000-4000-8000-0000000000{number:02}"));
+    event["artifactId"] = json!(artifact);
+    event["timestamp"] = json!("2086-01-04T09:00:00Z");
+    event
+}
+
+pub fn said() -> (String, Value) {
+    let mut turn = message("m", "a question", "an answer");
+    turn["ts"] = json!("2086-01-04T09:00:00Z");
+    turn["trace_id"] = json!("4f3a");
+    turn["turn_log"] = json!({"text": "log", "entries": []});
+    (path("c", "t"), turn)
+}
+
+pub fn reaction(verdict: Option<&str>) -> (String, Value) {
+    let body = json!({"reaction": verdict, "text": verdict.map(|_| "why"), "mirror": true});
+    (format!("{}/feedback", path("c", "t")), body)
+}
+
+pub fn edit(reason: &str) -> Value {
+    json!({"message_id": "m", "signal": "edit", "reason": reason})
+}

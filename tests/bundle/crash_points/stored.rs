@@ -1,0 +1,164 @@
+//! What is stored when something was done.
+
+use std::collections::BTreeMap;
+
+use hearback_domain::preferences::{Cause, Version};
+use hearback_tests::engine::Engine;
+use hearback_tests::stored::{Row, rows};
+use serde_json::Value;
+
+/// Everything that is stored, but for what tells attempts apart; a message that comes twice is one.
+pub async fn stored(engine: &Engine, left_out: bool) -> BTreeMap<String, String> {
+    let items = items(engine).await;
+    let mut objects = objects(engine).await;
+    // Who does not come to delete the version of a log from which it moved the row leaves it there, unread,
+    // until the turn is erased.
+    objects.retain(|key, _| {
+        let unread =
+            key.starts_with("turn-logs/") && !items.values().any(|row| row.contains(key.as_str()));
+        !(left_out && unread)
+    });
+    let objects = exported(objects);
+    let letters = [
+        &engine.queues.dead_letters,
+        &engine.queues.ingest_dead_letters,
+    ];
+    let mut stored: BTreeMap<_, _> = items.into_iter().chain(objects).collect();
+    for queue in letters.into_iter().chain([&engine.queues.erasures]) {
+        for message in messages(engine, queue).await {
+            stored.insert(message, "message".to_owned());
+        }
+    }
+    let names = drawn(&stored);
+    let named = |text: String| {
+        (names.iter()).fold(text, |text, (id, name)| text.replace(id.as_str(), name))
+    };
+    stored
+        .into_iter()
+        .map(|(key, value)| (named(key), named(value)))
+        .collect()
+}
+
+/// The names that were drawn for erasures, each with what to call it.
+fn drawn(stored: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let erasures = stored
+        .iter()
+        .filter(|(key, _)| key.ends_with("S(\"ERASURE\")"));
+    let ids = erasures.filter_map(|(key, row)| {
+        let (_, after) = row.split_once("\"id\": S(\"")?;
+        let (id, _) = after.split_once('"')?;
+        Some((id.to_owned(), format!("the erasure of {key}")))
+    });
+    ids.collect()
+}
+
+async fn items(engine: &Engine) -> BTreeMap<String, String> {
+    let mut rows = rows(&engine.clients.dynamodb, &engine.names.table()).await;
+    let versions: Vec<_> = rows
+        .extract_if(.., |row| row.contains_key("version"))
+        .collect();
+    let items = rows.into_iter().map(|row| named(engine, row));
+    items.chain(learned(&versions)).collect()
+}
+
+/// What was learned in the end, and of what. When a batch fails its messages are tried one by one, and each
+/// makes a version of its own.
+fn learned(versions: &[Row]) -> Option<(String, String)> {
+    let parsed = versions.iter().map(|row| row["version"].as_s().unwrap());
+    let mut versions: Vec<Version> = parsed
+        .map(|text| serde_json::from_str(text).unwrap())
+        .collect();
+    versions.sort_by_key(|version| version.number);
+    let taught = versions.iter().flat_map(|version| match &version.cause {
+        Cause::Feedback { feedback_ids, .. } => feedback_ids.clone(),
+        _ => Vec::new(),
+    });
+    let mut taught: Vec<_> = taught.collect();
+    taught.sort_unstable();
+    let newest = &versions.last()?.preferences;
+    Some(("preferences".to_owned(), format!("{newest:?} {taught:?}")))
+}
+
+fn named(engine: &Engine, mut item: Row) -> (String, String) {
+    item.remove("attempt");
+    // Which version was seen before the claim.
+    item.remove("fence");
+    // A line is counted after it was removed: one that a process died in between is not.
+    item.remove("export_rows");
+    let key = format!("{:?} {:?}", item["PK"], item["SK"]);
+    let item: BTreeMap<_, _> = item.into_iter().collect();
+    let item = format!("{item:?}").replace(&engine.names.bucket(), "bucket");
+    (key, unnamed(&item))
+}
+
+/// An item without the names that workers draw for their files.
+fn unnamed(item: &str) -> String {
+    const BEFORE: &str = "rejects-0000000001-";
+    match item.split_once(BEFORE) {
+        Some((before, drawn)) => {
+            let after = drawn.get(uuid::fmt::Hyphenated::LENGTH..).unwrap();
+            format!("{before}{BEFORE}{after}")
+        }
+        None => item.to_owned(),
+    }
+}
+
+async fn objects(engine: &Engine) -> BTreeMap<String, String> {
+    let (s3, bucket) = (&engine.clients.s3, engine.names.bucket());
+    let listed = s3.list_objects_v2().bucket(&bucket).send().await;
+    let mut objects = BTreeMap::new();
+    for object in listed.unwrap().contents() {
+        let key = object.key().unwrap();
+        let get = s3.get_object().bucket(&bucket).key(key);
+        let body = get.send().await.unwrap().body.collect().await.unwrap();
+        let body = String::from_utf8_lossy(&body.into_bytes()).into_owned();
+        objects.insert(key.to_owned(), body.replace(&bucket, "bucket"));
+    }
+    objects
+}
+
+/// Objects, of which an export is what its manifest names: each run and invocation draws a name for its
+/// files, and what no manifest names does not count.
+fn exported(mut objects: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let keys: Vec<_> = objects.keys().cloned().collect();
+    for key in keys {
+        let Some(folder) = key.strip_suffix("manifest.json") else {
+            continue;
+        };
+        let mut manifest = serde_json::from_str(&objects[&key]).unwrap();
+        read_in(&mut manifest, &objects);
+        objects.retain(|key, _| !key.starts_with(folder));
+        objects.insert(key, manifest.to_string());
+    }
+    objects
+}
+
+/// Puts files in the place of their names.
+fn read_in(value: &mut Value, objects: &BTreeMap<String, String>) {
+    match value {
+        Value::String(text) => {
+            let key = text.strip_prefix("s3://bucket/").unwrap_or_default();
+            if let Some(file) = objects.get(key).filter(|_| key.ends_with(".jsonl")) {
+                text.clone_from(file);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| read_in(item, objects)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|member| read_in(member, objects)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+async fn messages(engine: &Engine, queue: &str) -> Vec<String> {
+    let mut messages = Vec::new();
+    loop {
+        let received = engine.clients.sqs.receive_message().queue_url(queue);
+        let received = received.max_number_of_messages(10).send().await.unwrap();
+        let received = received.messages.unwrap_or_default();
+        if received.is_empty() {
+            return messages;
+        }
+        messages.extend(received.into_iter().filter_map(|message| message.body));
+    }
+}
