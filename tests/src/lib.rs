@@ -9,6 +9,7 @@ pub mod functions;
 pub mod generate;
 pub mod ledger;
 pub mod meanwhile;
+pub mod page;
 pub mod period;
 pub mod permissions;
 pub mod process;
