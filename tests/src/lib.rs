@@ -17,4 +17,5 @@ pub mod queue;
 pub mod runtime_api;
 pub mod stored;
 pub mod template;
+pub mod touched;
 pub mod turns;
