@@ -33,7 +33,7 @@ use serde_json::{Value, json};
 use traffic::{Crowd, Kind, Load, Names, Place, Touches, second};
 use uuid::Uuid;
 
-use crate::crash_points::submitted;
+use crate::crash_points::{TIME, submitted};
 use crate::imports::import_with;
 
 /// What one partition key gives in a second.
@@ -106,7 +106,7 @@ const QUESTIONS: [&str; 2] = [
 const OTHER: &str = "Write a short greeting for a colleague who retires after forty years.";
 
 fn now() -> DateTime<Utc> {
-    DateTime::from_timestamp(1_767_517_802, 0).unwrap()
+    DateTime::from_timestamp(TIME, 0).unwrap()
 }
 
 fn before() -> DateTime<Utc> {

@@ -24,7 +24,7 @@ use hearback_tests::queue::carried;
 use hearback_tests::turns::{SIGNALS, conversation_path, message, path};
 use serde_json::{Value, json};
 
-use crate::crash_points::Hands;
+use crate::crash_points::{self, Hands};
 
 const STEPS: u64 = 150;
 const USERS: [&str; 3] = ["ada", "eve", "ike"];
@@ -34,7 +34,7 @@ const VERDICTS: [Option<&str>; 4] = [Some("ok"), Some("not_ok"), Some("neutral")
 const TRIES: usize = 10;
 
 /// The time, which moves with the steps.
-static TIME: AtomicI64 = AtomicI64::new(1_767_517_802);
+static TIME: AtomicI64 = AtomicI64::new(crash_points::TIME);
 
 fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(TIME.load(Ordering::SeqCst), 0).unwrap()
