@@ -101,7 +101,7 @@ const WHALE: u64 = 1;
 /// Of a thousand acts in conversations, those in one of all users.
 const ROOM: u64 = 2;
 
-/// What happens in conversations, and where; what is posted, by whom.
+/// Where an act happens, which decides who acts, and on what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     Posted,
