@@ -18,6 +18,7 @@ use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsOutput;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemOutput;
 use aws_sdk_dynamodb::types::ConsumedCapacity;
+use aws_smithy_runtime_api::client::interceptors::context::Output;
 use aws_smithy_types::retry::RetryConfig;
 use chrono::TimeDelta;
 use hearback_batch::{Importer, Ingest};
@@ -233,35 +234,41 @@ impl Intercept for Meter {
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let mut cost = self.0.lock().unwrap();
-        let Ok(output) = context.output_or_error() else {
+        let (reads, writes) = match context.output_or_error() {
+            Ok(output) => spent(output),
             // A condition that did not hold costs a write unit too, and reports none.
-            cost.writes += 1.0;
-            return Ok(());
+            Err(_) => (0.0, 1.0),
         };
-        let units = |spent: &ConsumedCapacity| spent.capacity_units().unwrap();
-        let asked = "the call asks for its cost";
-        if let Some(put) = output.downcast_ref::<PutItemOutput>() {
-            cost.writes += units(put.consumed_capacity().expect(asked));
-        } else if let Some(update) = output.downcast_ref::<UpdateItemOutput>() {
-            cost.writes += units(update.consumed_capacity().expect(asked));
-        } else if let Some(written) = output.downcast_ref::<TransactWriteItemsOutput>() {
-            let spent = written.consumed_capacity();
-            assert!(!spent.is_empty(), "{asked}");
-            cost.writes += spent.iter().map(units).sum::<f64>();
-        } else if let Some(deleted) = output.downcast_ref::<DeleteItemOutput>() {
-            cost.writes += units(deleted.consumed_capacity().expect(asked));
-        } else if let Some(query) = output.downcast_ref::<QueryOutput>() {
-            cost.reads += units(query.consumed_capacity().expect(asked));
-        } else if let Some(get) = output.downcast_ref::<GetItemOutput>() {
-            cost.reads += units(get.consumed_capacity().expect(asked));
-        } else if let Some(get) = output.downcast_ref::<BatchGetItemOutput>() {
-            let spent = get.consumed_capacity();
-            assert!(!spent.is_empty(), "{asked}");
-            cost.reads += spent.iter().map(units).sum::<f64>();
-        } else {
-            panic!("a call that no cost card knows");
-        }
+        cost.reads += reads;
+        cost.writes += writes;
         Ok(())
+    }
+}
+
+/// Read and write units of a call, as it reports them.
+pub(crate) fn spent(output: &Output) -> (f64, f64) {
+    let units = |spent: &ConsumedCapacity| spent.capacity_units().unwrap();
+    let asked = "the call asks for its cost";
+    if let Some(put) = output.downcast_ref::<PutItemOutput>() {
+        (0.0, units(put.consumed_capacity().expect(asked)))
+    } else if let Some(update) = output.downcast_ref::<UpdateItemOutput>() {
+        (0.0, units(update.consumed_capacity().expect(asked)))
+    } else if let Some(written) = output.downcast_ref::<TransactWriteItemsOutput>() {
+        let spent = written.consumed_capacity();
+        assert!(!spent.is_empty(), "{asked}");
+        (0.0, spent.iter().map(units).sum())
+    } else if let Some(deleted) = output.downcast_ref::<DeleteItemOutput>() {
+        (0.0, units(deleted.consumed_capacity().expect(asked)))
+    } else if let Some(query) = output.downcast_ref::<QueryOutput>() {
+        (units(query.consumed_capacity().expect(asked)), 0.0)
+    } else if let Some(get) = output.downcast_ref::<GetItemOutput>() {
+        (units(get.consumed_capacity().expect(asked)), 0.0)
+    } else if let Some(get) = output.downcast_ref::<BatchGetItemOutput>() {
+        let spent = get.consumed_capacity();
+        assert!(!spent.is_empty(), "{asked}");
+        (spent.iter().map(units).sum(), 0.0)
+    } else {
+        panic!("a call that no cost card knows");
     }
 }
 

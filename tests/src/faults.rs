@@ -99,11 +99,15 @@ impl Faults {
         plan.fault == Fault::Died && plan.calls >= plan.at
     }
 
-    /// Whether a call may have been left out that was not made up for: its process ended, or could not make it.
+    /// Whether whoever made the calls ended or was told of an error, and may have left out what was to come.
     #[must_use]
-    pub fn left_out(&self) -> bool {
+    pub fn gave_up(&self) -> bool {
         let plan = *self.0.lock().unwrap();
-        matches!(plan.fault, Fault::Died | Fault::Unreachable) && plan.calls >= plan.at
+        let gives_up = matches!(
+            plan.fault,
+            Fault::Died | Fault::Unreachable | Fault::Unanswered
+        );
+        gives_up && plan.calls >= plan.at
     }
 
     /// Counts a call, and answers what is to become of it.

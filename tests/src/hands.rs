@@ -19,6 +19,10 @@ use crate::engine::Engine;
 use crate::faults::Faults;
 use crate::functions::call;
 
+/// A time for tests whose clock stands still or is their own, in seconds since 1970: far ahead, since the engine
+/// removes what has expired by its own clock.
+pub const TIME: i64 = 3_660_973_802;
+
 /// The functions of one process.
 pub struct Hands {
     /// What answers requests.

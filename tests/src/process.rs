@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
@@ -78,6 +79,28 @@ pub async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Out
         .unwrap()
 }
 
+/// The most memory that a process took so far, in kB.
+pub fn peak_memory(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+    let status = status.expect("Linux tells of its processes");
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let most = most.and_then(|most| most.trim().strip_suffix("kB"));
+    most.unwrap().trim().parse().unwrap()
+}
+
+/// The time for which a process was on a processor so far.
+pub fn processor_time(process: u32) -> Duration {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
+    let tasks = tasks.expect("Linux tells of its processes");
+    let times = tasks.map(|task| {
+        let times = std::fs::read_to_string(task.unwrap().path().join("schedstat"));
+        let times = times.unwrap_or_default();
+        let nanoseconds = times.split(' ').next().and_then(|time| time.parse().ok());
+        Duration::from_nanos(nanoseconds.unwrap_or_default())
+    });
+    times.sum()
+}
+
 /// A bundle in a process of its own. It is killed when it is dropped.
 pub struct Process {
     child: Child,
@@ -121,11 +144,7 @@ impl Process {
 
     /// The most memory that it took so far, in MB.
     pub fn peak_memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id().unwrap()));
-        let status = status.expect("Linux tells of its processes");
-        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let most = most.and_then(|most| most.trim().strip_suffix("kB"));
-        most.unwrap().trim().parse::<u64>().unwrap() / 1_000
+        peak_memory(self.child.id().unwrap()) / 1_000
     }
 
     /// `kill -9`.

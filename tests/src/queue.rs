@@ -9,6 +9,9 @@ use aws_sdk_sqs::types::{Message, QueueAttributeName};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::engine::Engine;
+use crate::stored::rows;
+
 /// Seconds for which a message is kept from others.
 const HELD: i32 = 10;
 
@@ -77,4 +80,12 @@ pub fn carried(row: &HashMap<String, AttributeValue>, event: &str) -> SqsMessage
     message.message_id = Some(Uuid::new_v4().to_string());
     message.body = Some(record.to_string());
     message
+}
+
+/// The messages that the pipe sends of the rows of a kind, in the order of their keys.
+pub async fn submitted(engine: &Engine, kind: &str) -> Vec<SqsMessage> {
+    let mut rows = rows(&engine.clients.dynamodb, &engine.names.table()).await;
+    rows.retain(|row| row["SK"].as_s().unwrap().starts_with(kind));
+    rows.sort_by_key(|row| format!("{:?}{:?}", row["PK"], row["SK"]));
+    rows.iter().map(|row| carried(row, "INSERT")).collect()
 }

@@ -88,6 +88,11 @@ impl Function {
         self.process.kill().await.unwrap();
     }
 
+    /// The id of its process.
+    pub fn id(&self) -> u32 {
+        self.process.id().expect("the function runs")
+    }
+
     /// How long ago the process was started.
     pub fn age(&self) -> Duration {
         self.started.elapsed()

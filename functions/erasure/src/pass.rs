@@ -82,8 +82,11 @@ impl<'a> Pass<'a> {
         let store = &self.eraser.store;
         let closing = store.close_erasure(self.owner(), &self.erasure, (quiet, now));
         if !closing.await? {
+            // Or it was closed by a call whose answer was lost.
             let standing = store.erasure(self.owner(), Freshness::Latest).await?;
-            return Ok(standing.is_none_or(|standing| !standing.is_open()));
+            if standing.is_some_and(|standing| standing.is_open()) {
+                return Ok(false);
+            }
         }
         let (tenant, id) = (&self.task.tenant, self.task.id);
         self.eraser.blobs.delete_traces(tenant, id).await?;

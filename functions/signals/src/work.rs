@@ -10,6 +10,7 @@
 //! | the outcome | the outcome | nothing |
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use futures::future::try_join_all;
 use hearback_domain::erasure::{Erasure, Kind};
@@ -27,7 +28,13 @@ use uuid::Uuid;
 
 /// How often a preference version is tried when others write too. Each loss means that somebody
 /// else went on; a message that lost them all is simply delivered again.
-const VERSION_TRIES: usize = 20;
+const VERSION_TRIES: u32 = 20;
+/// The pause after the first loss, at most; it doubles with each, up to [`LONGEST_PAUSE`]. Without one,
+/// workers for one user lose to each other again and again: forty at once wrote ten times for each
+/// version.
+const PAUSE: Duration = Duration::from_millis(20);
+/// The longest of these pauses.
+const LONGEST_PAUSE: Duration = Duration::from_millis(640);
 
 /// Why events could not be worked off.
 #[derive(Debug, thiserror::Error)]
@@ -165,7 +172,7 @@ impl Learner<'_> {
         // Versions up to here are known not to have learned from these events.
         let mut checked = number(base.as_ref()).min(open.fence.unwrap_or(u64::MAX));
         let mut check = open.fence.is_some();
-        for _ in 0..VERSION_TRIES {
+        for tried in 0..VERSION_TRIES {
             if check && !lessons.is_empty() {
                 let newer = self.newer_than(checked).await?;
                 let learned = learned_from(&newer, &open.events, &mut crossings);
@@ -193,7 +200,10 @@ impl Learner<'_> {
                     crossings.extend(learned.crossings);
                     return Ok(crossings);
                 }
-                Written::Known => check = true,
+                Written::Known => {
+                    check = true;
+                    pause(tried).await;
+                }
             }
         }
         Err(Failure::Contended)
@@ -209,6 +219,13 @@ impl Learner<'_> {
         };
         Ok(self.store.versions(self.tenant, self.user, page).await?)
     }
+}
+
+/// Lets others go on, for any part of a time that grows.
+async fn pause(tried: u32) {
+    let (chance, ..) = Uuid::new_v4().as_fields();
+    let longest = LONGEST_PAUSE.min(PAUSE.saturating_mul(1 << tried));
+    tokio::time::sleep(longest * (chance % 128) / 128).await;
 }
 
 fn number(version: Option<&Version>) -> u64 {

@@ -207,7 +207,8 @@ impl Store {
     }
 
     /// The shard of what has this name.
-    pub(crate) fn shard(&self, name: &str) -> u32 {
+    #[must_use]
+    pub fn shard(&self, name: &str) -> u32 {
         let digest: [u8; 32] = Sha256::digest(name).into();
         let [a, b, c, d, ..] = digest;
         u32::from_be_bytes([a, b, c, d]) % self.shards.max(1)

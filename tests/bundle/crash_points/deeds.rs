@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_tests::events::acceptance;
+use hearback_tests::hands::TIME;
 use hearback_tests::turns::{message, path};
 use serde_json::{Value, json};
 
@@ -79,10 +80,9 @@ pub const DEEDS: [(Deed, &str); 21] = [
     (Deed::ExportTraining, "export a project for training"),
 ];
 
-/// All that happens, happens at this time: far ahead, since the engine removes what has expired by its own
-/// clock.
+/// All that happens, happens at this time.
 pub fn now() -> DateTime<Utc> {
-    DateTime::from_timestamp(3_660_973_802, 0).unwrap()
+    DateTime::from_timestamp(TIME, 0).unwrap()
 }
 
 /// What was there before was said a minute before: two acts of one instant would be one.

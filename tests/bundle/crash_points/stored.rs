@@ -8,7 +8,7 @@ use hearback_tests::stored::{Row, rows};
 use serde_json::Value;
 
 /// Everything that is stored, but for what tells attempts apart; a message that comes twice is one.
-pub async fn stored(engine: &Engine, left_out: bool) -> BTreeMap<String, String> {
+pub async fn stored(engine: &Engine, gave_up: bool) -> BTreeMap<String, String> {
     let items = items(engine).await;
     let mut objects = objects(engine).await;
     // Who does not come to delete the version of a log from which it moved the row leaves it there, unread,
@@ -16,20 +16,28 @@ pub async fn stored(engine: &Engine, left_out: bool) -> BTreeMap<String, String>
     objects.retain(|key, _| {
         let unread =
             key.starts_with("turn-logs/") && !items.values().any(|row| row.contains(key.as_str()));
-        !(left_out && unread)
+        !(gave_up && unread)
     });
     let objects = exported(objects);
+    let mut stored: BTreeMap<_, _> = items.into_iter().chain(objects).collect();
+    let names = drawn(&stored);
     let letters = [
         &engine.queues.dead_letters,
         &engine.queues.ingest_dead_letters,
     ];
-    let mut stored: BTreeMap<_, _> = items.into_iter().chain(objects).collect();
-    for queue in letters.into_iter().chain([&engine.queues.erasures]) {
-        for message in messages(engine, queue).await {
-            stored.insert(message, "message".to_owned());
-        }
+    for queue in letters {
+        let letters = messages(engine, queue).await;
+        stored.extend(letters.into_iter().map(|letter| (letter, String::new())));
     }
-    let names = drawn(&stored);
+    // A message is sent before its erasure is opened. Of one that never was, nothing follows.
+    let opened = |message: &String| names.iter().any(|(id, _)| message.contains(id.as_str()));
+    let asked = messages(engine, &engine.queues.erasures).await;
+    stored.extend(
+        asked
+            .into_iter()
+            .filter(opened)
+            .map(|ask| (ask, String::new())),
+    );
     let named = |text: String| {
         (names.iter()).fold(text, |text, (id, name)| text.replace(id.as_str(), name))
     };
@@ -45,8 +53,8 @@ fn drawn(stored: &BTreeMap<String, String>) -> Vec<(String, String)> {
         .iter()
         .filter(|(key, _)| key.ends_with("S(\"ERASURE\")"));
     let ids = erasures.filter_map(|(key, row)| {
-        let (_, after) = row.split_once("\"id\": S(\"")?;
-        let (id, _) = after.split_once('"')?;
+        let (_, after) = row.split_once(r#"{\"id\":\""#)?;
+        let (id, _) = after.split_once('\\')?;
         Some((id.to_owned(), format!("the erasure of {key}")))
     });
     ids.collect()

@@ -10,8 +10,7 @@ use hearback_tests::events::ingested;
 use hearback_tests::faults::Faults;
 use hearback_tests::functions::call;
 use hearback_tests::hands::Hands;
-use hearback_tests::queue::{self, carried};
-use hearback_tests::stored::rows;
+use hearback_tests::queue::{self, submitted};
 use hearback_tests::turns::{SIGNALS, message, path};
 use serde_json::{Value, json};
 
@@ -20,14 +19,6 @@ use super::deeds::{Deed, before, edit, event, now, reaction, said};
 /// The functions, with clients that may fail.
 pub fn at_work(engine: &Engine, faults: &Faults) -> Hands {
     Hands::at(engine, faults, Clock::of(now))
-}
-
-/// The messages that the pipe sends of the rows of a kind, in the order of their keys.
-async fn submitted(engine: &Engine, kind: &str) -> Vec<SqsMessage> {
-    let mut rows = rows(&engine.clients.dynamodb, &engine.names.table()).await;
-    rows.retain(|row| row["SK"].as_s().unwrap().starts_with(kind));
-    rows.sort_by_key(|row| format!("{:?}{:?}", row["PK"], row["SK"]));
-    rows.iter().map(|row| carried(row, "INSERT")).collect()
 }
 
 /// A table, a bucket and queues in which something is about to be done.
@@ -189,7 +180,9 @@ impl World {
                 hands.exporter.handle(&request, None).await.is_ok()
             }
             Deed::ExportTraining => {
-                let request = json!({"tenant": "acme", "training": {"project": "order-service"}});
+                let day = now().date_naive();
+                let asked = json!({"project": "order-service", "from": day, "to": day});
+                let request = json!({"tenant": "acme", "training": asked});
                 hands.exporter.handle(&request, None).await.is_ok()
             }
             Deed::WorkOffEvents | Deed::WorkOffReactions | Deed::WorkOffSignals => {

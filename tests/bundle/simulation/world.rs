@@ -18,7 +18,7 @@ use hearback_tests::events::ingested_of;
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::functions::{Caller, call_as};
 use hearback_tests::generate::Random;
-use hearback_tests::hands::Hands;
+use hearback_tests::hands::{Hands, TIME};
 use hearback_tests::queue;
 use hearback_tests::turns::SIGNALS;
 use serde_json::{Value, json};
@@ -38,13 +38,12 @@ const FAULTY: u64 = 5;
 const FIRST_CALLS: u64 = 8;
 
 thread_local! {
-    /// The time in this thread's world, in seconds; it moves with the steps. It lies far ahead, since the
-    /// engine removes what has expired by its own clock.
-    static TIME: Cell<i64> = const { Cell::new(0) };
+    /// The time in this thread's world, in seconds; it moves with the steps.
+    static NOW: Cell<i64> = const { Cell::new(0) };
 }
 
 fn now() -> DateTime<Utc> {
-    DateTime::from_timestamp(TIME.get(), 0).unwrap()
+    DateTime::from_timestamp(NOW.get(), 0).unwrap()
 }
 
 /// A process that works, and fails at times.
@@ -87,7 +86,7 @@ pub struct World {
 
 impl World {
     pub async fn new(seed: u64) -> Self {
-        TIME.set(3_660_973_802);
+        NOW.set(TIME);
         let engine = Engine::start().await;
         let arn = engine.store.stream_arn().await.unwrap();
         let mut stream = Stream::new(engine.clients.streams.clone(), arn);
@@ -179,7 +178,7 @@ impl World {
     }
 
     pub async fn step(&mut self) {
-        TIME.set(TIME.get() + 1);
+        NOW.set(NOW.get() + 1);
         let tenant = self.below(TENANTS.len());
         let user = self.one_of(&USERS);
         match self.random.below(100) {
