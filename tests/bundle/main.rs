@@ -17,6 +17,7 @@ mod exactly_once_signals;
 mod follow_ups;
 mod imports;
 mod isolation;
+mod load;
 mod message_signals;
 mod permissions;
 mod pipeline;

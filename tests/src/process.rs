@@ -91,7 +91,20 @@ pub struct Process {
 impl Process {
     /// Starts `hearback serve` on a folder, and waits until it says where it is.
     pub async fn serve(data: &Path, port: u16) -> Self {
-        let mut child = Command::new(hearback())
+        Self::start(Command::new(hearback()), data, port).await
+    }
+
+    /// The same, from a shell that allows it so many open files unless it asks for more.
+    pub async fn serve_with_files(data: &Path, files: u32) -> Self {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &format!("ulimit -S -n {files}; exec \"$0\" \"$@\"")])
+            .arg(hearback());
+        Self::start(shell, data, 0).await
+    }
+
+    async fn start(mut command: Command, data: &Path, port: u16) -> Self {
+        let mut child = command
             .args(["serve", "--port", &port.to_string(), "--data"])
             .arg(data)
             .stdout(Stdio::piped())

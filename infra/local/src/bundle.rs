@@ -27,10 +27,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::connections;
 use crate::data_dir::{DataDir, replace_json, secret};
 use crate::engines::{self, Endpoints, Sockets};
 use crate::event_source::{Consumer, EventSource};
-use crate::gateway;
+use crate::gateway::{self, Limits};
 use crate::load::Load;
 use crate::names::Names;
 use crate::provision::{self, QueueUrls};
@@ -66,6 +67,8 @@ pub struct Options {
     pub mirror: String,
     /// A folder of phrase files that add to those of the detector.
     pub phrases: Option<PathBuf>,
+    /// How much the gateway takes on.
+    pub limits: Limits,
 }
 
 impl Default for Options {
@@ -80,6 +83,7 @@ impl Default for Options {
             settle: TimeDelta::seconds(10),
             mirror: String::new(),
             phrases: None,
+            limits: Limits::default(),
         }
     }
 }
@@ -165,6 +169,7 @@ pub struct Bundle {
     mirrored: Arc<[String]>,
     detector: Arc<Detector>,
     load: Load,
+    limits: Limits,
     visibility: Duration,
     settle: TimeDelta,
     stop: CancellationToken,
@@ -209,7 +214,8 @@ impl Bundle {
             store,
             queues,
             tokens: Tokens::new(&secret(data.path(), KEY_FILE)?),
-            load: Load::default(),
+            load: Load::new(options.limits.requests),
+            limits: options.limits,
             visibility: options.visibility,
             settle: options.settle,
             stop,
@@ -314,17 +320,15 @@ impl Bundle {
         let router: Router = gateway::router(
             gateway::functions(registry, self.erasures()),
             self.tokens.clone(),
-            self.load.clone(),
+            (self.load.clone(), self.limits.request_time),
         );
-        let ended = self.stop.clone().cancelled_owned();
-        self.tasks.spawn(async move {
-            if let Err(error) = axum::serve(listener, router)
-                .with_graceful_shutdown(ended)
-                .await
-            {
-                tracing::error!(%error, "the gateway ended");
-            }
-        });
+        let bounds = (self.limits.connections, self.limits.idle);
+        self.tasks.spawn(connections::serve(
+            listener,
+            router,
+            bounds,
+            self.stop.clone(),
+        ));
         Ok(())
     }
 

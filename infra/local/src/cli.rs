@@ -20,6 +20,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::bundle::{Bundle, Clients, ENDPOINTS_FILE, GATEWAY_FILE, Options};
 use crate::data_dir::{read_json, secret};
 use crate::names::{DEFAULT_STACK, Names};
+use crate::open_files;
 use crate::queue_tools;
 use crate::replay;
 use crate::token::{Claims, KEY_FILE, Tokens};
@@ -234,6 +235,7 @@ fn ended() -> Result<CancellationToken> {
 
 impl Serve {
     async fn run(self) -> Result<()> {
+        open_files::allow();
         let ended = ended()?;
         let bundle = Bundle::start(Options {
             port: self.port,
