@@ -12,10 +12,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Requests under way that are no burst.
 const QUIET: usize = 2;
-/// How long the pipeline gives way at most, in steps. It never stands still: a stream of requests
-/// without end must not keep what they submit from being worked off.
+/// How long the pipeline gives way at most before a batch, in steps.
 const STEP: Duration = Duration::from_millis(10);
 const STEPS: usize = 50;
+/// What has waited for so long gives way no more. That is longer than a burst lasts, and a stream of
+/// requests without end must not keep what they submit from being worked off: it would pile up.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of a body for which a request takes a place: some ten events of a batch, or a turn.
 const PLACE: u64 = 8 * 1024;
 /// Places that one request takes at most: a batch has 1,000 events, however large they are.
@@ -78,8 +80,12 @@ impl Load {
         std::array::from_fn(|_| self.begin())
     }
 
-    /// Waits for a burst of requests to pass, for half a second at most.
-    pub async fn give_way(&self) {
+    /// Waits for a burst of requests to pass, for half a second at most, and not at all where work has
+    /// waited for too long.
+    pub async fn give_way(&self, waited: Duration) {
+        if waited >= PATIENCE {
+            return;
+        }
         for _ in 0..STEPS {
             if self.under_way.load(Ordering::Relaxed) <= QUIET {
                 return;
@@ -92,5 +98,24 @@ impl Load {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_gives_way_to_a_burst_but_not_for_ever() {
+        let load = Load::new(128);
+        let gives_way = |waited| load.give_way(waited).now_or_never().is_none();
+        assert!(!gives_way(Duration::ZERO), "nobody is in its way");
+        let burst = load.begin_burst();
+        assert!(gives_way(Duration::ZERO));
+        assert!(!gives_way(PATIENCE), "it has waited for long enough");
+        drop(burst);
+        assert!(!gives_way(Duration::ZERO));
     }
 }
