@@ -134,11 +134,20 @@ impl Process {
 
     /// The most memory that it took so far, in MB.
     pub fn peak_memory(&self) -> u64 {
+        self.memory_of("VmHWM:")
+    }
+
+    /// The memory that it takes now, in MB.
+    pub fn memory(&self) -> u64 {
+        self.memory_of("VmRSS:")
+    }
+
+    fn memory_of(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id().unwrap()));
         let status = status.expect("Linux tells of its processes");
-        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let most = most.and_then(|most| most.trim().strip_suffix("kB"));
-        most.unwrap().trim().parse::<u64>().unwrap() / 1_000
+        let found = status.lines().find_map(|line| line.strip_prefix(name));
+        let found = found.and_then(|found| found.trim().strip_suffix("kB"));
+        found.unwrap().trim().parse::<u64>().unwrap() / 1_000
     }
 
     /// `kill -9`.
