@@ -192,6 +192,34 @@ async fn connections_that_only_wait_make_room_for_others() {
 }
 
 #[tokio::test]
+async fn a_disk_that_stands_still_keeps_nobody_waiting_who_does_not_need_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::serve(folder.path(), 0).await;
+    let client = reqwest::Client::new();
+    let submit = || {
+        let url = format!("http://{}/v1/feedback/submit", process.address);
+        let submit = client.post(url).json(&acceptance("user-123"));
+        submit.bearer_auth(&process.token).send()
+    };
+    let health = client.get(format!("http://{}/health", process.address));
+    let file = rusqlite::Connection::open(folder.path().join("dynamodb.sqlite")).unwrap();
+    // Nobody else can write now. The engine waits for five seconds before it gives a write up.
+    file.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let waiting: Vec<_> = (0..32).map(|_| tokio::spawn(submit())).collect();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let answer = tokio::time::timeout(Duration::from_secs(2), health.send()).await;
+    file.execute_batch("ROLLBACK").unwrap();
+    let answer = answer.expect("a thread is free").unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    for answer in waiting {
+        assert_eq!(
+            answer.await.unwrap().unwrap().status(),
+            StatusCode::ACCEPTED
+        );
+    }
+}
+
+#[tokio::test]
 async fn more_connections_than_a_process_may_have_files_harm_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::serve_with_files(folder.path(), 256).await;

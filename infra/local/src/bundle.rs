@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::connections;
 use crate::data_dir::{DataDir, replace_json, secret};
-use crate::engines::{self, Endpoints, Sockets};
+use crate::engines::{self, Endpoints, Sockets, Threads};
 use crate::event_source::{Consumer, EventSource};
 use crate::gateway::{self, Limits};
 use crate::load::Load;
@@ -174,6 +174,7 @@ pub struct Bundle {
     settle: TimeDelta,
     stop: CancellationToken,
     tasks: TaskTracker,
+    _threads: Option<Threads>,
     // Last, so that the folder is freed after everything that uses it.
     data: DataDir,
 }
@@ -191,14 +192,15 @@ impl Bundle {
         };
         let gateway = engines::bind(options.port).await?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let (clients, endpoints) = if let Some(url) = &options.endpoint_url {
-            (Clients::of_endpoint(url), None)
+        let (clients, endpoints, threads) = if let Some(url) = &options.endpoint_url {
+            (Clients::of_endpoint(url), None, None)
         } else {
             let sockets = Sockets::bind(options.port).await?;
             let endpoints = sockets.endpoints()?;
-            engines::start(&data, sockets, &stop, &tasks)?;
+            let threads = engines::start(&data, sockets, &stop, &tasks)?;
             replace_json(&data.path().join(ENDPOINTS_FILE), &endpoints)?;
-            (Clients::of_engines(&endpoints), Some(endpoints))
+            let clients = Clients::of_engines(&endpoints);
+            (clients, Some(endpoints), Some(threads))
         };
         let store = Store::new(clients.dynamodb.clone(), options.names.table());
         provision::table(&store).await?;
@@ -220,6 +222,7 @@ impl Bundle {
             settle: options.settle,
             stop,
             tasks,
+            _threads: threads,
             data,
         };
         bundle.carry().await?;
