@@ -17,6 +17,7 @@
 //! `Retry-After`, if the process ever takes 400 MB, or if less than 0.7 of the held rate is still done at twice
 //! of it. `RATE` skips the ramp.
 
+mod requests;
 mod traffic;
 
 use std::process::ExitCode;
