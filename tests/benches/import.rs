@@ -12,21 +12,20 @@
 //!
 //! It fails if an import is slower than 0.6 of bare puts, or the process ever takes 400 MB.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::stream::{self, StreamExt};
 use hearback_domain::import::Report;
-use hearback_lambda::aws::Aws;
-use hearback_local::engines::Endpoints;
 use hearback_storage::{Store, keys};
 use hearback_tests::events::acceptance;
 use hearback_tests::generate::{Expected, Lines, Mix};
 use hearback_tests::process::{Process, run};
+use hearback_tests::served::{Item, dynamodb, items};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -39,8 +38,6 @@ const MEMORY_AT_MOST: u64 = 400;
 const BARE_TABLE: &str = "bare";
 const TABLE: &str = "hearback";
 const TENANT: &str = "acme";
-/// Keys that one call reads.
-const KEYS: usize = 100;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -57,8 +54,8 @@ async fn main() -> ExitCode {
 
     let data = folder.path().join("untroubled");
     let process = Process::serve(&data, 0).await;
-    let dynamodb = dynamodb(&data);
-    let mut bare = bare_puts(&dynamodb).await;
+    let client = dynamodb(&data);
+    let mut bare = bare_puts(&client).await;
     let began = Instant::now();
     let report = import(&file, &data)
         .await
@@ -73,7 +70,7 @@ async fn main() -> ExitCode {
         "bare puts/s {bare:>8.0}\nlines/s     {rate:>8.0}  ({took:.1?})\nmemory      {memory:>8} MB\n"
     );
 
-    let untroubled = stored(&dynamodb, &file).await;
+    let untroubled = stored(&client, &file).await;
     process.kill().await;
     assert_eq!(untroubled.len() as u64, expected.queued);
 
@@ -84,7 +81,7 @@ async fn main() -> ExitCode {
         assert_eq!(told(&troubled), expected);
         let data = folder.path().join("killed");
         let process = Process::serve(&data, 0).await;
-        let stored = stored(&self::dynamodb(&data), &file).await;
+        let stored = stored(&dynamodb(&data), &file).await;
         process.kill().await;
         assert!(stored == untroubled, "the tables differ");
         println!(
@@ -111,12 +108,6 @@ fn generate(folder: &Path, events: usize) -> (PathBuf, Expected) {
     }
     out.flush().unwrap();
     (file, lines.expected)
-}
-
-fn dynamodb(data: &Path) -> aws_sdk_dynamodb::Client {
-    let endpoints = std::fs::read(data.join("endpoints.json")).unwrap();
-    let endpoints: Endpoints = serde_json::from_slice(&endpoints).unwrap();
-    aws_sdk_dynamodb::Client::new(&Aws::local(endpoints.dynamodb).config())
 }
 
 /// Rates of bare puts, a second.
@@ -188,7 +179,7 @@ fn told(report: &Report) -> Expected {
 }
 
 /// Digests of the events of a file as they stand in the table, without when they came and by which
-/// attempt. They are read by their keys: a scan of a million items is not what the engine is made for.
+/// attempt.
 async fn stored(dynamodb: &aws_sdk_dynamodb::Client, file: &Path) -> Vec<[u8; 8]> {
     let tenant = TENANT.try_into().unwrap();
     let mut ids = BTreeSet::new();
@@ -197,36 +188,16 @@ async fn stored(dynamodb: &aws_sdk_dynamodb::Client, file: &Path) -> Vec<[u8; 8]
         let id = event["feedbackId"].as_str().map(Uuid::try_parse);
         ids.extend(id.and_then(Result::ok));
     }
-    let ids: Vec<_> = ids.into_iter().collect();
-    let mut events: Vec<[u8; 8]> = stream::iter(ids.chunks(KEYS))
-        .map(|ids| {
-            let keys = ids.iter().map(|id| {
-                HashMap::from([
-                    (
-                        "PK".to_owned(),
-                        AttributeValue::S(keys::event(&tenant, *id)),
-                    ),
-                    ("SK".to_owned(), AttributeValue::S(keys::EVENT.to_owned())),
-                ])
-            });
-            let wanted = KeysAndAttributes::builder().set_keys(Some(keys.collect()));
-            let get = dynamodb.batch_get_item();
-            let get = get.request_items(TABLE, wanted.build().unwrap());
-            async move {
-                let found = get.send().await.unwrap();
-                assert!(found.unprocessed_keys.unwrap_or_default().is_empty());
-                found.responses.unwrap().remove(TABLE).unwrap_or_default()
-            }
-        })
-        .buffer_unordered(CONCURRENCY)
-        .flat_map(|items| stream::iter(items.iter().map(digest).collect::<Vec<_>>()))
-        .collect()
-        .await;
+    let keys = ids
+        .into_iter()
+        .map(|id| (keys::event(&tenant, id), keys::EVENT.to_owned()));
+    let items = items(dynamodb, TABLE, keys).await;
+    let mut events: Vec<_> = items.iter().map(digest).collect();
     events.sort_unstable();
     events
 }
 
-fn digest(item: &HashMap<String, AttributeValue>) -> [u8; 8] {
+fn digest(item: &Item) -> [u8; 8] {
     let mut core: Value = serde_json::from_str(item["core"].as_s().unwrap()).unwrap();
     core.as_object_mut().unwrap().remove("receivedAt");
     let digest = Sha256::digest(format!("{core}{:?}", item.get("text")));

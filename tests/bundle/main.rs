@@ -18,6 +18,7 @@ mod follow_ups;
 mod imports;
 mod isolation;
 mod keys;
+mod load;
 mod message_signals;
 mod permissions;
 mod pipeline;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use hearback_local::bundle::{Bundle, Options};
+use hearback_local::gateway::Limits;
 use hearback_local::token::Claims;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
@@ -35,11 +36,21 @@ impl TestApp {
 
     /// Starts a bundle on a folder.
     pub async fn on(data: Option<PathBuf>) -> Self {
+        Self::with(data, Limits::default()).await
+    }
+
+    /// Starts a bundle in memory whose gateway takes on no more than this.
+    pub async fn within(limits: Limits) -> Self {
+        Self::with(None, limits).await
+    }
+
+    async fn with(data: Option<PathBuf>, limits: Limits) -> Self {
         let options = Options {
             port: 0,
             data,
             visibility: Duration::from_secs(1),
             settle: TimeDelta::seconds(1),
+            limits,
             ..Options::default()
         };
         Self {

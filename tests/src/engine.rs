@@ -33,7 +33,7 @@ use hearback_lambda::embedder::Embeddings;
 use hearback_lambda::{App, WithBlobs};
 use hearback_local::bundle::Clients;
 use hearback_local::data_dir::DataDir;
-use hearback_local::engines::{self, Endpoints, Sockets};
+use hearback_local::engines::{self, Endpoints, Sockets, Threads};
 use hearback_local::names::Names;
 use hearback_local::provision::{self, QueueUrls};
 use hearback_signals::Generator;
@@ -53,7 +53,7 @@ pub struct Engine {
     pub store: Store,
     /// What its resources are called.
     pub names: Names,
-    _embedded: Option<(DropGuard, DataDir)>,
+    _embedded: Option<(DropGuard, Threads, DataDir)>,
 }
 
 /// Names another AWS-compatible endpoint to run on instead of the embedded engines, so that no
@@ -75,8 +75,8 @@ impl Engine {
         let sockets = Sockets::bind(0).await.unwrap();
         let endpoints = sockets.endpoints().unwrap();
         let stop = CancellationToken::new();
-        engines::start(&data, sockets, &stop, &TaskTracker::new()).unwrap();
-        Self::at(endpoints, Some((stop.drop_guard(), data))).await
+        let threads = engines::start(&data, sockets, &stop, &TaskTracker::new()).unwrap();
+        Self::at(endpoints, Some((stop.drop_guard(), threads, data))).await
     }
 
     /// Another table, bucket and queues in the same engines.
@@ -84,7 +84,7 @@ impl Engine {
         Self::at(self.endpoints.clone(), None).await
     }
 
-    async fn at(endpoints: Endpoints, embedded: Option<(DropGuard, DataDir)>) -> Self {
+    async fn at(endpoints: Endpoints, embedded: Option<(DropGuard, Threads, DataDir)>) -> Self {
         let clients = Clients::of_engines(&endpoints);
         // Other tests may use the same endpoint.
         let names = Names::new(format!("test-{}", uuid::Uuid::new_v4().simple()));

@@ -16,6 +16,7 @@ pub mod permissions;
 pub mod process;
 pub mod queue;
 pub mod runtime_api;
+pub mod served;
 pub mod stored;
 pub mod template;
 pub mod touched;

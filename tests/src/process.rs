@@ -81,11 +81,15 @@ pub async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Out
 
 /// The most memory that a process took so far, in kB.
 pub fn peak_memory(process: u32) -> u64 {
+    memory_of(process, "VmHWM:")
+}
+
+fn memory_of(process: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"));
     let status = status.expect("Linux tells of its processes");
-    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let most = most.and_then(|most| most.trim().strip_suffix("kB"));
-    most.unwrap().trim().parse().unwrap()
+    let found = status.lines().find_map(|line| line.strip_prefix(name));
+    let found = found.and_then(|found| found.trim().strip_suffix("kB"));
+    found.unwrap().trim().parse().unwrap()
 }
 
 /// The time for which a process was on a processor so far.
@@ -114,7 +118,20 @@ pub struct Process {
 impl Process {
     /// Starts `hearback serve` on a folder, and waits until it says where it is.
     pub async fn serve(data: &Path, port: u16) -> Self {
-        let mut child = Command::new(hearback())
+        Self::start(Command::new(hearback()), data, port).await
+    }
+
+    /// The same, from a shell that allows it so many open files unless it asks for more.
+    pub async fn serve_with_files(data: &Path, files: u32) -> Self {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &format!("ulimit -S -n {files}; exec \"$0\" \"$@\"")])
+            .arg(hearback());
+        Self::start(shell, data, 0).await
+    }
+
+    async fn start(mut command: Command, data: &Path, port: u16) -> Self {
+        let mut child = command
             .args(["serve", "--port", &port.to_string(), "--data"])
             .arg(data)
             .stdout(Stdio::piped())
@@ -145,6 +162,11 @@ impl Process {
     /// The most memory that it took so far, in MB.
     pub fn peak_memory(&self) -> u64 {
         peak_memory(self.child.id().unwrap()) / 1_000
+    }
+
+    /// The memory that it takes now, in MB.
+    pub fn memory(&self) -> u64 {
+        memory_of(self.child.id().unwrap(), "VmRSS:") / 1_000
     }
 
     /// `kill -9`.

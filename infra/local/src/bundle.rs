@@ -27,10 +27,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::connections;
 use crate::data_dir::{DataDir, replace_json, secret};
-use crate::engines::{self, Endpoints, Sockets};
+use crate::engines::{self, Endpoints, Sockets, Threads};
 use crate::event_source::{Consumer, EventSource};
-use crate::gateway;
+use crate::gateway::{self, Limits};
 use crate::load::Load;
 use crate::names::Names;
 use crate::provision::{self, QueueUrls};
@@ -67,6 +68,8 @@ pub struct Options {
     pub mirror: String,
     /// A folder of phrase files that add to those of the detector.
     pub phrases: Option<PathBuf>,
+    /// How much the gateway takes on.
+    pub limits: Limits,
 }
 
 impl Default for Options {
@@ -81,6 +84,7 @@ impl Default for Options {
             settle: TimeDelta::seconds(10),
             mirror: String::new(),
             phrases: None,
+            limits: Limits::default(),
         }
     }
 }
@@ -166,10 +170,12 @@ pub struct Bundle {
     mirrored: Arc<[String]>,
     detector: Arc<Detector>,
     load: Load,
+    limits: Limits,
     visibility: Duration,
     settle: TimeDelta,
     stop: CancellationToken,
     tasks: TaskTracker,
+    _threads: Option<Threads>,
     // Last, so that the folder is freed after everything that uses it.
     data: DataDir,
 }
@@ -187,14 +193,15 @@ impl Bundle {
         };
         let gateway = engines::bind(options.port).await?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let (clients, endpoints) = if let Some(url) = &options.endpoint_url {
-            (Clients::of_endpoint(url), None)
+        let (clients, endpoints, threads) = if let Some(url) = &options.endpoint_url {
+            (Clients::of_endpoint(url), None, None)
         } else {
             let sockets = Sockets::bind(options.port).await?;
             let endpoints = sockets.endpoints()?;
-            engines::start(&data, sockets, &stop, &tasks)?;
+            let threads = engines::start(&data, sockets, &stop, &tasks)?;
             replace_json(&data.path().join(ENDPOINTS_FILE), &endpoints)?;
-            (Clients::of_engines(&endpoints), Some(endpoints))
+            let clients = Clients::of_engines(&endpoints);
+            (clients, Some(endpoints), Some(threads))
         };
         let store = Store::new(clients.dynamodb.clone(), options.names.table());
         provision::table(&store).await?;
@@ -210,11 +217,13 @@ impl Bundle {
             store,
             queues,
             tokens: Tokens::new(&secret(data.path(), KEY_FILE)?),
-            load: Load::default(),
+            load: Load::new(options.limits.requests),
+            limits: options.limits,
             visibility: options.visibility,
             settle: options.settle,
             stop,
             tasks,
+            _threads: threads,
             data,
         };
         bundle.carry().await?;
@@ -316,17 +325,15 @@ impl Bundle {
         let router: Router = gateway::router(
             gateway::functions(registry, self.erasures()),
             self.tokens.clone(),
-            self.load.clone(),
+            (self.load.clone(), self.limits.request_time),
         );
-        let ended = self.stop.clone().cancelled_owned();
-        self.tasks.spawn(async move {
-            if let Err(error) = axum::serve(listener, router)
-                .with_graceful_shutdown(ended)
-                .await
-            {
-                tracing::error!(%error, "the gateway ended");
-            }
-        });
+        let bounds = (self.limits.connections, self.limits.idle);
+        self.tasks.spawn(connections::serve(
+            listener,
+            router,
+            bounds,
+            self.stop.clone(),
+        ));
         Ok(())
     }
 

@@ -20,6 +20,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::bundle::{Bundle, Clients, ENDPOINTS_FILE, GATEWAY_FILE, Options};
 use crate::data_dir::{read_json, secret};
 use crate::names::{DEFAULT_STACK, Names};
+use crate::open_files;
 use crate::queue_tools;
 use crate::replay;
 use crate::token::{Claims, KEY_FILE, Tokens};
@@ -162,7 +163,7 @@ fn subject(name: &str) -> Result<Subject, String> {
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     start_logging();
-    let result = runtime()
+    let result = tokio::runtime::Runtime::new()
         .context("the runtime cannot start")
         .and_then(|runtime| {
             runtime.block_on(async {
@@ -186,16 +187,6 @@ pub fn run() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The DynamoDB engine holds its thread while the disk writes. With only a thread for each
-/// processor, a few writes under way would keep everything else waiting for the disk too.
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    let processors = std::thread::available_parallelism()?.get();
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(processors + 2)
-        .enable_all()
-        .build()
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -234,6 +225,7 @@ fn ended() -> Result<CancellationToken> {
 
 impl Serve {
     async fn run(self) -> Result<()> {
+        open_files::allow();
         let ended = ended()?;
         let bundle = Bundle::start(Options {
             port: self.port,

@@ -8,7 +8,7 @@ use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, Message,
     MessageSystemAttributeName,
 };
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use hearback_batch::{Importer, Ingest};
 use hearback_erasure::Eraser;
 use hearback_lambda::aws::error_code;
@@ -91,15 +91,19 @@ pub struct EventSource<C> {
 impl<C: Consumer> EventSource<C> {
     /// Feeds until `stop`. A batch that was begun is finished.
     pub async fn run(self, stop: CancellationToken) {
+        let mut waited = Duration::ZERO;
         loop {
             if C::GIVES_WAY {
-                self.load.give_way().await;
+                self.load.give_way(waited).await;
             }
             let Some(received) = stop.run_until_cancelled(self.receive()).await else {
                 return;
             };
             match received {
-                Some(messages) => self.work_off(messages).await,
+                Some(messages) => {
+                    waited = longest_wait(&messages, Utc::now());
+                    self.work_off(messages).await;
+                }
                 None => {
                     stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await;
                 }
@@ -192,6 +196,18 @@ impl<C: Consumer> EventSource<C> {
     }
 }
 
+/// How long the message has waited that was sent first. It says how far behind the queue is.
+fn longest_wait(messages: &[Message], now: DateTime<Utc>) -> Duration {
+    let sent = messages.iter().filter_map(|message| {
+        let sent = message.attributes.as_ref()?;
+        let sent = sent.get(&MessageSystemAttributeName::SentTimestamp)?;
+        DateTime::from_timestamp_millis(sent.parse().ok()?)
+    });
+    sent.filter_map(|sent| (now - sent).to_std().ok())
+        .max()
+        .unwrap_or_default()
+}
+
 fn failed(response: &SqsBatchResponse, message: &Message) -> bool {
     response
         .batch_item_failures
@@ -224,4 +240,24 @@ fn lambda_message(message: &Message) -> SqsMessage {
         .collect();
     record.event_source = Some("aws:sqs".to_owned());
     record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(at: &str) -> Message {
+        let sent = MessageSystemAttributeName::SentTimestamp;
+        Message::builder().attributes(sent, at).build()
+    }
+
+    #[test]
+    fn a_batch_has_waited_as_long_as_its_oldest_message() {
+        let now = DateTime::from_timestamp_millis(10_000).unwrap();
+        let waited = |messages: &[Message]| longest_wait(messages, now).as_millis();
+        assert_eq!(waited(&[sent("9000"), sent("7500"), sent("9999")]), 2_500);
+        assert_eq!(waited(&[sent("10001")]), 0, "a clock that is behind");
+        assert_eq!(waited(&[Message::builder().build()]), 0);
+        assert_eq!(waited(&[]), 0);
+    }
 }

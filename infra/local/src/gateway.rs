@@ -1,17 +1,22 @@
 //! What API Gateway does: checks the token, hands its claims to the function's own router, and
-//! answers nothing else. Besides, `/health`, `/openapi.json`, `/docs` and `/demo`, without a token.
+//! answers nothing else. It takes on no more requests than it can answer in time. Besides, `/health`,
+//! `/openapi.json`, `/docs` and `/demo`, without a token.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use futures::StreamExt;
 use hearback_batch::Intake;
 use hearback_erasure::{Erasures, Requests};
+use hearback_lambda::Problem;
 use hearback_lambda::caller::Unauthorized;
 use hearback_turns::Registry;
 use lambda_http::request::RequestContext;
@@ -23,6 +28,35 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use crate::demo;
 use crate::load::Load;
 use crate::token::{Claims, Tokens};
+
+/// How long and how much is read of a body that is thrown away: the largest that any route takes.
+const DISCARD_TIME: Duration = Duration::from_secs(5);
+const DISCARD_BYTES: usize = 5 * 1024 * 1024;
+
+/// How much the gateway takes on.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Small requests that are answered at once; a larger one counts as several.
+    pub requests: u32,
+    /// How long a request may take, from its head to its answer.
+    pub request_time: Duration,
+    /// Connections.
+    pub connections: usize,
+    /// How long a connection is kept on which no request comes.
+    pub idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            requests: 128,
+            // As an HTTP API.
+            request_time: Duration::from_secs(30),
+            connections: 1_024,
+            idle: Duration::from_mins(1),
+        }
+    }
+}
 
 /// Every route of every function.
 pub fn functions(registry: impl Into<Registry>, erasures: Erasures) -> Router {
@@ -65,11 +99,11 @@ pub fn openapi() -> OpenApi {
     document
 }
 
-/// The gateway of these functions.
-pub fn router(functions: Router, tokens: Tokens, load: Load) -> Router {
+/// The gateway of these functions; each request may take so long.
+pub fn router(functions: Router, tokens: Tokens, admission: (Load, Duration)) -> Router {
     let functions = functions
         .route_layer(from_fn_with_state(Arc::new(tokens), authorize))
-        .route_layer(from_fn_with_state(load, count));
+        .route_layer(from_fn_with_state(admission, admit));
     hearback_lambda::http::service(
         functions
             .route("/health", get(async || Json(json!({"status": "ok"}))))
@@ -83,9 +117,44 @@ pub fn router(functions: Router, tokens: Tokens, load: Load) -> Router {
     )
 }
 
-async fn count(State(load): State<Load>, request: Request, next: Next) -> Response {
-    let _under_way = load.begin();
-    next.run(request).await
+/// Takes a request on if there is room for it, before its token is checked or its body read.
+async fn admit(
+    State((load, time)): State<(Load, Duration)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(_admitted) = load.admit(request.body().size_hint().upper()) else {
+        return overloaded(request.into_body());
+    };
+    // A client that never sends its body must not keep its place. A handler that has begun to write ends
+    // as one whose process died, which every one of them bears.
+    let answered = tokio::time::timeout(time, next.run(request)).await;
+    answered.unwrap_or_else(|_| {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "timed_out")
+            .detail("The request took too long. Try again.")
+            .into_response()
+    })
+}
+
+/// The answer to a request that there is no room for. Its body is thrown away while it comes: closing the
+/// connection on a client that still sends could cost it the answer.
+fn overloaded(body: Body) -> Response {
+    if !body.is_end_stream() {
+        tokio::spawn(tokio::time::timeout(DISCARD_TIME, discard(body)));
+    }
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded")
+        .detail("Too many requests are under way. Try again.")
+        .into_response()
+}
+
+async fn discard(body: Body) {
+    let mut body = body.into_data_stream();
+    let mut left = DISCARD_BYTES;
+    while let Some(Ok(bytes)) = body.next().await
+        && left >= bytes.len()
+    {
+        left -= bytes.len();
+    }
 }
 
 async fn authorize(

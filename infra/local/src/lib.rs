@@ -12,6 +12,7 @@
 
 pub mod bundle;
 pub mod cli;
+mod connections;
 pub mod data_dir;
 mod demo;
 pub mod engines;
@@ -21,6 +22,7 @@ pub mod gateway;
 pub mod import;
 pub mod load;
 pub mod names;
+mod open_files;
 pub mod provision;
 pub mod queue_tools;
 pub mod relay;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use axum::serve::Listener;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -28,7 +29,7 @@ const CHECKSUMS: [&str; 5] = [
 /// Serves the folder until `stop`.
 pub(super) fn start(
     folder: &Path,
-    listener: TcpListener,
+    mut listener: TcpListener,
     stop: &CancellationToken,
     tasks: &TaskTracker,
 ) -> Result<()> {
@@ -43,11 +44,13 @@ pub(super) fn start(
         let server = Builder::new(TokioExecutor::new());
         let connections = GracefulShutdown::new();
         loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                () = stop.cancelled() => break,
+            // Not the socket's own: it fails as long as the process has no file left.
+            let Some((socket, _)) = stop
+                .run_until_cancelled(Listener::accept(&mut listener))
+                .await
+            else {
+                break;
             };
-            let Ok((socket, _)) = accepted else { continue };
             let connection = server
                 .serve_connection(
                     TokioIo::new(socket),

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use anyhow::{Context, Result};
 use hearback_sqs::Sqs;
 use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -75,13 +76,40 @@ pub async fn bind(port: u16) -> Result<TcpListener> {
     })
 }
 
-/// Starts the engines on the folder. They end with `stop`.
+/// Threads of the DynamoDB engine's own. It holds its thread while the disk writes, and those that wait for it
+/// hold theirs: on the threads of everybody else, nobody would be answered meanwhile.
+#[derive(Debug)]
+pub struct Threads(Option<Runtime>);
+
+impl Threads {
+    fn start() -> Result<Self> {
+        // One that writes must not keep all others from being read and answered.
+        let processors = std::thread::available_parallelism()?.get();
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(processors + 2)
+            .thread_name("dynamodb")
+            .enable_all()
+            .build()?;
+        Ok(Self(Some(runtime)))
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // It may be a thread that must not wait.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Starts the engines on the folder. They end with `stop`, and at the latest with their threads.
 pub fn start(
     data: &DataDir,
     sockets: Sockets,
     stop: &CancellationToken,
     tasks: &TaskTracker,
-) -> Result<()> {
+) -> Result<Threads> {
     let tables = data.path().join("dynamodb.sqlite");
     let database = dynoxide::Database::new(&tables.to_string_lossy())
         .map_err(|error| anyhow::anyhow!("{} cannot be opened: {error}", tables.display()))?;
@@ -91,14 +119,18 @@ pub fn start(
         database.clone(),
         stop.clone(),
     ));
+    let threads = Threads::start().context("the DynamoDB engine has no threads")?;
     let ended = stop.clone().cancelled_owned();
-    tasks.spawn(async move {
+    let engine = async move {
         if let Err(error) =
             dynoxide::server::serve_with_shutdown(sockets.dynamodb, database, ended).await
         {
             tracing::error!(error, "the DynamoDB engine ended");
         }
-    });
+    };
+    if let Some(runtime) = &threads.0 {
+        tasks.spawn_on(engine, runtime.handle());
+    }
 
     let queues = Sqs::open(&data.path().join("sqs.sqlite"), REGION)?;
     let ended = stop.clone().cancelled_owned();
@@ -111,5 +143,6 @@ pub fn start(
         }
     });
 
-    bucket::start(&data.folder("s3")?, sockets.s3, stop, tasks)
+    bucket::start(&data.folder("s3")?, sockets.s3, stop, tasks)?;
+    Ok(threads)
 }
