@@ -12,8 +12,10 @@
 //!
 //! A seed that fails says so, and fails again.
 
+mod acts;
 mod checks;
 mod model;
+mod pipeline;
 mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -20,8 +20,6 @@ pub type Turn = (&'static str, u64);
 pub struct Tenant {
     /// Events that were acknowledged, as they were sent.
     pub events: BTreeMap<Uuid, Value>,
-    /// Events of users who were erased.
-    pub gone: BTreeSet<Uuid>,
     /// Turns that were registered.
     pub turns: BTreeSet<Turn>,
     /// The last verdict of a user on a turn.
@@ -42,10 +40,7 @@ impl Tenant {
     /// A user's data are erased.
     pub fn erased(&mut self, user: &'static str) {
         self.leaving.remove(user);
-        let own = self
-            .events
-            .extract_if(.., |_, event| event["userId"] == user);
-        self.gone.extend(own.map(|(id, _)| id));
+        self.events.retain(|_, event| event["userId"] != user);
         self.turns.retain(|turn| turn.0 != user);
         self.reactions.retain(|(_, by), _| *by != user);
         self.signals.retain(|(_, by), _| *by != user);

@@ -1,0 +1,119 @@
+//! What follows from what users do: messages of the stream, and workers who have them.
+
+use std::collections::BTreeSet;
+
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use futures::future::join;
+use hearback_local::stream::FULL_READ;
+use hearback_signals::publish;
+use hearback_storage::stream::{RESULTS, SUBMITTED};
+use serde_json::Value;
+
+use super::world::{Worker, World};
+
+impl World {
+    /// Makes messages of what was written since.
+    async fn carry(&mut self) {
+        for shard in self.stream.shards() {
+            loop {
+                let read = self.stream.read(&shard).await.unwrap();
+                let count = read.records.len();
+                for record in &read.records {
+                    self.carried(record);
+                }
+                assert!(self.stream.go_on(&shard, read), "a shard ends after hours");
+                if count < FULL_READ {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn carried(&mut self, record: &Value) {
+        if SUBMITTED.takes(record) {
+            let mut message = SqsMessage::default();
+            message.message_id = Some(self.name().to_string());
+            message.body = Some(SUBMITTED.send(record).to_string());
+            self.waiting.push(message);
+        } else if RESULTS.takes(record) {
+            for (subject, message) in publish::addressed(record).unwrap() {
+                let id = message.get("signalId").unwrap_or(&message["feedbackId"]);
+                let name = format!("{subject:?} {} {id}", message["eventType"]);
+                let before = self.published.insert(name, message.clone());
+                assert!(before.is_none_or(|before| before == message), "{message}");
+            }
+        }
+    }
+
+    /// A batch of what waits, or was delivered before, in any order.
+    fn batch(&mut self) -> SqsEvent {
+        let mut batch = SqsEvent::default();
+        for _ in 0..1 + self.random.below(10) {
+            let again = self.random.below(4) == 0;
+            let count = if again {
+                self.delivered.len()
+            } else {
+                self.waiting.len()
+            };
+            if count > 0 {
+                let at = self.below(count);
+                let from = if again {
+                    &self.delivered
+                } else {
+                    &self.waiting
+                };
+                batch.records.push(from[at].clone());
+            }
+        }
+        batch
+    }
+
+    /// Delivers two batches to two workers at once. What one of them did not say that it failed is done.
+    pub async fn deliver(&mut self) {
+        self.carry().await;
+        let (one, other) = (self.batch(), self.batch());
+        self.ready(0);
+        self.ready(1);
+        let [first, second] = &self.workers;
+        let handled = join(
+            first.hands.generator.handle(one.clone()),
+            second.hands.generator.handle(other.clone()),
+        );
+        let (first, second) = handled.await;
+        for (worker, batch, response) in [(0, one, first), (1, other, second)] {
+            if !self.buried(worker) {
+                self.acknowledge(batch, response);
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, batch: SqsEvent, response: SqsBatchResponse) {
+        let failed: BTreeSet<_> = (response.batch_item_failures.into_iter())
+            .map(|failure| failure.item_identifier)
+            .collect();
+        for message in batch.records {
+            let id = message.message_id.clone();
+            if !failed.contains(id.as_deref().unwrap()) {
+                self.waiting.retain(|waits| waits.message_id != id);
+                self.delivered.push(message);
+                self.operations += 1;
+            }
+        }
+    }
+
+    /// Works off all that is left, with nothing that fails.
+    pub async fn drain(&mut self) {
+        let well = Worker::new(&self.engine);
+        loop {
+            self.carry().await;
+            if self.waiting.is_empty() {
+                return;
+            }
+            let mut batch = SqsEvent::default();
+            batch.records = self.waiting.drain(..self.waiting.len().min(10)).collect();
+            let response = well.hands.generator.handle(batch.clone()).await;
+            assert!(response.batch_item_failures.is_empty());
+            self.acknowledge(batch, response);
+        }
+    }
+}
