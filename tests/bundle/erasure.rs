@@ -693,3 +693,38 @@ async fn what_was_handed_over_before_stays_erased_however_often_it_is_delivered(
     generated(&engine, submitted(&core)).await;
     assert!(stored_event(&engine, &event["feedbackId"]).await.is_none());
 }
+
+#[tokio::test]
+async fn what_is_sent_again_after_an_erasure_outlives_what_is_delivered_from_before() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    let submit = |event: &Value| {
+        let path = "/v1/feedback/submit".to_owned();
+        (Method::POST, path, event.clone())
+    };
+    let event = acceptance("ada");
+    assert_eq!(
+        asked(&functions, &submit(&event)).await.0,
+        StatusCode::ACCEPTED
+    );
+    let core = async || {
+        let stored = stored_event(&engine, &event["feedbackId"]).await.unwrap();
+        serde_json::to_string(&stored.core).unwrap()
+    };
+    let before = core().await;
+    generated(&engine, submitted(&before)).await;
+    asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
+    work(&engine, &eraser(&engine), None).await;
+    assert!(stored_event(&engine, &event["feedbackId"]).await.is_none());
+
+    assert_eq!(
+        asked(&functions, &submit(&event)).await.0,
+        StatusCode::ACCEPTED
+    );
+    let after = core().await;
+    for delivery in [&before, &after, &before] {
+        generated(&engine, submitted(delivery)).await;
+    }
+    let stored = stored_event(&engine, &event["feedbackId"]).await.unwrap();
+    assert!(stored.outcome.is_some(), "{stored:?}");
+}

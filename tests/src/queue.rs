@@ -5,24 +5,22 @@ use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_dynamodb::types::AttributeValue;
-use aws_sdk_sqs::types::{Message, QueueAttributeName};
+use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::engine::Engine;
 use crate::stored::rows;
 
-/// Seconds for which a message is kept from others.
-const HELD: i32 = 10;
-
-/// Hands one message to a consumer, and answers whether that failed; `None` if the queue is empty. One that
+/// Hands one message to a consumer, and answers whether that failed; `None` if there is none. One that
 /// failed comes again at once.
 pub async fn step<F: Future<Output = SqsBatchResponse>>(
     sqs: &aws_sdk_sqs::Client,
     queue: &str,
     handle: impl FnOnce(SqsEvent) -> F,
 ) -> Option<bool> {
-    let message = received(sqs, queue).await?;
+    let received = sqs.receive_message().queue_url(queue).send().await;
+    let message = received.unwrap().messages?.into_iter().next()?;
     let mut record = SqsMessage::default();
     record.message_id.clone_from(&message.message_id);
     record.body.clone_from(&message.body);
@@ -43,26 +41,21 @@ pub async fn step<F: Future<Output = SqsBatchResponse>>(
     Some(failed)
 }
 
-/// The next message. One may have been received by a call whose answer was lost: it comes again.
-async fn received(sqs: &aws_sdk_sqs::Client, queue: &str) -> Option<Message> {
-    loop {
-        let received = sqs.receive_message().queue_url(queue);
-        let received = received.visibility_timeout(HELD).send().await;
-        if let Some(message) = received.unwrap().messages.and_then(|mut some| some.pop()) {
-            return Some(message);
-        }
-        let told = sqs.get_queue_attributes().queue_url(queue);
-        let told = told.attribute_names(QueueAttributeName::All).send().await;
-        let told = told.unwrap().attributes.unwrap();
-        let hidden = [
-            QueueAttributeName::ApproximateNumberOfMessages,
-            QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
-        ];
-        if hidden.iter().all(|count| told[count] == "0") {
-            return None;
-        }
+/// Whether a queue has no message; or else waits a moment. One may be hidden, because a call received it whose
+/// answer was lost: it comes again.
+pub async fn is_empty(sqs: &aws_sdk_sqs::Client, queue: &str) -> bool {
+    let told = sqs.get_queue_attributes().queue_url(queue);
+    let told = told.attribute_names(QueueAttributeName::All).send().await;
+    let told = told.unwrap().attributes.unwrap();
+    let messages = [
+        QueueAttributeName::ApproximateNumberOfMessages,
+        QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+    ];
+    let is_empty = messages.iter().all(|count| told[count] == "0");
+    if !is_empty {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    is_empty
 }
 
 /// The message that the pipe sends of a row as it stands in the table.

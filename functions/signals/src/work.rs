@@ -70,8 +70,8 @@ pub(crate) async fn work_off(
     };
     if let Some(erasure) = erasure_of(store, (&tenant, &user_id)).await? {
         let late = events.extract_if(.., |event| erasure.covers(event.received_at));
-        let units = late.map(|event| Unit::event(&tenant, event.feedback_id));
-        let units = units.collect();
+        let units = late.map(|event| Unit::event(&event));
+        let units = units.collect::<Result<_, _>>()?;
         store
             .erase((&tenant, &user_id), Kind::Events, units)
             .await?;

@@ -179,10 +179,16 @@ impl Unit {
         })
     }
 
-    /// An event that was not worked off.
-    #[must_use]
-    pub fn event(tenant: &TenantId, id: Uuid) -> Self {
-        Self::event_in(&keys::event(tenant, id), None)
+    /// An event that was not worked off, as long as it is the one that was received then: its user may have
+    /// sent it again since.
+    pub fn event(event: &EventCore) -> Result<Self, Error> {
+        let core =
+            serde_json::to_string(event).map_err(|error| Error::undecodable("event", &error))?;
+        let partition = keys::event(&event.tenant, event.feedback_id);
+        Ok(Self {
+            core: Some(core),
+            ..Self::event_in(&partition, None)
+        })
     }
 
     fn event_in(partition: &str, claim: Option<Key>) -> Self {

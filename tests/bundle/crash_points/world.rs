@@ -205,10 +205,11 @@ impl World {
         handle: impl Fn(SqsEvent) -> F,
     ) -> bool {
         loop {
-            match queue::step(&self.engine.clients.sqs, queue, &handle).await {
-                None => return true,
+            let sqs = &self.engine.clients.sqs;
+            match queue::step(sqs, queue, &handle).await {
+                None if queue::is_empty(sqs, queue).await => return true,
                 Some(true) => return false,
-                Some(false) => {}
+                None | Some(false) => {}
             }
         }
     }

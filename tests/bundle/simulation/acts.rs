@@ -301,7 +301,8 @@ impl World {
             self.buried(worker);
             match worked {
                 Some(_) => self.operations += 1,
-                None => break,
+                None if queue::is_empty(&sqs, &imports).await => break,
+                None => {}
             }
         }
         self.tenants[tenant].events.extend(events);
