@@ -69,12 +69,16 @@ pub(crate) async fn work_off(
         return Ok(());
     };
     if let Some(erasure) = erasure_of(store, (&tenant, &user_id)).await? {
-        let late = events.extract_if(.., |event| erasure.covers(event.received_at));
-        let units = late.map(|event| Unit::event(&event));
-        let units = units.collect::<Result<_, _>>()?;
-        store
-            .erase((&tenant, &user_id), Kind::Events, units)
-            .await?;
+        let late: Vec<_> = events
+            .extract_if(.., |event| erasure.covers(event.received_at))
+            .collect();
+        // Each by itself: two may have one name, one received before it was removed and one after.
+        for event in late {
+            let unit = Unit::event(&event)?;
+            store
+                .erase((&tenant, &user_id), Kind::Events, vec![unit])
+                .await?;
+        }
     }
     let teaches = events.iter().any(|event| Lesson::of(event).is_some());
     let newest = if teaches {
