@@ -24,6 +24,7 @@ use hearback_domain::import::Report;
 use hearback_storage::{Store, keys};
 use hearback_tests::events::acceptance;
 use hearback_tests::generate::{Expected, Lines, Mix};
+use hearback_tests::options::number;
 use hearback_tests::process::{Process, run};
 use hearback_tests::served::{Item, dynamodb, items};
 use serde_json::Value;
@@ -41,10 +42,6 @@ const TENANT: &str = "acme";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let number = |name: &str, default| {
-        let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
-        given.unwrap_or(default)
-    };
     let (events, kills) = (number("EVENTS", 100_000), number("KILLS", 3));
     let kills = u32::try_from(kills).unwrap_or_default();
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

@@ -10,15 +10,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use hearback_tests::options::number;
 use hearback_tests::period::{Extent, Project, Report};
 use serde_json::{Value, json};
 
 #[tokio::main]
 async fn main() {
-    let number = |name: &str, default| {
-        let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
-        given.unwrap_or(default)
-    };
     let conversations: u32 = number("CONVERSATIONS", 10_000);
     let outside: u32 = number("OUTSIDE", 10_000);
     let mut project = Project::start().await;

@@ -17,6 +17,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::stream::{self, StreamExt};
 use hearback_storage::Store;
 use hearback_tests::events::acceptance;
+use hearback_tests::options::number;
 use hearback_tests::process::Process;
 use hearback_tests::served::Served;
 use reqwest::Method;
@@ -36,10 +37,6 @@ struct Bench {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let number = |name: &str, default| {
-        let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
-        given.unwrap_or(default)
-    };
     let (rounds, events) = (number("ROUNDS", 5), number("EVENTS", 2000));
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let process = Process::serve(folder.path(), 0).await;

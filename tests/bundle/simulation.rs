@@ -21,6 +21,7 @@ mod world;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use hearback_tests::options::number;
 use tokio::runtime;
 use world::World;
 
@@ -30,11 +31,6 @@ const OPERATIONS: u64 = 5_000;
 const STEPS: u64 = 600;
 /// Worlds at once, each in a thread of its own with a clock of its own.
 const WORLDS: usize = 2;
-
-fn number(name: &str, default: u64) -> u64 {
-    let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
-    given.unwrap_or(default)
-}
 
 /// Tells of a seed that fails.
 struct Running(u64);

@@ -10,6 +10,7 @@ pub mod generate;
 pub mod hands;
 pub mod ledger;
 pub mod meanwhile;
+pub mod options;
 pub mod page;
 pub mod period;
 pub mod permissions;

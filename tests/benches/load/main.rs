@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hearback_tests::options::{given, number};
 use hearback_tests::process::Process;
 use hearback_tests::served::Served;
 use tokio::sync::Semaphore;
@@ -56,12 +57,8 @@ struct Bench {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let number = |name: &str| {
-        let given = std::env::var(name).ok();
-        given.and_then(|text| text.parse::<f64>().ok())
-    };
-    let hold = Duration::from_secs_f64(number("MINUTES").unwrap_or(5.0) * 60.0);
-    let overload = Duration::from_secs_f64(number("OVERLOAD").unwrap_or(60.0));
+    let hold = Duration::from_secs_f64(number("MINUTES", 5.0) * 60.0);
+    let overload = Duration::from_secs_f64(number("OVERLOAD", 60.0));
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let process = Process::serve(folder.path(), 0).await;
     let bench = Bench {
@@ -72,7 +69,7 @@ async fn main() -> ExitCode {
     println!("asked/s   done/s refused/s not sent/s  p50 ms  p99 ms  memory MB  queued");
 
     let mut seen = Seen::default();
-    let rate = match number("RATE") {
+    let rate = match given("RATE") {
         Some(rate) => rate,
         None => bench.ramp(&mut seen).await,
     };

@@ -7,7 +7,6 @@ use hearback_batch::notification;
 use hearback_storage::files::import_key;
 use hearback_tests::events::ingested_of;
 use hearback_tests::faults::Faults;
-use hearback_tests::functions::Caller;
 use hearback_tests::queue;
 use hearback_tests::turns::SIGNALS;
 use serde_json::{Value, json};
@@ -15,9 +14,7 @@ use uuid::Uuid;
 
 use super::checks;
 use super::model::{LEAVERS, Turn, USERS};
-use super::world::{
-    Answer, PROJECT, TENANTS, TRIES, World, conversation, message_of, now, turn_id,
-};
+use super::world::{Answer, TENANTS, TRIES, World, caller, conversation, message_of, now, turn_id};
 
 const VERDICTS: [Option<&str>; 4] = [Some("ok"), Some("not_ok"), Some("neutral"), None];
 
@@ -80,12 +77,7 @@ impl World {
         let events = self.some_events();
         let bodies: Vec<_> = events.iter().map(|(_, event)| event).collect();
         let body = json!({"events": bodies});
-        let caller = Caller {
-            user: "order-service",
-            tenant: TENANTS[tenant],
-            project: PROJECT,
-            scope: "feedback:on-behalf",
-        };
+        let caller = caller(tenant, "order-service", "feedback:on-behalf");
         for _ in 0..TRIES {
             let request = (Method::POST, "/v1/feedback/batch");
             let answer = self.ask_as(caller, request, &body).await;

@@ -20,7 +20,7 @@ use super::model::{Tenant, Turn, USERS};
 
 /// Tenants that use the same names and know nothing of each other.
 pub const TENANTS: [&str; 2] = ["acme", "globex"];
-pub const PROJECT: &str = "order-service";
+const PROJECT: &str = "order-service";
 /// Requests and messages that are tried again until they succeed.
 pub const TRIES: usize = 10;
 /// One in so many has a fault in one of its first calls.
@@ -133,12 +133,7 @@ impl World {
         (method, path): (Method, &str),
         body: &Value,
     ) -> Answer {
-        let caller = Caller {
-            user,
-            tenant: TENANTS[tenant],
-            project: PROJECT,
-            scope: "",
-        };
+        let caller = caller(tenant, user, "");
         self.ask_as(caller, (method, path), body).await
     }
 
@@ -211,12 +206,7 @@ impl World {
 
     /// What everybody did in a conversation.
     pub async fn report(&mut self, tenant: usize, owner: &str) -> Answer {
-        let caller = Caller {
-            user: "eve",
-            tenant: TENANTS[tenant],
-            project: PROJECT,
-            scope: "feedback:report",
-        };
+        let caller = caller(tenant, "eve", "feedback:report");
         let path = format!("{}/turns-with-feedbacks", conversation(tenant, owner));
         let asked = json!({"days": 3650, "limit": 500});
         self.ask_as(caller, (Method::POST, &path), &asked).await
@@ -230,18 +220,23 @@ impl World {
 
     /// What was done in all conversations.
     pub async fn period(&mut self, tenant: usize) -> Answer {
-        let caller = Caller {
-            user: "eve",
-            tenant: TENANTS[tenant],
-            project: PROJECT,
-            scope: "feedback:report",
-        };
+        let caller = caller(tenant, "eve", "feedback:report");
         let path = format!(
             "/conversations/{}/{PROJECT}/feedback/conversations-in-period",
             TENANTS[tenant]
         );
         let asked = json!({"start": "2086-01-01T00:00:00Z", "end": "2086-02-01T00:00:00Z"});
         self.ask_as(caller, (Method::POST, &path), &asked).await
+    }
+}
+
+/// A user of a tenant, with a scope.
+pub fn caller<'a>(tenant: usize, user: &'a str, scope: &'a str) -> Caller<'a> {
+    Caller {
+        user,
+        tenant: TENANTS[tenant],
+        project: PROJECT,
+        scope,
     }
 }
 
