@@ -191,12 +191,12 @@ async fn an_erasure_costs_what_the_card_says() {
         erasure::work(engine, &engine.eraser(store, engine.blobs()), None).await;
         metered.meter.take()
     };
-    // For the user's name and for the pseudonym: whether one is open, and this one.
-    let asked = (StatusCode::ACCEPTED, cost(4, 2.0, 2.0));
+    // Whether one is open, and this one, for the user's name and the pseudonym.
+    let asked = (StatusCode::ACCEPTED, cost(2, 1.0, 4.0));
     assert_eq!(erase().await, asked);
-    // The row, five listings for the files and five for the rows, and that it is done.
+    // The row, five listings of each name for the files and five for the rows, and that it is done.
     let nothing = pass().await;
-    assert_eq!(nothing, cost(12, 10.0, 1.0));
+    assert_eq!(nothing, cost(22, 19.0, 4.0));
     let events: Vec<_> = (0..10).map(|_| acceptance("ada")).collect();
     for event in &events {
         metered
@@ -207,7 +207,7 @@ async fn an_erasure_costs_what_the_card_says() {
     erase().await;
     // Two passes, of which the first notes that it found something, looks whose the events are, and
     // removes them in two transactions and the version that they taught in another.
-    assert_eq!(pass().await, cost(11 + 5 + 12, 30.0, 90.0));
+    assert_eq!(pass().await, cost(21 + 5 + 22, 48.0, 93.0));
     // An event that is not worked off yet: the row twice, and a transaction.
     let late = acceptance("ada");
     metered

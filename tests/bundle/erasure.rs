@@ -332,6 +332,73 @@ async fn while_an_erasure_is_open_nothing_new_is_kept() {
     assert_eq!(status, StatusCode::OK);
 }
 
+#[tokio::test]
+async fn an_erasure_holds_for_both_names_until_one_time() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
+    let progress = (Method::GET, progress("ada"), Value::Null);
+    // A worker that has no time gets on by little.
+    let (eraser, over) = (eraser(&engine), Some(DateTime::UNIX_EPOCH));
+    let mut meanwhile = Vec::new();
+    while asked(&functions, &progress).await.1["status"] == "pending" {
+        for anonymize in [false, true] {
+            let mut event = acceptance("ada");
+            event["privacyFlags"] = json!({"anonymize": anonymize});
+            let delivery = delivered(&engine, &functions, &event).await;
+            generated(&engine, delivery).await;
+            meanwhile.push(event["feedbackId"].clone());
+        }
+        assert_eq!(step(&engine, &eraser, over).await, Some(false));
+    }
+    for id in &meanwhile {
+        assert!(stored_event(&engine, id).await.is_none());
+    }
+    for anonymize in [false, true] {
+        let mut event = acceptance("ada");
+        event["privacyFlags"] = json!({"anonymize": anonymize});
+        let delivery = delivered(&engine, &functions, &event).await;
+        generated(&engine, delivery).await;
+        let stored = stored_event(&engine, &event["feedbackId"]).await.unwrap();
+        assert!(stored.outcome.is_some(), "{stored:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_pseudonym_that_is_erased_by_itself_is_waited_for() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    let pseudonym = {
+        let mut event = acceptance("ada");
+        event["privacyFlags"] = json!({"anonymize": true});
+        delivered(&engine, &functions, &event).await;
+        let stored = stored_event(&engine, &event["feedbackId"]).await.unwrap();
+        stored.core.user_id.to_string()
+    };
+    let admin = ("root", "feedback:admin");
+    let delete = async |user: &str| {
+        let request = (Method::DELETE, data(user));
+        let request = (request.0, request.1.as_str());
+        call(&functions, admin, request, &Value::Null).await
+    };
+    let (status, alone) = delete(&pseudonym).await;
+    assert_eq!(
+        (status, &alone["status"]),
+        (StatusCode::ACCEPTED, &json!("pending"))
+    );
+    let (status, refused) = delete("ada").await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    assert_eq!(refused["error"], "erasure_in_progress");
+    work(&engine, &eraser(&engine), None).await;
+    let (status, both) = delete("ada").await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    // By its pseudonym it is the same one.
+    assert_eq!(delete(&pseudonym).await.1["erasureId"], both["erasureId"]);
+    work(&engine, &eraser(&engine), None).await;
+    let (_, done) = asked(&functions, &(Method::GET, progress("ada"), Value::Null)).await;
+    assert_eq!(done["status"], "done");
+}
+
 type Request = (Method, String, Value);
 
 async fn asked(functions: &Router, (method, path, body): &Request) -> (StatusCode, Value) {
@@ -349,12 +416,17 @@ async fn sent(engine: &Engine, functions: &Router, artifact: &str) -> (Value, Sq
     let mut event = acceptance("ada");
     event["artifactId"] = json!(artifact);
     event["data"]["comment"] = json!(WORDS);
+    let delivery = delivered(engine, functions, &event).await;
+    (event["feedbackId"].clone(), delivery)
+}
+
+/// The same of an event that is given.
+async fn delivered(engine: &Engine, functions: &Router, event: &Value) -> SqsMessage {
     let path = "/v1/feedback/submit".to_owned();
     let (status, answer) = asked(functions, &(Method::POST, path, event.clone())).await;
     assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
     let stored = stored_event(engine, &event["feedbackId"]).await.unwrap();
-    let core = serde_json::to_string(&stored.core).unwrap();
-    (event["feedbackId"].clone(), submitted(&core))
+    submitted(&serde_json::to_string(&stored.core).unwrap())
 }
 
 /// The message that the pipe sends of an event.
@@ -382,16 +454,7 @@ fn eraser(engine: &Engine) -> Eraser {
 
 /// Works off one message, and answers whether that failed; `None` if there is none.
 async fn step(engine: &Engine, eraser: &Eraser, until: Option<DateTime<Utc>>) -> Option<bool> {
-    let handle = async |batch: SqsEvent| {
-        // The same over the pseudonym tells nothing new.
-        let body = batch.records[0].body.as_deref().unwrap_or_default();
-        let healthy = body.contains("anon-").then(|| self::eraser(engine));
-        healthy
-            .as_ref()
-            .unwrap_or(eraser)
-            .handle(batch, until)
-            .await
-    };
+    let handle = async |batch: SqsEvent| eraser.handle(batch, until).await;
     queue::step(&engine.clients.sqs, &engine.queues.erasures, handle).await
 }
 
@@ -565,15 +628,16 @@ async fn a_message_that_comes_twice_closes_nothing_early() {
     asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
     let again = asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
     assert_eq!(again.0, StatusCode::ACCEPTED);
-    // Asked for again it is under way already: one message for the name and one for the pseudonym.
-    assert_eq!(waiting(&engine).await, 2);
+    // Asked for again it is under way already.
+    assert_eq!(waiting(&engine).await, 1);
     let patient = TimeDelta::minutes(15);
     let (store, blobs) = (engine.store.clone(), engine.blobs());
     let queue = engine.clients.sqs.clone();
     let erasures = Erasures::new(queue, &engine.queues.erasures, patient);
     // A clock that is ahead: the time to settle has passed.
     let clock = Clock::of(|| Utc::now() + TimeDelta::minutes(16));
-    let eraser = Eraser::new(store, blobs, clock, erasures);
+    let pseudonyms = engine.app(store.clone()).pseudonyms;
+    let eraser = Eraser::new((store, blobs), clock, erasures, pseudonyms);
     let mut messages = Vec::new();
     while let Some(message) = taken(&engine).await {
         messages.push(message);

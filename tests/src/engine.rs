@@ -180,7 +180,8 @@ impl Engine {
 
     /// What erases users' data, on this table and bucket.
     pub fn eraser(&self, store: Store, blobs: Blobs) -> Eraser {
-        Eraser::new(store, blobs, Clock::system(), self.erasures())
+        let pseudonyms = self.app(store.clone()).pseudonyms;
+        Eraser::new((store, blobs), Clock::system(), self.erasures(), pseudonyms)
     }
 
     /// A signal generator on this table.

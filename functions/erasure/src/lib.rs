@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | open | the request | notes the erasure, under the user's name and their pseudonym; from now on the user's events are removed instead of worked off, and what they write elsewhere is refused |
 //! | settle | nobody | everything that began before comes to its end |
-//! | pass | [`Eraser`] | removes what is found (`pass.rs`), in files first (`files.rs`) |
+//! | pass | [`Eraser`] | removes what is found under either name (`pass.rs`), in files first (`files.rs`) |
 //! | again | [`Eraser`] | another pass, a while later, until one finds nothing |
 //! | close | [`Eraser`] | notes when it was done: what was received until then goes on to be removed |
 //!
@@ -18,11 +18,13 @@ mod request;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, TimeDelta, Utc};
+use hearback_domain::identifier::{NotAnIdentifier, TenantId, UserId};
+use hearback_domain::privacy::Pseudonyms;
 use hearback_lambda::MissingSetting;
-use hearback_lambda::app::{blobs_from_env, store_from_env};
+use hearback_lambda::app::{PSEUDONYM_KEY, blobs_from_env, setting, store_from_env};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::queue::one_by_one;
-use hearback_storage::erasures::Owner;
+use hearback_storage::erasures::Names;
 use hearback_storage::preferences::Freshness;
 use hearback_storage::{Blobs, Error, Store};
 
@@ -43,6 +45,7 @@ pub struct Eraser {
     blobs: Blobs,
     clock: Clock,
     erasures: Erasures,
+    pseudonyms: Pseudonyms,
 }
 
 /// Why a step has to be made again.
@@ -52,6 +55,8 @@ enum Failure {
     Storage(#[from] Error),
     #[error(transparent)]
     NotSent(#[from] NotSent),
+    #[error(transparent)]
+    Unnamed(#[from] NotAnIdentifier),
     #[error("the message is none of ours")]
     Unreadable,
 }
@@ -59,20 +64,27 @@ enum Failure {
 impl Eraser {
     /// Erases in this table and bucket, with its messages in this queue.
     #[must_use]
-    pub fn new(store: Store, blobs: Blobs, clock: Clock, erasures: Erasures) -> Self {
+    pub fn new(
+        (store, blobs): (Store, Blobs),
+        clock: Clock,
+        erasures: Erasures,
+        pseudonyms: Pseudonyms,
+    ) -> Self {
         Self {
             store,
             blobs,
             clock,
             erasures,
+            pseudonyms,
         }
     }
 
     /// Reads the settings and builds the clients.
     pub fn from_env() -> Result<Self, MissingSetting> {
-        let (store, blobs) = (store_from_env()?, blobs_from_env()?);
+        let stores = (store_from_env()?, blobs_from_env()?);
         let erasures = Erasures::from_env()?;
-        Ok(Self::new(store, blobs, Clock::system(), erasures))
+        let pseudonyms = Pseudonyms::new(setting(PSEUDONYM_KEY)?);
+        Ok(Self::new(stores, Clock::system(), erasures, pseudonyms))
     }
 
     /// Works off messages, and names those that must be delivered again. What is not done by `until` is
@@ -92,7 +104,7 @@ impl Eraser {
     ) -> Result<(), Failure> {
         let body = message.body.as_deref().unwrap_or_default();
         let task = Task::read(body).ok_or(Failure::Unreadable)?;
-        let owner: Owner<'_> = (&task.tenant, &task.user);
+        let owner = (&task.tenant, &task.user);
         let erasure = self.store.erasure(owner, Freshness::Latest).await?;
         // Of two that were asked for at once one is there.
         let Some(erasure) = erasure.filter(|erasure| erasure.id == task.id) else {
@@ -106,6 +118,18 @@ impl Eraser {
         if early > TimeDelta::zero() {
             return Ok(self.erasures.send(&task, early).await?);
         }
-        Pass::new(self, erasure, task, until).run().await
+        let names = names(&self.pseudonyms, &task.tenant, task.user.clone())?;
+        Pass::new(self, (erasure, names), task, until).run().await
     }
+}
+
+/// The names under which something is kept of a user. What was sent to be anonymous is under the second,
+/// and nobody else can tell whose it is.
+fn names(
+    pseudonyms: &Pseudonyms,
+    tenant: &TenantId,
+    user: UserId,
+) -> Result<Names, NotAnIdentifier> {
+    let pseudonym = pseudonyms.user(tenant, &user)?;
+    Ok([user, pseudonym])
 }

@@ -1,4 +1,4 @@
-//! One pass over what is kept of a user.
+//! One pass over what is kept of a user, under their name and their pseudonym.
 //!
 //! Files come first, while the table still tells what in them is the user's. What was found once is
 //! remembered in the bucket, for files that are written while the pass is under way.
@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::erasure::{Erasure, Kind, Traces};
+use hearback_domain::identifier::UserId;
 use hearback_domain::mirror;
 use hearback_domain::turn::{ConversationRef, TurnLog, TurnRef};
-use hearback_storage::erasures::{Extent, Found, Listing, Next, Owner, Unit};
+use hearback_storage::erasures::{Extent, Found, Listing, Names, Next, Owner, Unit};
 use hearback_storage::preferences::Freshness;
 use hearback_storage::turns::IndexRow;
 use serde_json::Value;
@@ -18,7 +19,7 @@ use crate::files::erase_files;
 use crate::queue::{Step, Task};
 use crate::{Eraser, Failure};
 
-/// Where something of a user may be. Claims come last: by them events are found.
+/// Where something is kept under a name. Claims come last: by them events are found.
 const LISTINGS: [Listing; 5] = [
     Listing::Versions,
     Listing::Signals,
@@ -30,6 +31,7 @@ const LISTINGS: [Listing; 5] = [
 pub(crate) struct Pass<'a> {
     eraser: &'a Eraser,
     erasure: Erasure,
+    names: Names,
     task: Task,
     until: Option<DateTime<Utc>>,
 }
@@ -37,13 +39,14 @@ pub(crate) struct Pass<'a> {
 impl<'a> Pass<'a> {
     pub(crate) fn new(
         eraser: &'a Eraser,
-        erasure: Erasure,
+        (erasure, names): (Erasure, Names),
         task: Task,
         until: Option<DateTime<Utc>>,
     ) -> Self {
         Self {
             eraser,
             erasure,
+            names,
             task,
             until,
         }
@@ -62,9 +65,11 @@ impl<'a> Pass<'a> {
         {
             return self.hand_on(Step::Files(Some(next))).await;
         }
-        for listing in LISTINGS {
-            if !self.rows(listing).await? {
-                return self.hand_on(Step::Rows).await;
+        for user in self.names.clone() {
+            for listing in LISTINGS {
+                if !self.rows(&user, listing).await? {
+                    return self.hand_on(Step::Rows).await;
+                }
             }
         }
         if self.task.found || !self.close().await? {
@@ -80,15 +85,16 @@ impl<'a> Pass<'a> {
         let now = self.eraser.clock.now();
         let quiet = now - self.eraser.erasures.settle();
         let store = &self.eraser.store;
-        let closing = store.close_erasure(self.owner(), &self.erasure, (quiet, now));
+        let (tenant, id) = (&self.task.tenant, self.task.id);
+        let closing = store.close_erasure(tenant, &self.names, &self.erasure, (quiet, now));
         if !closing.await? {
             // Or it was closed by a call whose answer was lost.
-            let standing = store.erasure(self.owner(), Freshness::Latest).await?;
+            let owner = self.owner(&self.task.user);
+            let standing = store.erasure(owner, Freshness::Latest).await?;
             if standing.is_some_and(|standing| standing.is_open()) {
                 return Ok(false);
             }
         }
-        let (tenant, id) = (&self.task.tenant, self.task.id);
         self.eraser.blobs.delete_traces(tenant, id).await?;
         Ok(true)
     }
@@ -98,7 +104,8 @@ impl<'a> Pass<'a> {
         if !self.task.found {
             self.task.found = true;
             let now = self.eraser.clock.now();
-            self.eraser.store.note_found(self.owner(), now).await?;
+            let owner = self.owner(&self.task.user);
+            self.eraser.store.note_found(owner, now).await?;
         }
         Ok(())
     }
@@ -109,8 +116,8 @@ impl<'a> Pass<'a> {
         Ok(self.eraser.erasures.send(&self.task, at_once).await?)
     }
 
-    fn owner(&self) -> Owner<'_> {
-        (&self.task.tenant, &self.task.user)
+    fn owner<'b>(&'b self, user: &'b UserId) -> Owner<'b> {
+        (&self.task.tenant, user)
     }
 
     fn is_over(&self) -> bool {
@@ -124,8 +131,7 @@ impl<'a> Pass<'a> {
         let traces = self.eraser.blobs.traces(tenant, id).await?;
         let traces = traces.unwrap_or_default();
         let erased = {
-            let owner = self.owner();
-            let belongs = |line: &Value| traces.left(line, owner);
+            let belongs = |line: &Value| traces.left(line, tenant, &self.names);
             let is_over = || self.is_over();
             let blobs = &self.eraser.blobs;
             erase_files(blobs, tenant, &belongs, after.as_deref(), &is_over).await?
@@ -138,7 +144,8 @@ impl<'a> Pass<'a> {
             if count > 0 {
                 self.found().await?;
                 let store = &self.eraser.store;
-                store.count_erased(self.owner(), kind, count).await?;
+                let owner = self.owner(&self.task.user);
+                store.count_erased(owner, kind, count).await?;
             }
         }
         Ok(erased.next)
@@ -157,11 +164,14 @@ impl<'a> Pass<'a> {
         let mut traces = known.clone().unwrap_or_default();
         let mut rest = None;
         let mut seen = BTreeSet::new();
-        'listings: for (at, listing) in LISTINGS.into_iter().enumerate().skip(listings) {
+        let all = self.names.iter();
+        let all = all.flat_map(|user| LISTINGS.map(|listing| (user, listing)));
+        'listings: for (at, (user, listing)) in all.enumerate().skip(listings) {
             loop {
-                let many = (listing, Extent::Many);
-                let page = store.kept_of(self.owner(), many, after.as_ref()).await?;
-                self.trace_page(page.found, &mut traces, &mut seen).await?;
+                let (owner, many) = (self.owner(user), (listing, Extent::Many));
+                let page = store.kept_of(owner, many, after.as_ref()).await?;
+                self.trace_page(user, page.found, &mut traces, &mut seen)
+                    .await?;
                 after = page.next;
                 if self.is_over() {
                     let next = if after.is_some() { at } else { at + 1 };
@@ -179,11 +189,12 @@ impl<'a> Pass<'a> {
         Ok(rest)
     }
 
-    async fn trace_page(
-        &self,
+    async fn trace_page<'b>(
+        &'b self,
+        user: &'b UserId,
         page: Vec<Found>,
         traces: &mut Traces,
-        seen: &mut BTreeSet<ConversationRef>,
+        seen: &mut BTreeSet<(&'b UserId, ConversationRef)>,
     ) -> Result<(), Failure> {
         let store = &self.eraser.store;
         let mut turns = BTreeSet::new();
@@ -193,8 +204,8 @@ impl<'a> Pass<'a> {
                 Found::Signal { act, .. } => _ = traces.acts.insert(act),
                 Found::Turn { at, .. } => _ = turns.insert(at),
                 // Somebody was active in a conversation minute after minute.
-                Found::Active { within, .. } if seen.insert(within.clone()) => {
-                    let said = store.reactions_by(&self.task.user, &within).await?;
+                Found::Active { within, .. } if seen.insert((user, within.clone())) => {
+                    let said = store.reactions_by(user, &within).await?;
                     traces.acts.extend(said.into_iter().map(|(_, act, _)| act));
                 }
                 Found::Active { .. } | Found::Version(_) | Found::Trail(_) => {}
@@ -202,21 +213,22 @@ impl<'a> Pass<'a> {
         }
         let turns: Vec<_> = turns.into_iter().collect();
         for row in store.turns(&turns).await?.into_iter().flatten() {
-            if row.core.user_id == self.task.user {
+            if row.core.user_id == *user {
                 traces.add_turn(&row.core);
             }
         }
         Ok(())
     }
 
-    /// Removes what is found in a place; answers whether that is all, or the time is up.
-    async fn rows(&mut self, listing: Listing) -> Result<bool, Failure> {
+    /// Removes what is found in a place under a name; answers whether that is all, or the time is up.
+    async fn rows(&mut self, user: &UserId, listing: Listing) -> Result<bool, Failure> {
         let store = &self.eraser.store;
         let mut from = None;
         loop {
             let few = (listing, Extent::Few);
-            let page = store.kept_of(self.owner(), few, from.as_ref()).await?;
-            self.remove(page.found).await?;
+            let owner = self.owner(user);
+            let page = store.kept_of(owner, few, from.as_ref()).await?;
+            self.remove(user, page.found).await?;
             from = page.next;
             if from.is_none() {
                 return Ok(true);
@@ -227,7 +239,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    async fn remove(&mut self, page: Vec<Found>) -> Result<(), Failure> {
+    async fn remove(&mut self, user: &UserId, page: Vec<Found>) -> Result<(), Failure> {
         let is_left = |found: &Found| !matches!(found, Found::Turn { .. } | Found::Trail(_));
         if page.iter().any(is_left) {
             self.found().await?;
@@ -246,17 +258,17 @@ impl<'a> Pass<'a> {
                 Found::Turn { at, vector } => turns.entry(at).or_default().push(vector),
             }
         }
-        let store = &self.eraser.store;
-        store.erase(self.owner(), Kind::Events, events).await?;
-        store.erase(self.owner(), Kind::Signals, signals).await?;
+        let (store, owner) = (&self.eraser.store, self.owner(user));
+        store.erase(owner, Kind::Events, events).await?;
+        store.erase(owner, Kind::Signals, signals).await?;
         let kind = Kind::PreferenceVersions;
-        store.erase(self.owner(), kind, versions).await?;
+        store.erase(owner, kind, versions).await?;
         for (within, markers) in active {
-            self.reactions(&within).await?;
+            self.reactions(user, &within).await?;
             trails.extend(markers);
         }
         for (at, vectors) in turns {
-            if self.turn(&at).await? {
+            if self.turn(user, &at).await? {
                 trails.extend(vectors);
             }
         }
@@ -264,23 +276,23 @@ impl<'a> Pass<'a> {
     }
 
     /// Removes the user's reactions in a conversation, and what of them is in the logs of others.
-    async fn reactions(&self, within: &ConversationRef) -> Result<(), Failure> {
+    async fn reactions(&self, user: &UserId, within: &ConversationRef) -> Result<(), Failure> {
         let store = &self.eraser.store;
-        let said = store.reactions_by(&self.task.user, within).await?;
+        let said = store.reactions_by(user, within).await?;
         let about: BTreeSet<_> = said.iter().map(|(at, ..)| at).collect();
         for at in about {
-            self.mirrors(at).await?;
+            self.mirrors(user, at).await?;
         }
         let units = said.into_iter().map(|(_, _, unit)| unit).collect();
-        store.erase(self.owner(), Kind::Reactions, units).await?;
+        let owner = self.owner(user);
+        store.erase(owner, Kind::Reactions, units).await?;
         Ok(())
     }
 
     /// Takes what the user said out of the log of another's turn; their own is removed as a whole.
-    async fn mirrors(&self, at: &TurnRef) -> Result<(), Failure> {
+    async fn mirrors(&self, user: &UserId, at: &TurnRef) -> Result<(), Failure> {
         let Eraser { store, blobs, .. } = self.eraser;
         let now = self.eraser.clock.now();
-        let user = &self.task.user;
         let foreign = |row: &IndexRow| row.core.user_id != *user;
         if store.turn(at).await?.is_none_or(|row| !foreign(&row)) {
             return Ok(());
@@ -302,7 +314,7 @@ impl<'a> Pass<'a> {
 
     /// Removes a turn of the user's, with its log and its message, and answers whether nothing more leads
     /// there: not while somebody may be writing a log anew.
-    async fn turn(&mut self, at: &TurnRef) -> Result<bool, Failure> {
+    async fn turn(&mut self, user: &UserId, at: &TurnRef) -> Result<bool, Failure> {
         let Eraser { store, blobs, .. } = self.eraser;
         let settled = self.settled();
         let Some(row) = store.turn(at).await? else {
@@ -312,7 +324,7 @@ impl<'a> Pass<'a> {
             }
             return Ok(!left);
         };
-        if row.core.user_id != self.task.user {
+        if row.core.user_id != *user {
             // Theirs is what a registration left that lost against another's.
             let current = Some(row.hosted_uri.as_str());
             blobs.delete_old_turn_logs(at, settled, current).await?;
@@ -323,7 +335,8 @@ impl<'a> Pass<'a> {
             store.remove_message(message, &row.core).await?;
         }
         let unit = vec![Unit::turn(&row.core)?];
-        store.erase(self.owner(), Kind::Turns, unit).await?;
+        let owner = self.owner(user);
+        store.erase(owner, Kind::Turns, unit).await?;
         blobs.delete_old_turn_logs(at, settled, None).await?;
         Ok(false)
     }

@@ -29,7 +29,7 @@ pub struct Erasures {
 #[error("SendMessage failed: {0}")]
 pub struct NotSent(String);
 
-/// What a message asks for: a pass over what is kept under one name.
+/// What a message asks for: a pass over what is kept of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) tenant: TenantId,
@@ -46,7 +46,8 @@ pub(crate) struct Task {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Step {
-    /// What the lines of files are told by: so many listings are read, and the next one up to here.
+    /// What the lines of files are told by: so many listings are read, of the one name and then of the
+    /// other, and the next one up to here.
     Traces(usize, Option<Next>),
     /// Files in the bucket, behind this one.
     Files(Option<String>),

@@ -13,12 +13,13 @@ use hearback_lambda::params::PathId;
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, BadSetting, FromEnv, Problem, routes};
-use hearback_storage::erasures::Owner;
+use hearback_storage::erasures::Names;
 use hearback_storage::preferences::Freshness;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::names;
 use crate::queue::{Erasures, Task};
 
 /// When an erasure is open for so long, its message may be lost, and another is sent.
@@ -29,6 +30,14 @@ const FORGOTTEN: TimeDelta = TimeDelta::days(1);
 pub struct Requests {
     app: App,
     erasures: Erasures,
+}
+
+/// An erasure as it stands: its row under the user's name, and the one under their pseudonym.
+#[derive(Debug, Clone)]
+struct Standing {
+    own: Erasure,
+    /// Only for what was removed.
+    hidden: Option<Erasure>,
 }
 
 /// The erasure of somebody's data.
@@ -82,6 +91,7 @@ pub fn routes() -> Routes<Requests> {
         (status = 400, description = "The user is no identifier", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Another user's, without `feedback:admin`", body = ProblemDocument),
+        (status = 409, description = "The user's pseudonym is being erased by itself", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
@@ -93,11 +103,8 @@ async fn erase(
 ) -> Result<Response, Problem> {
     caller.administer(&user)?;
     let tenant = &caller.tenant;
-    // What was sent to be anonymous too. Nobody else can tell whose it is.
-    let pseudonym = requests.pseudonym(tenant, &user)?;
-    let hidden = requests.open((tenant, &pseudonym)).await?;
-    let named = requests.open((tenant, &user)).await?;
-    let document = ErasureDocument::of(&user, &named, Some(&hidden));
+    let names = requests.names(tenant, user.clone())?;
+    let document = requests.open(tenant, &names).await?.document(&user);
     let location = segment(user.as_str());
     let location = format!("/v1/users/{location}/data/erasure");
     let headers = [(header::LOCATION, location)];
@@ -129,14 +136,10 @@ async fn erasure(
 ) -> Result<Json<ErasureDocument>, Problem> {
     caller.administer(&user)?;
     let tenant = &caller.tenant;
-    let pseudonym = requests.pseudonym(tenant, &user)?;
-    let store = &requests.app.store;
-    let named = store.erasure((tenant, &user), Freshness::Latest).await?;
-    let named = named.ok_or_else(Problem::not_found)?;
-    let hidden = store
-        .erasure((tenant, &pseudonym), Freshness::Latest)
-        .await?;
-    Ok(Json(ErasureDocument::of(&user, &named, hidden.as_ref())))
+    let names = requests.names(tenant, user.clone())?;
+    let standing = requests.standing(tenant, &names).await?;
+    let standing = standing.ok_or_else(Problem::not_found)?;
+    Ok(Json(standing.document(&user)))
 }
 
 impl Requests {
@@ -146,25 +149,41 @@ impl Requests {
         Self { app, erasures }
     }
 
-    fn pseudonym(&self, tenant: &TenantId, user: &UserId) -> Result<UserId, Problem> {
-        let pseudonym = self.app.pseudonyms.user(tenant, user);
-        pseudonym.map_err(|_| Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR))
+    fn names(&self, tenant: &TenantId, user: UserId) -> Result<Names, Problem> {
+        let names = names(&self.app.pseudonyms, tenant, user);
+        names.map_err(|_| Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR))
+    }
+
+    /// The erasure that was asked for last, if one was.
+    async fn standing(
+        &self,
+        tenant: &TenantId,
+        names: &Names,
+    ) -> Result<Option<Standing>, Problem> {
+        let [user, pseudonym] = names;
+        let store = &self.app.store;
+        let Some(own) = store.erasure((tenant, user), Freshness::Latest).await? else {
+            return Ok(None);
+        };
+        let hidden = (tenant, pseudonym);
+        let hidden = store.erasure(hidden, Freshness::Latest).await?;
+        let hidden = hidden.filter(|hidden| hidden.id == own.id);
+        Ok(Some(Standing { own, hidden }))
     }
 
     /// Opens an erasure, or answers the one that is open.
-    async fn open(&self, owner: Owner<'_>) -> Result<Erasure, Problem> {
-        let store = &self.app.store;
-        let standing = store.erasure(owner, Freshness::Latest).await?;
+    async fn open(&self, tenant: &TenantId, names: &Names) -> Result<Standing, Problem> {
         let now = self.app.clock.now();
-        let open = standing.filter(Erasure::is_open);
+        let open = self.standing(tenant, names).await?;
+        let open = open.filter(|standing| standing.own.is_open());
         if let Some(open) = &open
-            && now < open.requested_at + FORGOTTEN
+            && now < open.own.requested_at + FORGOTTEN
         {
             return Ok(open.clone());
         }
-        let id = open.map_or_else(Uuid::new_v4, |open| open.id);
+        let id = open.as_ref().map_or_else(Uuid::new_v4, |open| open.own.id);
         // The message first: an erasure that is open and that nobody works on would lock the user out.
-        let (tenant, user) = owner;
+        let [user, _] = names;
         let task = Task::new(tenant.clone(), user.clone(), id);
         let sent = self.erasures.send(&task, self.erasures.settle()).await;
         sent.map_err(|error| {
@@ -172,23 +191,39 @@ impl Requests {
                 .detail("The request could not be stored. Try again.")
                 .cause(error.to_string())
         })?;
-        Ok(store.open_erasure(owner, id, now).await?)
+        if let Some(open) = open {
+            return Ok(open);
+        }
+        let opened = self.app.store.open_erasure(tenant, names, id, now).await?;
+        if let Some(own) = opened {
+            return Ok(Standing { own, hidden: None });
+        }
+        // By somebody else at the same moment, or by this call, whose first answer was lost.
+        let open = self.standing(tenant, names).await?;
+        let open = open.filter(|standing| standing.own.is_open());
+        open.ok_or_else(|| {
+            Problem::new(StatusCode::CONFLICT, "erasure_in_progress").detail(
+                "The user's pseudonym is being erased by itself. Try again when that is done.",
+            )
+        })
     }
 }
 
-impl ErasureDocument {
-    /// Of what is kept under the user's name, and under their pseudonym.
-    fn of(user: &UserId, named: &Erasure, hidden: Option<&Erasure>) -> Self {
-        let both = || std::iter::once(named).chain(hidden);
-        let done = both().all(|erasure| !erasure.is_open());
-        let finished = both().filter_map(|erasure| erasure.until).max();
-        Self {
-            erasure_id: named.id,
+impl Standing {
+    fn document(self, user: &UserId) -> ErasureDocument {
+        let Self { own, hidden } = self;
+        let hidden = hidden.map_or_else(Removed::default, |hidden| hidden.removed);
+        ErasureDocument {
+            erasure_id: own.id,
             user_id: user.to_string(),
-            status: if done { Status::Done } else { Status::Pending },
-            requested_at: named.requested_at,
-            finished_at: finished.filter(|_| done),
-            removed: both().fold(Removed::default(), |sum, erasure| sum.and(erasure.removed)),
+            status: if own.is_open() {
+                Status::Pending
+            } else {
+                Status::Done
+            },
+            requested_at: own.requested_at,
+            finished_at: own.until,
+            removed: own.removed.and(hidden),
         }
     }
 }

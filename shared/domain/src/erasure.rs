@@ -16,7 +16,7 @@ use crate::identifier::{MessageId, TenantId, UserId};
 use crate::message_signal::{MessageSignal, row_id};
 use crate::turn::TurnCore;
 
-/// The erasure of what is kept under one name.
+/// The erasure of somebody's data, as it stands under one of their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Erasure {
     /// Its name.
@@ -187,21 +187,28 @@ impl Traces {
         self.turns.insert(turn);
     }
 
-    /// Whether a line of a file comes of the user: an event of theirs, what they said, or what was said of
-    /// what they asked.
+    /// Whether a line of a file comes of a user of these names: an event of theirs, what they said, or what
+    /// was said of what they asked.
     #[must_use]
-    pub fn left(&self, line: &Value, (tenant, user): (&TenantId, &UserId)) -> bool {
+    pub fn left(&self, line: &Value, tenant: &TenantId, names: &[UserId]) -> bool {
+        let is_theirs = |user: Option<&Value>| {
+            let user = user.and_then(Value::as_str);
+            user.is_some_and(|user| names.iter().any(|name| name.as_str() == user))
+        };
         let Ok(line) = Line::deserialize(line) else {
             // An event may have members of our names with other contents.
-            return line.get("userId").and_then(Value::as_str) == Some(user.as_str());
+            return is_theirs(line.get("userId"));
         };
-        if line.user_id.as_ref().and_then(Value::as_str) == Some(user.as_str()) {
+        if is_theirs(line.user_id.as_ref()) {
             return true;
         }
-        if let (Some(id), Some(message), Some(signal)) = (&line.id, &line.message_id, line.signal)
-            && *id == row_id((tenant, user), message, signal)
-        {
-            return true;
+        if let (Some(id), Some(message), Some(signal)) = (&line.id, &line.message_id, line.signal) {
+            let mut rows = names
+                .iter()
+                .map(|name| row_id((tenant, name), message, signal));
+            if rows.any(|row| row == *id) {
+                return true;
+            }
         }
         let own_act = |act: &Uuid| self.acts.contains(act);
         if let (Some(conversation), Some(turn), Some(message)) =
@@ -252,9 +259,11 @@ mod tests {
             turns: [("p".to_owned(), "c1".to_owned(), "t1".to_owned())].into(),
             messages: [("c1".to_owned(), "t1".to_owned(), "m9".to_owned())].into(),
         };
-        let (tenant, user) = ("acme".try_into().unwrap(), "ada".try_into().unwrap());
+        let tenant = "acme".try_into().unwrap();
+        let names: [UserId; 2] = ["ada", "anon-1"].map(|name| name.try_into().unwrap());
+        let [user, _] = &names;
         let message = "m1".try_into().unwrap();
-        let id = row_id((&tenant, &user), &message, MessageSignal::Edit);
+        let id = row_id((&tenant, user), &message, MessageSignal::Edit);
         let from = |acts: &[Uuid], turn: &str| {
             json!({"type": "label", "provenance": {
                 "project": "p", "conversation_id": "c1", "turn_ids": ["t0", turn], "feedback_ids": acts,
@@ -262,13 +271,14 @@ mod tests {
         };
         for line in [
             json!({"userId": "ada", "feedbackId": "x", "id": 7}),
+            json!({"userId": "anon-1"}),
             json!({"id": id, "message_id": "m1", "signal": "edit"}),
             json!({"feedback_id": act, "conversation_id": "c9", "turn_id": "t9"}),
             json!({"message_id": "m9", "conversation_id": "c1", "turn_id": "t1"}),
             from(&[act], "t9"),
             from(&[], "t1"),
         ] {
-            assert!(traces.left(&line, (&tenant, &user)), "{line}");
+            assert!(traces.left(&line, &tenant, &names), "{line}");
         }
         for line in [
             json!({"userId": "eve"}),
@@ -279,7 +289,7 @@ mod tests {
             json!("ada"),
             json!(null),
         ] {
-            assert!(!traces.left(&line, (&tenant, &user)), "{line}");
+            assert!(!traces.left(&line, &tenant, &names), "{line}");
         }
     }
 }

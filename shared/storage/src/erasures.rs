@@ -1,4 +1,7 @@
-//! Erasing a person: a row for each name whose data is erased, and how that data is found and removed.
+//! Erasing a person: a row for each of their names, and how what is kept under it is found and removed.
+//!
+//! A person has two names, their own and a pseudonym. Their rows are opened in one transaction, and closed
+//! in one: until when an erasure holds is the same for both.
 //!
 //! | what | is found by | which lies |
 //! |---|---|---|
@@ -15,13 +18,10 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, Delete, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
-    TransactWriteItem, Update,
+    AttributeValue, Delete, Put, ReturnConsumedCapacity, TransactWriteItem, Update,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::erasure::{Erasure, Kind, Removed, Traces};
@@ -41,7 +41,7 @@ use crate::preferences::Freshness;
 use crate::reactions::{Row, row};
 use crate::reads::{self, Key};
 use crate::table::{AUTHOR, BY_AUTHOR, EXPIRES_AT, PK, SK};
-use crate::transactions::Transacted;
+use crate::transactions::{Transacted, unbuilt};
 use crate::vectors::Mark;
 use crate::versions::Listed;
 use crate::{Blobs, Error, Store, keys};
@@ -64,6 +64,8 @@ const PAGE: i32 = 25;
 
 /// A user of a tenant.
 pub type Owner<'a> = (&'a TenantId, &'a UserId);
+/// The names under which something is kept of a user: their own, and their pseudonym.
+pub type Names = [UserId; 2];
 
 /// What the row says besides its counts.
 #[derive(Serialize, Deserialize)]
@@ -230,42 +232,37 @@ impl Store {
         found.item.as_ref().map(erasure).transpose()
     }
 
-    /// Opens an erasure of this name, and answers the one that is open: this, or one that was before. One
-    /// call, one write.
+    /// Opens an erasure of these names, unless one of either is open: then `None`. One call, twice a write
+    /// for each.
     pub async fn open_erasure(
         &self,
-        (tenant, user): Owner<'_>,
+        tenant: &TenantId,
+        names: &Names,
         id: Uuid,
         now: DateTime<Utc>,
-    ) -> Result<Erasure, Error> {
+    ) -> Result<Option<Erasure>, Error> {
         let core = Core {
             id,
             requested_at: now,
         };
-        let row = Builder::new(keys::user(tenant, user), keys::ERASURE)
-            .json(ERASURE, CORE, &core)?
-            .build();
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(row.clone()))
-            .condition_expression("attribute_not_exists(PK) OR attribute_exists(#until)")
-            .expression_attribute_names("#until", UNTIL)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await;
-        let Err(error) = put else {
-            return erasure(&row);
-        };
-        match error.as_service_error() {
-            Some(PutItemError::ConditionalCheckFailedException(failed)) => {
-                let held = failed.item();
-                erasure(held.ok_or_else(|| Error::unreadable(ERASURE, "it was not returned"))?)
-            }
-            _ => Err(Error::unavailable("PutItem", &error)),
-        }
+        let rows = names.iter().map(|user| {
+            let row = Builder::new(keys::user(tenant, user), keys::ERASURE);
+            Ok(row.json(ERASURE, CORE, &core)?.build())
+        });
+        let rows = rows.collect::<Result<Vec<_>, Error>>()?;
+        let opened = rows.first().map(erasure).transpose()?;
+        let puts = rows.into_iter().map(|row| {
+            let put = Put::builder()
+                .table_name(&self.table)
+                .set_item(Some(row))
+                .condition_expression("attribute_not_exists(PK) OR attribute_exists(#until)")
+                .expression_attribute_names("#until", UNTIL)
+                .build()
+                .map_err(unbuilt(ERASURE))?;
+            Ok(TransactWriteItem::builder().put(put).build())
+        });
+        let done = self.transact(puts.collect::<Result<_, Error>>()?).await? == Transacted::Done;
+        Ok(opened.filter(|_| done))
     }
 
     /// Notes that something was found: an erasure is not done before a while after. One call, one write.
@@ -290,10 +287,11 @@ impl Store {
     }
 
     /// Notes that an erasure is done `now`, if it is the one that is open and nothing was found since
-    /// `quiet`. Answers whether it is done. May be repeated. One call, one write.
+    /// `quiet`. Answers whether it is this call that closed it. One call, twice a write for each name.
     pub async fn close_erasure(
         &self,
-        owner: Owner<'_>,
+        tenant: &TenantId,
+        names: &Names,
         open: &Erasure,
         (quiet, now): (DateTime<Utc>, DateTime<Utc>),
     ) -> Result<bool, Error> {
@@ -304,33 +302,31 @@ impl Store {
         let core =
             serde_json::to_string(&core).map_err(|error| Error::undecodable(ERASURE, &error))?;
         let expires = (now + TimeDelta::days(KEPT_DAYS.into())).timestamp();
-        let closed = self
-            .update_erasure(owner)
-            .update_expression("SET #until = :until, #expires = :expires")
-            .condition_expression(
-                "core = :core AND attribute_not_exists(#until) \
-                 AND (attribute_not_exists(#found) OR #found <= :quiet)",
-            )
-            .expression_attribute_names("#until", UNTIL)
-            .expression_attribute_names("#found", FOUND)
-            .expression_attribute_values(":quiet", number(quiet.timestamp_micros()))
-            .expression_attribute_names("#expires", EXPIRES_AT)
-            .expression_attribute_values(":core", AttributeValue::S(core))
-            .expression_attribute_values(":until", number(now.timestamp_micros()))
-            .expression_attribute_values(":expires", number(expires))
-            .send()
-            .await;
-        match closed {
-            Ok(_) => Ok(true),
-            Err(error)
-                if error
-                    .as_service_error()
-                    .is_some_and(UpdateItemError::is_conditional_check_failed_exception) =>
-            {
-                Ok(false)
-            }
-            Err(error) => Err(Error::unavailable("UpdateItem", &error)),
-        }
+        let updates = names.iter().map(|user| {
+            let (pk, sk) = place((tenant, user));
+            let update = Update::builder()
+                .table_name(&self.table)
+                .key(PK, AttributeValue::S(pk))
+                .key(SK, AttributeValue::S(sk))
+                // Under a new key the pseudonym is another, which has no row.
+                .update_expression("SET core = :core, #until = :until, #expires = :expires")
+                .condition_expression(
+                    "(core = :core OR attribute_not_exists(PK)) AND attribute_not_exists(#until) \
+                     AND (attribute_not_exists(#found) OR #found <= :quiet)",
+                )
+                .expression_attribute_names("#until", UNTIL)
+                .expression_attribute_names("#found", FOUND)
+                .expression_attribute_values(":quiet", number(quiet.timestamp_micros()))
+                .expression_attribute_names("#expires", EXPIRES_AT)
+                .expression_attribute_values(":core", AttributeValue::S(core.clone()))
+                .expression_attribute_values(":until", number(now.timestamp_micros()))
+                .expression_attribute_values(":expires", number(expires))
+                .build()
+                .map_err(unbuilt(ERASURE))?;
+            Ok(TransactWriteItem::builder().update(update).build())
+        });
+        let updates = updates.collect::<Result<_, Error>>()?;
+        Ok(self.transact(updates).await? == Transacted::Done)
     }
 
     /// A page of what is kept of a user. Of the index it may miss what was written a moment ago. One call,
@@ -505,9 +501,6 @@ impl Store {
         kind: Kind,
         units: &[Unit],
     ) -> Result<Vec<TransactWriteItem>, Error> {
-        let unbuilt = |error: aws_sdk_dynamodb::error::BuildError| {
-            Error::unreadable(ERASURE, error.to_string())
-        };
         let mut items = Vec::new();
         for unit in units {
             for (at, (pk, sk)) in unit.rows().enumerate() {
@@ -522,7 +515,7 @@ impl Store {
                         .condition_expression("core = :core")
                         .expression_attribute_values(":core", AttributeValue::S(core.clone())),
                 };
-                let delete = delete.build().map_err(unbuilt)?;
+                let delete = delete.build().map_err(unbuilt(ERASURE))?;
                 items.push(TransactWriteItem::builder().delete(delete).build());
             }
         }
@@ -534,7 +527,7 @@ impl Store {
             .condition_expression("attribute_exists(PK)")
             .expression_attribute_names("#count", kind.as_str())
             .expression_attribute_values(":count", number(units.len()));
-        let count = count.build().map_err(unbuilt)?;
+        let count = count.build().map_err(unbuilt(ERASURE))?;
         items.push(TransactWriteItem::builder().update(count).build());
         Ok(items)
     }

@@ -19,7 +19,7 @@ use crate::events::CORE;
 use crate::item::{self, Builder, Item};
 use crate::places::{ATTEMPT, updated};
 use crate::table::{PK, SK};
-use crate::transactions::Transacted;
+use crate::transactions::{Transacted, unbuilt};
 use crate::{Attempt, Error, Replaced, Standing, Store, Written, keys};
 
 const IMPORT: &str = "import";
@@ -184,11 +184,10 @@ impl Store {
             .update_expression("ADD done :one")
             .condition_expression("attribute_exists(PK)")
             .expression_attribute_values(":one", AttributeValue::N("1".to_owned()));
-        let unbuilt = |error: aws_sdk_dynamodb::error::BuildError| {
-            Error::unreadable(PIECE, error.to_string())
-        };
-        let put = TransactWriteItem::builder().put(put.build().map_err(unbuilt)?);
-        let count = TransactWriteItem::builder().update(count.build().map_err(unbuilt)?);
+        let put = put.build().map_err(unbuilt(PIECE))?;
+        let put = TransactWriteItem::builder().put(put);
+        let count = count.build().map_err(unbuilt(PIECE))?;
+        let count = TransactWriteItem::builder().update(count);
         let written = self.transact(vec![put.build(), count.build()]).await?;
         Ok(written == Transacted::Done)
     }

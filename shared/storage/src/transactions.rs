@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, TransactWriteItem};
 use uuid::Uuid;
@@ -20,6 +21,11 @@ pub(crate) enum Transacted {
     Done,
     /// None of it does; for each write whether its condition held.
     Refused(Vec<bool>),
+}
+
+/// What to say of a write that lacks something.
+pub(crate) fn unbuilt(what: &'static str) -> impl Fn(BuildError) -> Error {
+    move |error| Error::unreadable(what, error.to_string())
 }
 
 impl Store {

@@ -217,7 +217,7 @@ impl World {
 
 const ERASE: &str = "/v1/users/ada/data";
 
-/// Leaves something of every kind: a turn with what is said of it, and an event.
+/// Leaves something of every kind: a turn with what is said of it, an event, and one that is anonymous.
 async fn live(engine: &Engine, hands: &Hands) {
     let (turn, body) = said();
     assert!(hands.request(Method::PUT, &turn, &body).await);
@@ -227,6 +227,9 @@ async fn live(engine: &Engine, hands: &Hands) {
     assert!(hands.request(Method::POST, SIGNALS, &signal).await);
     let submit = "/v1/feedback/submit";
     assert!(hands.request(Method::POST, submit, &event(1, "a")).await);
+    let mut anonymous = event(2, "b");
+    anonymous["privacyFlags"] = json!({"anonymize": true});
+    assert!(hands.request(Method::POST, submit, &anonymous).await);
     for kind in ["EVENT", "REACTION#", "SIGNAL#"] {
         let mut batch = SqsEvent::default();
         batch.records = submitted(engine, kind).await;
