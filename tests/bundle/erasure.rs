@@ -16,7 +16,9 @@ use hearback_local::names::Names;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, ingested};
+use hearback_tests::faults::Faults;
 use hearback_tests::functions::{call, functions_of, stored_event};
+use hearback_tests::hands::Hands;
 use hearback_tests::queue;
 use hearback_tests::stored::{Stored, rows};
 use hearback_tests::turns::{SIGNALS, message, path, reaction_message};
@@ -368,13 +370,7 @@ async fn an_erasure_holds_for_both_names_until_one_time() {
 async fn a_pseudonym_that_is_erased_by_itself_is_waited_for() {
     let engine = Engine::start().await;
     let functions = functions_of(&engine, None);
-    let pseudonym = {
-        let mut event = acceptance("ada");
-        event["privacyFlags"] = json!({"anonymize": true});
-        delivered(&engine, &functions, &event).await;
-        let stored = stored_event(&engine, &event["feedbackId"]).await.unwrap();
-        stored.core.user_id.to_string()
-    };
+    let pseudonym = pseudonym(&engine, "ada");
     let admin = ("root", "feedback:admin");
     let delete = async |user: &str| {
         let request = (Method::DELETE, data(user));
@@ -397,6 +393,34 @@ async fn a_pseudonym_that_is_erased_by_itself_is_waited_for() {
     work(&engine, &eraser(&engine), None).await;
     let (_, done) = asked(&functions, &(Method::GET, progress("ada"), Value::Null)).await;
     assert_eq!(done["status"], "done");
+}
+
+#[tokio::test]
+async fn an_erasure_whose_message_is_lost_is_begun_anew_when_it_is_asked_for_a_day_later() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    let erase = (Method::DELETE, data("ada"), Value::Null);
+    let (_, asked_for) = asked(&functions, &erase).await;
+    taken(&engine).await.unwrap();
+    let tomorrow = Clock::of(|| Utc::now() + TimeDelta::hours(25));
+    let tomorrow = Hands::at(&engine, &Faults::none(), tomorrow);
+    // By the pseudonym it is the same, and no work of its own.
+    for (name, messages) in [(&*pseudonym(&engine, "ada"), 0), ("ada", 1)] {
+        let route = (Method::DELETE, &*data(name));
+        let admin = ("root", "feedback:admin");
+        let (_, again) = call(&tomorrow.functions, admin, route, &Value::Null).await;
+        assert_eq!(again["erasureId"], asked_for["erasureId"]);
+        assert_eq!(waiting(&engine).await, messages);
+    }
+    work(&engine, &eraser(&engine), None).await;
+    let (_, done) = asked(&functions, &(Method::GET, progress("ada"), Value::Null)).await;
+    assert_eq!(done["status"], "done");
+}
+
+fn pseudonym(engine: &Engine, user: &str) -> String {
+    let pseudonyms = engine.app(engine.store.clone()).pseudonyms;
+    let (tenant, user) = ("acme".try_into().unwrap(), user.try_into().unwrap());
+    pseudonyms.user(&tenant, &user).unwrap().to_string()
 }
 
 type Request = (Method, String, Value);
@@ -442,8 +466,12 @@ fn submitted(core: &str) -> SqsMessage {
 }
 
 async fn generated(engine: &Engine, message: SqsMessage) {
+    generated_at_once(engine, vec![message]).await;
+}
+
+async fn generated_at_once(engine: &Engine, messages: Vec<SqsMessage>) {
     let mut batch = SqsEvent::default();
-    batch.records = vec![message];
+    batch.records = messages;
     let response = engine.generator(engine.store.clone()).handle(batch).await;
     assert!(response.batch_item_failures.is_empty());
 }
@@ -786,9 +814,24 @@ async fn what_is_sent_again_after_an_erasure_outlives_what_is_delivered_from_bef
         StatusCode::ACCEPTED
     );
     let after = core().await;
-    for delivery in [&before, &after, &before] {
-        generated(&engine, submitted(delivery)).await;
+    let batches: [&[_]; 3] = [&[&before], &[&before, &after], &[&before]];
+    for deliveries in batches {
+        let deliveries = deliveries.iter().map(|core| submitted(core));
+        generated_at_once(&engine, deliveries.collect()).await;
     }
     let stored = stored_event(&engine, &event["feedbackId"]).await.unwrap();
     assert!(stored.outcome.is_some(), "{stored:?}");
+}
+
+#[tokio::test]
+async fn what_is_sent_again_while_it_is_erased_goes_with_what_is_delivered_from_before() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    let event = acceptance("ada");
+    let before = delivered(&engine, &functions, &event).await;
+    asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
+    generated(&engine, before.clone()).await;
+    let after = delivered(&engine, &functions, &event).await;
+    generated_at_once(&engine, vec![before, after]).await;
+    assert!(stored_event(&engine, &event["feedbackId"]).await.is_none());
 }

@@ -36,7 +36,7 @@ pub struct Requests {
 #[derive(Debug, Clone)]
 struct Standing {
     own: Erasure,
-    /// Only for what was removed.
+    /// Not there if the user's name is the pseudonym of another, whose erasure this is too.
     hidden: Option<Erasure>,
 }
 
@@ -176,8 +176,9 @@ impl Requests {
         let now = self.app.clock.now();
         let open = self.standing(tenant, names).await?;
         let open = open.filter(|standing| standing.own.is_open());
+        // What is half of another's erasure is closed with that.
         if let Some(open) = &open
-            && now < open.own.requested_at + FORGOTTEN
+            && (now < open.own.requested_at + FORGOTTEN || open.hidden.is_none())
         {
             return Ok(open.clone());
         }

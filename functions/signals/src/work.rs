@@ -60,8 +60,9 @@ pub(crate) async fn work_off(
     mut events: Vec<EventCore>,
 ) -> Result<(), Failure> {
     // First come, first claimed; and a message that is twice in a batch is one event.
-    events.sort_by_key(|event| (event.received_at, event.feedback_id));
-    events.dedup_by_key(|event| event.feedback_id);
+    let received = |event: &EventCore| (event.received_at, event.feedback_id);
+    events.sort_by_key(received);
+    events.dedup_by_key(|event| received(event));
     let Some(EventCore {
         tenant, user_id, ..
     }) = events.first().cloned()
@@ -80,6 +81,11 @@ pub(crate) async fn work_off(
                 .await?;
         }
     }
+    // What is stored came last: what had its name before is gone.
+    let mut names = BTreeSet::new();
+    events.reverse();
+    events.retain(|event| names.insert(event.feedback_id));
+    events.reverse();
     let teaches = events.iter().any(|event| Lesson::of(event).is_some());
     let newest = if teaches {
         // Read before the claims: no version up to here can have learned from what is fresh.

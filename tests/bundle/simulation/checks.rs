@@ -251,10 +251,11 @@ impl Ledger {
             .map(|(id, _)| id.to_string())
             .collect();
         let lost: Vec<_> = expected.difference(&known).collect();
-        let more: Vec<_> = known.difference(&expected).collect();
+        let more = known.difference(&expected);
+        let more: Vec<_> = more.map(|id| &self.events[id]).collect();
         assert!(
             lost.is_empty() && more.is_empty(),
-            "lost {lost:?}, more {more:?}"
+            "lost {lost:?}, more {more:#?}"
         );
         let events: Vec<_> = self.events.keys().collect();
         let outcomes: Vec<_> = self.outcomes.keys().collect();
