@@ -8,14 +8,15 @@
 //! 1. *Ramp*: twenty seconds at each of growing rates, up to the first that is not sustained. A rate is if
 //!    everything was done, and what it left to the signal generator is worked off within three seconds after:
 //!    the generator gives way for two.
-//! 2. *Hold*: the highest rate that was sustained, for `MINUTES`.
+//! 2. *Hold*: the highest rate that was sustained, for `MINUTES`; if it is not sustained for so long, the
+//!    one below.
 //! 3. *Overload*: twice that rate, for `OVERLOAD` seconds.
 //! 4. *Check*: once the queue is empty, what was acknowledged is there, and learned from once; what was
 //!    refused is not.
 //!
 //! It fails if anything is lost or doubled, at an answer that is neither what was asked for nor a 503 with
-//! `Retry-After`, if the process ever takes 400 MB, or if less than 0.7 of the held rate is still done at twice
-//! of it. `RATE` skips the ramp.
+//! `Retry-After`, if the process ever takes 400 MB, if no rate can be held, or if less than 0.7 of the held rate
+//! is still done at twice of it. `RATE` skips the ramp, and is the only one that is held.
 
 mod requests;
 mod traffic;
@@ -69,13 +70,23 @@ async fn main() -> ExitCode {
     println!("asked/s   done/s refused/s not sent/s  p50 ms  p99 ms  memory MB  queued");
 
     let mut seen = Seen::default();
-    let rate = match given("RATE") {
-        Some(rate) => rate,
-        None => bench.ramp(&mut seen).await,
+    let (mut rate, lowest) = match given("RATE") {
+        Some(rate) => (rate, rate),
+        None => (bench.ramp(&mut seen).await, FIRST_RATE),
     };
-    println!("\nhold {rate:.0} a second");
-    let held = bench.run(rate, hold).await;
-    bench.work_off().await;
+    let held = loop {
+        println!("\nhold {rate:.0} a second");
+        let (held, sustained) = bench.sustained(rate, hold).await;
+        if sustained {
+            break held;
+        }
+        seen.add(held);
+        rate /= GROWTH;
+        if rate < lowest {
+            println!("no rate can be held");
+            return ExitCode::FAILURE;
+        }
+    };
     println!("\ntwice of it");
     let overloaded = bench.run(2.0 * rate, overload).await;
     let refused = percentile(&overloaded.refused, 0.99);
@@ -114,15 +125,21 @@ impl Bench {
     async fn ramp(&self, all: &mut Seen) -> f64 {
         let mut rate = FIRST_RATE;
         loop {
-            let seen = self.run(rate, TRIAL).await;
-            let left = self.work_off().await;
-            let sustained = seen.is_all_done() && left <= LEFT_BEHIND;
+            let (seen, sustained) = self.sustained(rate, TRIAL).await;
             all.add(seen);
             if !sustained {
                 return rate / GROWTH;
             }
             rate *= GROWTH;
         }
+    }
+
+    /// Asks at this rate for so long, and answers whether it was sustained.
+    async fn sustained(&self, rate: f64, time: Duration) -> (Seen, bool) {
+        let seen = self.run(rate, time).await;
+        let left = self.work_off().await;
+        let sustained = seen.is_all_done() && left <= LEFT_BEHIND;
+        (seen, sustained)
     }
 
     /// Asks at this rate for so long, and reports each step of it.

@@ -19,7 +19,7 @@ use super::world::{Answer, TENANTS, TRIES, World, caller, conversation, message_
 const VERDICTS: [Option<&str>; 4] = [Some("ok"), Some("not_ok"), Some("neutral"), None];
 
 impl World {
-    /// An event of some user's; it may say what another said.
+    /// An event of some user's; it may say what another said, and be anonymous.
     fn event(&mut self) -> (Uuid, Value) {
         let id = Uuid::from_u64_pair(self.random.next(), self.random.next());
         let accepted = self.random.below(2) == 0;
@@ -28,7 +28,8 @@ impl World {
         let event = json!({
             "feedbackId": id, "userId": user, "sessionId": "s", "artifactId": artifact,
             "feedbackChannel": "explicit", "feedbackType": "artifact-acceptance",
-            "data": {"accepted": accepted}
+            "data": {"accepted": accepted},
+            "privacyFlags": {"anonymize": self.random.below(4) == 0}
         });
         (id, event)
     }
@@ -235,7 +236,7 @@ impl World {
                 if owner != user {
                     assert_eq!(answer.status, StatusCode::NOT_FOUND, "{}", answer.body);
                 } else if !self.tenants[tenant].leaving.contains(user) {
-                    checks::event(&event, &answer);
+                    checks::event(self.tenants[tenant].name_in(&event), &event, &answer);
                 }
                 // In the other tenant the same name is nothing.
                 let other = (1 - tenant, owner);

@@ -14,11 +14,11 @@ use serde_json::Value;
 use super::model::{Tenant, Turn, USERS};
 use super::world::{Answer, TENANTS, World, message_of, turn_id};
 
-/// An event of the caller's own.
-pub fn event(sent: &Value, answer: &Answer) {
+/// An event of the caller's own, which is kept under this name.
+pub fn event(name: &str, sent: &Value, answer: &Answer) {
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     assert_eq!(answer.body["feedbackId"], sent["feedbackId"]);
-    let key = format!("{}:{}:", text(&sent["userId"]), text(&sent["artifactId"]));
+    let key = format!("{name}:{}:", text(&sent["artifactId"]));
     let told = text(&answer.body["dedupeKey"]);
     assert!(told.starts_with(&key), "{}", answer.body);
 }
@@ -108,8 +108,10 @@ pub async fn check(world: &mut World) {
             if world.tenants[tenant].leaving.contains(user) {
                 continue;
             }
-            let lessons = ledger.lessons(user);
-            check_learned(world, (name, user), lessons).await;
+            for user in [user, &*world.tenants[tenant].pseudonyms[user]] {
+                let lessons = ledger.lessons(user);
+                check_learned(world, (name, user), lessons).await;
+            }
         }
         check_reports(world, tenant).await;
     }
@@ -241,7 +243,7 @@ impl Ledger {
     /// Each event that was acknowledged is there and worked off, and none is that was not or is gone.
     fn check_events(&self, tenant: &Tenant) {
         let known = self.events.iter().filter(|(_, core)| !core.derived);
-        let leaving = |core: &&EventCore| tenant.leaving.contains(core.user_id.as_str());
+        let leaving = |core: &&EventCore| tenant.is_leaving(core.user_id.as_str());
         let known: BTreeSet<_> = known
             .filter(|(_, core)| !leaving(core))
             .map(|(id, _)| id.clone())
@@ -257,6 +259,11 @@ impl Ledger {
             lost.is_empty() && more.is_empty(),
             "lost {lost:?}, more {more:#?}"
         );
+        for (id, sent) in &tenant.events {
+            if let Some(core) = self.events.get(&id.to_string()) {
+                assert_eq!(core.user_id.as_str(), tenant.name_in(sent), "{core:?}");
+            }
+        }
         let events: Vec<_> = self.events.keys().collect();
         let outcomes: Vec<_> = self.outcomes.keys().collect();
         assert_eq!(events, outcomes, "an outcome of each, and of nothing else");
@@ -265,7 +272,7 @@ impl Ledger {
     /// Of equal events one counts, and has the claim.
     fn check_once(&self, tenant: &Tenant) {
         // Of somebody who is being erased, some is gone already.
-        let stays = |core: &&EventCore| !tenant.leaving.contains(core.user_id.as_str());
+        let stays = |core: &&EventCore| !tenant.is_leaving(core.user_id.as_str());
         let mut equal: BTreeMap<[u8; 32], Vec<&EventCore>> = BTreeMap::new();
         for core in self.events.values().filter(stays) {
             let key = core.dedupe_key().fingerprint();
@@ -282,7 +289,7 @@ impl Ledger {
         let firsts = self.processed().filter(stays);
         let firsts: BTreeSet<_> = firsts.map(|core| core.feedback_id.to_string()).collect();
         let claims = (self.claims.iter())
-            .filter(|(_, user)| !tenant.leaving.contains(user.as_str()))
+            .filter(|(_, user)| !tenant.is_leaving(user))
             .map(|(event, _)| event.clone());
         let claims: BTreeSet<_> = claims.collect();
         assert_eq!(claims, firsts, "a claim of each, and of no other");
@@ -290,7 +297,7 @@ impl Ledger {
 
     /// What stands of reactions and signals is in the ledger, once; what stands no more is withdrawn.
     fn check_acts(&self, tenant: &Tenant) {
-        let leaving = |user: &str| tenant.leaving.contains(user);
+        let leaving = |user: &str| tenant.is_leaving(user);
         let mut standing = BTreeMap::new();
         for core in self.processed().filter(|core| core.derived) {
             let id = core.feedback_id.to_string();

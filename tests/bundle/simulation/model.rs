@@ -28,6 +28,8 @@ pub struct Tenant {
     pub signals: BTreeMap<(Turn, &'static str), String>,
     /// Users whose erasure is open.
     pub leaving: BTreeSet<&'static str>,
+    /// The name of each user in events that are anonymous.
+    pub pseudonyms: BTreeMap<&'static str, String>,
 }
 
 impl Tenant {
@@ -35,6 +37,21 @@ impl Tenant {
     pub fn turns_for(&self, user: &str) -> Vec<Turn> {
         let lasts = |turn: &&Turn| turn.0 == user || STAYERS.contains(&turn.0);
         self.turns.iter().filter(lasts).copied().collect()
+    }
+
+    /// The name under which an event is kept.
+    pub fn name_in<'a>(&'a self, event: &'a Value) -> &'a str {
+        let user = event["userId"].as_str().unwrap();
+        match event["privacyFlags"]["anonymize"].as_bool() {
+            Some(true) => &self.pseudonyms[user],
+            _ => user,
+        }
+    }
+
+    /// Whether the erasure of who is kept under a name is open.
+    pub fn is_leaving(&self, name: &str) -> bool {
+        let mut leaving = self.leaving.iter();
+        leaving.any(|user| *user == name || self.pseudonyms[user] == name)
     }
 
     /// A user's data are erased.

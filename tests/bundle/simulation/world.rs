@@ -81,8 +81,19 @@ impl World {
         let arn = engine.store.stream_arn().await.unwrap();
         let mut stream = Stream::new(engine.clients.streams.clone(), arn);
         stream.open(&BTreeMap::new()).await.unwrap();
+        let pseudonyms = engine.app(engine.store.clone()).pseudonyms;
+        let tenants = TENANTS.map(|tenant| {
+            let tenant = tenant.try_into().unwrap();
+            let pseudonym = |user: &str| pseudonyms.user(&tenant, &user.try_into().unwrap());
+            Tenant {
+                pseudonyms: USERS
+                    .map(|user| (user, pseudonym(user).unwrap().to_string()))
+                    .into(),
+                ..Tenant::default()
+            }
+        });
         Self {
-            tenants: Default::default(),
+            tenants,
             published: BTreeMap::new(),
             random: Random(seed),
             gateway: Worker::new(&engine),
