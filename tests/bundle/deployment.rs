@@ -364,13 +364,12 @@ async fn erasure_and_eraser_answer_and_wait_for_what_is_under_way() {
     signals.invoke(&queued).await.unwrap();
     assert!(stored(&engine).await.outcome.is_some());
     let queue = (ERASURES_URL, engine.queues.erasures.as_str());
-    let settings = [queue, (PSEUDONYM_KEY, "key")];
-    let erasure = start(&engine, "erasure", &settings).await;
+    let erasure = start(&engine, "erasure", &[queue, (PSEUDONYM_KEY, "key")]).await;
     let path = "/v1/users/ada/data";
     let (status, asked) = call(&erasure, &request("DELETE", path, &Value::Null)).await;
     assert_eq!((status, &asked["status"]), (202, &json!("pending")));
     // It comes in a quarter of an hour; here the message is handed over at once, and comes too early.
-    let eraser = start(&engine, "eraser", &settings).await;
+    let eraser = start(&engine, "eraser", &[queue]).await;
     let task = json!({
         "tenant": "acme", "user": "ada", "id": asked["erasureId"],
         "step": {"traces": [0, null]}, "found": false,

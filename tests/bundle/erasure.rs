@@ -9,10 +9,15 @@ use axum::Router;
 use axum::http::Method;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::join_all;
+use hearback_domain::erasure::Kind;
+use hearback_domain::privacy::Pseudonyms;
 use hearback_erasure::{Eraser, Erasures};
 use hearback_export::Exporter;
 use hearback_lambda::clock::Clock;
+use hearback_lambda::http::service;
 use hearback_local::names::Names;
+use hearback_storage::erasures::{Extent, Found, Listing};
+use hearback_storage::preferences::Freshness;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, ingested};
@@ -417,6 +422,62 @@ async fn an_erasure_whose_message_is_lost_is_begun_anew_when_it_is_asked_for_a_d
     assert_eq!(done["status"], "done");
 }
 
+#[tokio::test]
+async fn an_erasure_ends_though_the_key_of_pseudonyms_is_another_by_then() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    let anonymous = async |functions: &Router| {
+        let mut event = acceptance("ada");
+        event["privacyFlags"] = json!({"anonymize": true});
+        let delivery = delivered(&engine, functions, &event).await;
+        generated(&engine, delivery).await;
+        event["feedbackId"].clone()
+    };
+    let before = anonymous(&functions).await;
+    asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
+    let mut rotated = engine.with_blobs(engine.store.clone());
+    rotated.app.pseudonyms = Pseudonyms::new("another");
+    let rotated = service(hearback_local::gateway::functions(
+        rotated,
+        engine.erasures(),
+    ));
+    let after = anonymous(&rotated).await;
+    work(&engine, &eraser(&engine), None).await;
+    let (_, done) = asked(&rotated, &(Method::GET, progress("ada"), Value::Null)).await;
+    assert_eq!(done["status"], "done");
+    assert!(stored_event(&engine, &before).await.is_none());
+    // Nobody can tell any more whose this is.
+    assert!(stored_event(&engine, &after).await.is_some());
+}
+
+#[tokio::test]
+async fn what_came_after_an_erasure_is_not_removed_by_a_worker_who_does_not_know_that_it_is_done() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine, None);
+    asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
+    let (tenant, user) = ("acme".try_into().unwrap(), "ada".try_into().unwrap());
+    let owner = (&tenant, &user);
+    let open = engine.store.erasure(owner, Freshness::Latest);
+    let open = open.await.unwrap().unwrap();
+    work(&engine, &eraser(&engine), None).await;
+    let (event, delivery) = sent(&engine, &functions, "x").await;
+    generated(&engine, delivery).await;
+    let claims = (Listing::Claims, Extent::Few);
+    let kept = engine.store.kept_of(owner, claims, None).await.unwrap();
+    let units = kept.found.into_iter().map(|found| match found {
+        Found::Event { unit, .. } => unit,
+        other => panic!("{other:?}"),
+    });
+    let units: Vec<_> = units.collect();
+    assert_eq!(units.len(), 1);
+    let late = engine
+        .store
+        .erase(owner, Some(&open), Kind::Events, units)
+        .await;
+    assert!(late.is_err(), "{late:?}");
+    assert!(stored_event(&engine, &event).await.is_some());
+}
+
 fn pseudonym(engine: &Engine, user: &str) -> String {
     let pseudonyms = engine.app(engine.store.clone()).pseudonyms;
     let (tenant, user) = ("acme".try_into().unwrap(), user.try_into().unwrap());
@@ -664,8 +725,7 @@ async fn a_message_that_comes_twice_closes_nothing_early() {
     let erasures = Erasures::new(queue, &engine.queues.erasures, patient);
     // A clock that is ahead: the time to settle has passed.
     let clock = Clock::of(|| Utc::now() + TimeDelta::minutes(16));
-    let pseudonyms = engine.app(store.clone()).pseudonyms;
-    let eraser = Eraser::new((store, blobs), clock, erasures, pseudonyms);
+    let eraser = Eraser::new(store, blobs, clock, erasures);
     let mut messages = Vec::new();
     while let Some(message) = taken(&engine).await {
         messages.push(message);

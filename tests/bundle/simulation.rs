@@ -54,6 +54,7 @@ fn live(seed: u64) -> u64 {
                 checks::check(&mut world).await;
             }
         }
+        world.end_erasures().await;
         checks::check(&mut world).await;
         world.operations()
     })

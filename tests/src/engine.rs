@@ -180,8 +180,7 @@ impl Engine {
 
     /// What erases users' data, on this table and bucket.
     pub fn eraser(&self, store: Store, blobs: Blobs) -> Eraser {
-        let pseudonyms = self.app(store.clone()).pseudonyms;
-        Eraser::new((store, blobs), Clock::system(), self.erasures(), pseudonyms)
+        Eraser::new(store, blobs, Clock::system(), self.erasures())
     }
 
     /// A signal generator on this table.

@@ -58,7 +58,6 @@ impl Hands {
         };
         let letters = |url: &str| DeadLetters::new(sqs.clone(), url);
         let intake = Intake::from(app.clone());
-        let pseudonyms = app.pseudonyms.clone();
         let erasures = Erasures::new(sqs.clone(), &engine.queues.erasures, TimeDelta::zero());
         let whole = WithBlobs {
             app,
@@ -75,7 +74,7 @@ impl Hands {
             ),
             ingest: Ingest::new(intake.clone(), letters(&engine.queues.ingest_dead_letters)),
             importer: Importer::new(intake, blobs.clone(), sqs, &engine.queues.imports),
-            eraser: Eraser::new((store.clone(), blobs.clone()), clock, erasures, pseudonyms),
+            eraser: Eraser::new(store.clone(), blobs.clone(), clock, erasures),
             exporter: Exporter::new(store, blobs.clone(), clock),
             blobs,
         }

@@ -18,13 +18,10 @@ mod request;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, TimeDelta, Utc};
-use hearback_domain::identifier::{NotAnIdentifier, TenantId, UserId};
-use hearback_domain::privacy::Pseudonyms;
 use hearback_lambda::MissingSetting;
-use hearback_lambda::app::{PSEUDONYM_KEY, blobs_from_env, setting, store_from_env};
+use hearback_lambda::app::{blobs_from_env, store_from_env};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::queue::one_by_one;
-use hearback_storage::erasures::Names;
 use hearback_storage::preferences::Freshness;
 use hearback_storage::{Blobs, Error, Store};
 
@@ -45,7 +42,6 @@ pub struct Eraser {
     blobs: Blobs,
     clock: Clock,
     erasures: Erasures,
-    pseudonyms: Pseudonyms,
 }
 
 /// Why a step has to be made again.
@@ -55,8 +51,8 @@ enum Failure {
     Storage(#[from] Error),
     #[error(transparent)]
     NotSent(#[from] NotSent),
-    #[error(transparent)]
-    Unnamed(#[from] NotAnIdentifier),
+    #[error("the erasure was done meanwhile")]
+    Done,
     #[error("the message is none of ours")]
     Unreadable,
 }
@@ -64,27 +60,20 @@ enum Failure {
 impl Eraser {
     /// Erases in this table and bucket, with its messages in this queue.
     #[must_use]
-    pub fn new(
-        (store, blobs): (Store, Blobs),
-        clock: Clock,
-        erasures: Erasures,
-        pseudonyms: Pseudonyms,
-    ) -> Self {
+    pub fn new(store: Store, blobs: Blobs, clock: Clock, erasures: Erasures) -> Self {
         Self {
             store,
             blobs,
             clock,
             erasures,
-            pseudonyms,
         }
     }
 
     /// Reads the settings and builds the clients.
     pub fn from_env() -> Result<Self, MissingSetting> {
-        let stores = (store_from_env()?, blobs_from_env()?);
+        let (store, blobs) = (store_from_env()?, blobs_from_env()?);
         let erasures = Erasures::from_env()?;
-        let pseudonyms = Pseudonyms::new(setting(PSEUDONYM_KEY)?);
-        Ok(Self::new(stores, Clock::system(), erasures, pseudonyms))
+        Ok(Self::new(store, blobs, Clock::system(), erasures))
     }
 
     /// Works off messages, and names those that must be delivered again. What is not done by `until` is
@@ -107,29 +96,15 @@ impl Eraser {
         let owner = (&task.tenant, &task.user);
         let erasure = self.store.erasure(owner, Freshness::Latest).await?;
         // Of two that were asked for at once one is there.
-        let Some(erasure) = erasure.filter(|erasure| erasure.id == task.id) else {
-            return Ok(());
-        };
-        if !erasure.is_open() {
+        let open = erasure.filter(|erasure| erasure.id == task.id && erasure.is_open());
+        let Some(erasure) = open else {
             return Ok(self.blobs.delete_traces(&task.tenant, task.id).await?);
-        }
+        };
         let begin = erasure.requested_at + self.erasures.settle();
         let early = begin - self.clock.now();
         if early > TimeDelta::zero() {
             return Ok(self.erasures.send(&task, early).await?);
         }
-        let names = names(&self.pseudonyms, &task.tenant, task.user.clone())?;
-        Pass::new(self, (erasure, names), task, until).run().await
+        Pass::new(self, erasure, task, until).run().await
     }
-}
-
-/// The names under which something is kept of a user. What was sent to be anonymous is under the second,
-/// and nobody else can tell whose it is.
-fn names(
-    pseudonyms: &Pseudonyms,
-    tenant: &TenantId,
-    user: UserId,
-) -> Result<Names, NotAnIdentifier> {
-    let pseudonym = pseudonyms.user(tenant, &user)?;
-    Ok([user, pseudonym])
 }

@@ -10,7 +10,7 @@ use hearback_domain::erasure::{Erasure, Kind, Traces};
 use hearback_domain::identifier::UserId;
 use hearback_domain::mirror;
 use hearback_domain::turn::{ConversationRef, TurnLog, TurnRef};
-use hearback_storage::erasures::{Extent, Found, Listing, Names, Next, Owner, Unit};
+use hearback_storage::erasures::{Extent, Found, Listing, Next, Owner, Unit};
 use hearback_storage::preferences::Freshness;
 use hearback_storage::turns::IndexRow;
 use serde_json::Value;
@@ -31,7 +31,8 @@ const LISTINGS: [Listing; 5] = [
 pub(crate) struct Pass<'a> {
     eraser: &'a Eraser,
     erasure: Erasure,
-    names: Names,
+    /// The user's, and their pseudonym.
+    names: Vec<UserId>,
     task: Task,
     until: Option<DateTime<Utc>>,
 }
@@ -39,14 +40,14 @@ pub(crate) struct Pass<'a> {
 impl<'a> Pass<'a> {
     pub(crate) fn new(
         eraser: &'a Eraser,
-        (erasure, names): (Erasure, Names),
+        erasure: Erasure,
         task: Task,
         until: Option<DateTime<Utc>>,
     ) -> Self {
         Self {
             eraser,
+            names: erasure.names(&task.user),
             erasure,
-            names,
             task,
             until,
         }
@@ -86,17 +87,21 @@ impl<'a> Pass<'a> {
         let quiet = now - self.eraser.erasures.settle();
         let store = &self.eraser.store;
         let (tenant, id) = (&self.task.tenant, self.task.id);
-        let closing = store.close_erasure(tenant, &self.names, &self.erasure, (quiet, now));
-        if !closing.await? {
-            // Or it was closed by a call whose answer was lost.
-            let owner = self.owner(&self.task.user);
-            let standing = store.erasure(owner, Freshness::Latest).await?;
-            if standing.is_some_and(|standing| standing.is_open()) {
-                return Ok(false);
-            }
+        let closing = store.close_erasure(self.owner(), &self.erasure, (quiet, now));
+        // Or it was closed by a call whose answer was lost.
+        if !closing.await? && self.is_open().await? {
+            return Ok(false);
         }
         self.eraser.blobs.delete_traces(tenant, id).await?;
         Ok(true)
+    }
+
+    /// Whether there is anything to do still: the same message may have come to another worker, who is done.
+    async fn is_open(&self) -> Result<bool, Failure> {
+        let store = &self.eraser.store;
+        let standing = store.erasure(self.owner(), Freshness::Latest).await?;
+        let open = standing.filter(Erasure::is_open);
+        Ok(open.is_some_and(|open| open.id == self.erasure.id))
     }
 
     /// Notes that something is there still, before it is removed.
@@ -104,8 +109,7 @@ impl<'a> Pass<'a> {
         if !self.task.found {
             self.task.found = true;
             let now = self.eraser.clock.now();
-            let owner = self.owner(&self.task.user);
-            self.eraser.store.note_found(owner, now).await?;
+            self.eraser.store.note_found(self.owner(), now).await?;
         }
         Ok(())
     }
@@ -116,8 +120,15 @@ impl<'a> Pass<'a> {
         Ok(self.eraser.erasures.send(&self.task, at_once).await?)
     }
 
-    fn owner<'b>(&'b self, user: &'b UserId) -> Owner<'b> {
-        (&self.task.tenant, user)
+    fn owner(&self) -> Owner<'_> {
+        (&self.task.tenant, &self.task.user)
+    }
+
+    /// Removes things and counts them.
+    async fn erase(&self, kind: Kind, units: Vec<Unit>) -> Result<(), Failure> {
+        let (store, open) = (&self.eraser.store, Some(&self.erasure));
+        store.erase(self.owner(), open, kind, units).await?;
+        Ok(())
     }
 
     fn is_over(&self) -> bool {
@@ -144,8 +155,7 @@ impl<'a> Pass<'a> {
             if count > 0 {
                 self.found().await?;
                 let store = &self.eraser.store;
-                let owner = self.owner(&self.task.user);
-                store.count_erased(owner, kind, count).await?;
+                store.count_erased(self.owner(), kind, count).await?;
             }
         }
         Ok(erased.next)
@@ -168,7 +178,7 @@ impl<'a> Pass<'a> {
         let all = all.flat_map(|user| LISTINGS.map(|listing| (user, listing)));
         'listings: for (at, (user, listing)) in all.enumerate().skip(listings) {
             loop {
-                let (owner, many) = (self.owner(user), (listing, Extent::Many));
+                let (owner, many) = ((tenant, user), (listing, Extent::Many));
                 let page = store.kept_of(owner, many, after.as_ref()).await?;
                 self.trace_page(user, page.found, &mut traces, &mut seen)
                     .await?;
@@ -226,7 +236,7 @@ impl<'a> Pass<'a> {
         let mut from = None;
         loop {
             let few = (listing, Extent::Few);
-            let owner = self.owner(user);
+            let owner = (&self.task.tenant, user);
             let page = store.kept_of(owner, few, from.as_ref()).await?;
             self.remove(user, page.found).await?;
             from = page.next;
@@ -240,6 +250,12 @@ impl<'a> Pass<'a> {
     }
 
     async fn remove(&mut self, user: &UserId, page: Vec<Found>) -> Result<(), Failure> {
+        if page.is_empty() {
+            return Ok(());
+        }
+        if !self.is_open().await? {
+            return Err(Failure::Done);
+        }
         let is_left = |found: &Found| !matches!(found, Found::Turn { .. } | Found::Trail(_));
         if page.iter().any(is_left) {
             self.found().await?;
@@ -258,11 +274,9 @@ impl<'a> Pass<'a> {
                 Found::Turn { at, vector } => turns.entry(at).or_default().push(vector),
             }
         }
-        let (store, owner) = (&self.eraser.store, self.owner(user));
-        store.erase(owner, Kind::Events, events).await?;
-        store.erase(owner, Kind::Signals, signals).await?;
-        let kind = Kind::PreferenceVersions;
-        store.erase(owner, kind, versions).await?;
+        self.erase(Kind::Events, events).await?;
+        self.erase(Kind::Signals, signals).await?;
+        self.erase(Kind::PreferenceVersions, versions).await?;
         for (within, markers) in active {
             self.reactions(user, &within).await?;
             trails.extend(markers);
@@ -272,7 +286,7 @@ impl<'a> Pass<'a> {
                 trails.extend(vectors);
             }
         }
-        Ok(store.remove(trails).await?)
+        Ok(self.eraser.store.remove(trails).await?)
     }
 
     /// Removes the user's reactions in a conversation, and what of them is in the logs of others.
@@ -284,9 +298,7 @@ impl<'a> Pass<'a> {
             self.mirrors(user, at).await?;
         }
         let units = said.into_iter().map(|(_, _, unit)| unit).collect();
-        let owner = self.owner(user);
-        store.erase(owner, Kind::Reactions, units).await?;
-        Ok(())
+        self.erase(Kind::Reactions, units).await
     }
 
     /// Takes what the user said out of the log of another's turn; their own is removed as a whole.
@@ -335,8 +347,7 @@ impl<'a> Pass<'a> {
             store.remove_message(message, &row.core).await?;
         }
         let unit = vec![Unit::turn(&row.core)?];
-        let owner = self.owner(user);
-        store.erase(owner, Kind::Turns, unit).await?;
+        self.erase(Kind::Turns, unit).await?;
         blobs.delete_old_turn_logs(at, settled, None).await?;
         Ok(false)
     }

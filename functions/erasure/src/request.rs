@@ -6,20 +6,19 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::erasure::{Erasure, Removed};
-use hearback_domain::identifier::{TenantId, UserId};
+use hearback_domain::identifier::UserId;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::event_path::segment;
 use hearback_lambda::params::PathId;
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, BadSetting, FromEnv, Problem, routes};
-use hearback_storage::erasures::Names;
+use hearback_storage::erasures::Owner;
 use hearback_storage::preferences::Freshness;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::names;
 use crate::queue::{Erasures, Task};
 
 /// When an erasure is open for so long, its message may be lost, and another is sent.
@@ -36,7 +35,7 @@ pub struct Requests {
 #[derive(Debug, Clone)]
 struct Standing {
     own: Erasure,
-    /// Not there if the user's name is the pseudonym of another, whose erasure this is too.
+    /// Only for what was removed.
     hidden: Option<Erasure>,
 }
 
@@ -103,8 +102,7 @@ async fn erase(
 ) -> Result<Response, Problem> {
     caller.administer(&user)?;
     let tenant = &caller.tenant;
-    let names = requests.names(tenant, user.clone())?;
-    let document = requests.open(tenant, &names).await?.document(&user);
+    let document = requests.open((tenant, &user)).await?.document(&user);
     let location = segment(user.as_str());
     let location = format!("/v1/users/{location}/data/erasure");
     let headers = [(header::LOCATION, location)];
@@ -136,8 +134,8 @@ async fn erasure(
 ) -> Result<Json<ErasureDocument>, Problem> {
     caller.administer(&user)?;
     let tenant = &caller.tenant;
-    let names = requests.names(tenant, user.clone())?;
-    let standing = requests.standing(tenant, &names).await?;
+    let pseudonym = requests.pseudonym((tenant, &user))?;
+    let standing = requests.standing((tenant, &user), &pseudonym).await?;
     let standing = standing.ok_or_else(Problem::not_found)?;
     Ok(Json(standing.document(&user)))
 }
@@ -149,42 +147,43 @@ impl Requests {
         Self { app, erasures }
     }
 
-    fn names(&self, tenant: &TenantId, user: UserId) -> Result<Names, Problem> {
-        let names = names(&self.app.pseudonyms, tenant, user);
-        names.map_err(|_| Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR))
+    /// Under which what a user sent to be anonymous is kept. Nobody else can tell whose it is.
+    fn pseudonym(&self, (tenant, user): Owner<'_>) -> Result<UserId, Problem> {
+        let pseudonym = self.app.pseudonyms.user(tenant, user);
+        pseudonym.map_err(|_| Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR))
     }
 
     /// The erasure that was asked for last, if one was.
     async fn standing(
         &self,
-        tenant: &TenantId,
-        names: &Names,
+        owner: Owner<'_>,
+        pseudonym: &UserId,
     ) -> Result<Option<Standing>, Problem> {
-        let [user, pseudonym] = names;
         let store = &self.app.store;
-        let Some(own) = store.erasure((tenant, user), Freshness::Latest).await? else {
+        let Some(own) = store.erasure(owner, Freshness::Latest).await? else {
             return Ok(None);
         };
-        let hidden = (tenant, pseudonym);
+        let hidden = (owner.0, own.pseudonym.as_ref().unwrap_or(pseudonym));
         let hidden = store.erasure(hidden, Freshness::Latest).await?;
         let hidden = hidden.filter(|hidden| hidden.id == own.id);
         Ok(Some(Standing { own, hidden }))
     }
 
     /// Opens an erasure, or answers the one that is open.
-    async fn open(&self, tenant: &TenantId, names: &Names) -> Result<Standing, Problem> {
+    async fn open(&self, owner: Owner<'_>) -> Result<Standing, Problem> {
         let now = self.app.clock.now();
-        let open = self.standing(tenant, names).await?;
+        let pseudonym = self.pseudonym(owner)?;
+        let open = self.standing(owner, &pseudonym).await?;
         let open = open.filter(|standing| standing.own.is_open());
-        // What is half of another's erasure is closed with that.
+        // What is kept under this name as somebody's pseudonym is erased with what is theirs.
         if let Some(open) = &open
-            && (now < open.own.requested_at + FORGOTTEN || open.hidden.is_none())
+            && (now < open.own.requested_at + FORGOTTEN || open.own.pseudonym.is_none())
         {
             return Ok(open.clone());
         }
         let id = open.as_ref().map_or_else(Uuid::new_v4, |open| open.own.id);
         // The message first: an erasure that is open and that nobody works on would lock the user out.
-        let [user, _] = names;
+        let (tenant, user) = owner;
         let task = Task::new(tenant.clone(), user.clone(), id);
         let sent = self.erasures.send(&task, self.erasures.settle()).await;
         sent.map_err(|error| {
@@ -195,12 +194,12 @@ impl Requests {
         if let Some(open) = open {
             return Ok(open);
         }
-        let opened = self.app.store.open_erasure(tenant, names, id, now).await?;
-        if let Some(own) = opened {
+        let opened = self.app.store.open_erasure(owner, &pseudonym, id, now);
+        if let Some(own) = opened.await? {
             return Ok(Standing { own, hidden: None });
         }
         // By somebody else at the same moment, or by this call, whose first answer was lost.
-        let open = self.standing(tenant, names).await?;
+        let open = self.standing(owner, &pseudonym).await?;
         let open = open.filter(|standing| standing.own.is_open());
         open.ok_or_else(|| {
             Problem::new(StatusCode::CONFLICT, "erasure_in_progress").detail(

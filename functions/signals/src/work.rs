@@ -77,7 +77,7 @@ pub(crate) async fn work_off(
         for event in late {
             let unit = Unit::event(&event)?;
             store
-                .erase((&tenant, &user_id), Kind::Events, vec![unit])
+                .erase((&tenant, &user_id), None, Kind::Events, vec![unit])
                 .await?;
         }
     }

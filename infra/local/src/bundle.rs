@@ -247,7 +247,7 @@ impl Bundle {
             self.feed(&self.queues.imports, self.importer()?);
         }
         self.feed(&self.queues.ingest, self.ingest()?);
-        self.feed(&self.queues.erasures, self.eraser()?);
+        self.feed(&self.queues.erasures, self.eraser());
         Ok(())
     }
 
@@ -285,15 +285,9 @@ impl Bundle {
         Erasures::new(self.clients.sqs.clone(), &self.queues.erasures, self.settle)
     }
 
-    fn eraser(&self) -> Result<Eraser> {
-        let stores = (self.store.clone(), self.blobs.clone());
-        let pseudonyms = self.app()?.pseudonyms;
-        Ok(Eraser::new(
-            stores,
-            Clock::system(),
-            self.erasures(),
-            pseudonyms,
-        ))
+    fn eraser(&self) -> Eraser {
+        let (store, blobs) = (self.store.clone(), self.blobs.clone());
+        Eraser::new(store, blobs, Clock::system(), self.erasures())
     }
 
     /// A signal generator on this bundle's table.

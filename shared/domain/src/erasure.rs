@@ -23,6 +23,9 @@ pub struct Erasure {
     pub id: Uuid,
     /// When it was asked for.
     pub requested_at: DateTime<Utc>,
+    /// The pseudonym that is erased with it, in the user's own row while it is open: kept here, since it would
+    /// be another under another key.
+    pub pseudonym: Option<UserId>,
     /// When it was done: what was received until then is gone. `None` while it is open.
     pub until: Option<DateTime<Utc>>,
     /// What was removed so far.
@@ -34,6 +37,13 @@ impl Erasure {
     #[must_use]
     pub fn covers(&self, at: DateTime<Utc>) -> bool {
         self.until.is_none_or(|until| at <= until)
+    }
+
+    /// The names under which it looks for what is a user's.
+    #[must_use]
+    pub fn names(&self, user: &UserId) -> Vec<UserId> {
+        let own = std::iter::once(user);
+        own.chain(&self.pseudonym).cloned().collect()
     }
 
     /// Whether it is not done yet.
@@ -242,6 +252,7 @@ mod tests {
         let mut erasure = Erasure {
             id: Uuid::nil(),
             requested_at: at("2026-01-04T09:30:00Z"),
+            pseudonym: None,
             until: None,
             removed: Removed::default(),
         };

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::builders::UpdateBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, Put, ReturnConsumedCapacity, TransactWriteItem, Update,
 };
@@ -64,14 +65,38 @@ const PAGE: i32 = 25;
 
 /// A user of a tenant.
 pub type Owner<'a> = (&'a TenantId, &'a UserId);
-/// The names under which something is kept of a user: their own, and their pseudonym.
-pub type Names = [UserId; 2];
 
 /// What the row says besides its counts.
 #[derive(Serialize, Deserialize)]
 struct Core {
     id: Uuid,
     requested_at: DateTime<Utc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pseudonym: Option<UserId>,
+}
+
+impl Core {
+    fn of(erasure: &Erasure) -> Self {
+        Self {
+            id: erasure.id,
+            requested_at: erasure.requested_at,
+            pseudonym: erasure.pseudonym.clone(),
+        }
+    }
+
+    /// Without the other name.
+    fn alone(self) -> Self {
+        Self {
+            pseudonym: None,
+            ..self
+        }
+    }
+
+    fn attribute(&self) -> Result<AttributeValue, Error> {
+        let json = serde_json::to_string(self);
+        let json = json.map_err(|error| Error::undecodable(ERASURE, &error))?;
+        Ok(AttributeValue::S(json))
+    }
 }
 
 /// Rows that go together, and count as one thing if the first of them is there.
@@ -232,26 +257,27 @@ impl Store {
         found.item.as_ref().map(erasure).transpose()
     }
 
-    /// Opens an erasure of these names, unless one of either is open: then `None`. One call, twice a write
-    /// for each.
+    /// Opens an erasure of a user, and of what is kept under their pseudonym, unless one of either is open:
+    /// then `None`. One call, twice a write for each.
     pub async fn open_erasure(
         &self,
-        tenant: &TenantId,
-        names: &Names,
+        (tenant, user): Owner<'_>,
+        pseudonym: &UserId,
         id: Uuid,
         now: DateTime<Utc>,
     ) -> Result<Option<Erasure>, Error> {
-        let core = Core {
-            id,
-            requested_at: now,
-        };
-        let rows = names.iter().map(|user| {
+        let row = |user: &UserId, pseudonym: Option<&UserId>| {
+            let core = Core {
+                id,
+                requested_at: now,
+                pseudonym: pseudonym.cloned(),
+            };
             let row = Builder::new(keys::user(tenant, user), keys::ERASURE);
-            Ok(row.json(ERASURE, CORE, &core)?.build())
-        });
-        let rows = rows.collect::<Result<Vec<_>, Error>>()?;
-        let opened = rows.first().map(erasure).transpose()?;
-        let puts = rows.into_iter().map(|row| {
+            Ok::<_, Error>(row.json(ERASURE, CORE, &core)?.build())
+        };
+        let own = row(user, Some(pseudonym))?;
+        let opened = erasure(&own)?;
+        let puts = [own, row(pseudonym, None)?].map(|row| {
             let put = Put::builder()
                 .table_name(&self.table)
                 .set_item(Some(row))
@@ -261,8 +287,9 @@ impl Store {
                 .map_err(unbuilt(ERASURE))?;
             Ok(TransactWriteItem::builder().put(put).build())
         });
-        let done = self.transact(puts.collect::<Result<_, Error>>()?).await? == Transacted::Done;
-        Ok(opened.filter(|_| done))
+        let puts = puts.into_iter().collect::<Result<_, Error>>()?;
+        let done = self.transact(puts).await? == Transacted::Done;
+        Ok(done.then_some(opened))
     }
 
     /// Notes that something was found: an erasure is not done before a while after. One call, one write.
@@ -286,43 +313,41 @@ impl Store {
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
-    /// Notes that an erasure is done `now`, if it is the one that is open and nothing was found since
-    /// `quiet`. Answers whether it is this call that closed it. One call, twice a write for each name.
+    /// Notes that an erasure is done `now`, under both names, if it is the one that is open and nothing was
+    /// found since `quiet`. Answers whether it is this call that closed it. One call, twice a write for each.
     pub async fn close_erasure(
         &self,
-        tenant: &TenantId,
-        names: &Names,
+        owner: Owner<'_>,
         open: &Erasure,
         (quiet, now): (DateTime<Utc>, DateTime<Utc>),
     ) -> Result<bool, Error> {
-        let core = Core {
-            id: open.id,
-            requested_at: open.requested_at,
-        };
-        let core =
-            serde_json::to_string(&core).map_err(|error| Error::undecodable(ERASURE, &error))?;
         let expires = (now + TimeDelta::days(KEPT_DAYS.into())).timestamp();
-        let updates = names.iter().map(|user| {
-            let (pk, sk) = place((tenant, user));
-            let update = Update::builder()
+        let done = Core::of(open).alone().attribute()?;
+        let closing = |user: &UserId| {
+            let (pk, sk) = place((owner.0, user));
+            Update::builder()
                 .table_name(&self.table)
                 .key(PK, AttributeValue::S(pk))
                 .key(SK, AttributeValue::S(sk))
-                // Under a new key the pseudonym is another, which has no row.
-                .update_expression("SET core = :core, #until = :until, #expires = :expires")
-                .condition_expression(
-                    "(core = :core OR attribute_not_exists(PK)) AND attribute_not_exists(#until) \
-                     AND (attribute_not_exists(#found) OR #found <= :quiet)",
-                )
+                .update_expression("SET core = :done, #until = :until, #expires = :expires")
                 .expression_attribute_names("#until", UNTIL)
-                .expression_attribute_names("#found", FOUND)
-                .expression_attribute_values(":quiet", number(quiet.timestamp_micros()))
                 .expression_attribute_names("#expires", EXPIRES_AT)
-                .expression_attribute_values(":core", AttributeValue::S(core.clone()))
+                .expression_attribute_values(":done", done.clone())
                 .expression_attribute_values(":until", number(now.timestamp_micros()))
                 .expression_attribute_values(":expires", number(expires))
-                .build()
-                .map_err(unbuilt(ERASURE))?;
+        };
+        let own = closing(owner.1)
+            .condition_expression(
+                "core = :core AND attribute_not_exists(#until) \
+                 AND (attribute_not_exists(#found) OR #found <= :quiet)",
+            )
+            .expression_attribute_names("#found", FOUND)
+            .expression_attribute_values(":core", Core::of(open).attribute()?)
+            .expression_attribute_values(":quiet", number(quiet.timestamp_micros()));
+        // While the user's own row is open, nobody else opens or closes the other.
+        let other = open.pseudonym.as_ref().map(closing);
+        let updates = std::iter::once(own).chain(other).map(|update| {
+            let update = update.build().map_err(unbuilt(ERASURE))?;
             Ok(TransactWriteItem::builder().update(update).build())
         });
         let updates = updates.collect::<Result<_, Error>>()?;
@@ -453,20 +478,25 @@ impl Store {
     }
 
     /// Removes things and counts those that are there, a few in one transaction, so that each counts once
-    /// however often this is repeated. Answers how many there were. The erasure must be there.
+    /// however often this is repeated. Answers how many there were. The erasure must be there, and if one is
+    /// given be that one, and open: what came after it is nobody's to remove.
     pub async fn erase(
         &self,
         owner: Owner<'_>,
+        open: Option<&Erasure>,
         kind: Kind,
         units: Vec<Unit>,
     ) -> Result<u64, Error> {
-        let row = place(owner);
+        let counted = self.counted(owner, open)?;
         let units = Unit::merged(units);
         let mut removed = 0;
         for some in units.chunks(UNITS) {
             let mut there = some.to_vec();
             while !there.is_empty() {
-                match self.transact(self.removal(&row, kind, &there)?).await? {
+                match self
+                    .transact(self.removal(counted.clone(), kind, &there)?)
+                    .await?
+                {
                     Transacted::Done => {
                         removed += u64::try_from(there.len()).unwrap_or(u64::MAX);
                         break;
@@ -482,7 +512,7 @@ impl Store {
                             })
                             .collect();
                         if missing.is_empty() {
-                            return Err(Error::unreadable(ERASURE, "it is not there"));
+                            return Err(Error::unreadable(ERASURE, "it is not there, or done"));
                         }
                         // Who must say something to be meant, and does not, is not.
                         let missing = missing.into_iter();
@@ -495,9 +525,26 @@ impl Store {
         Ok(removed)
     }
 
+    /// Counts in the row of an erasure, if it stands.
+    fn counted(&self, owner: Owner<'_>, open: Option<&Erasure>) -> Result<UpdateBuilder, Error> {
+        let (pk, sk) = place(owner);
+        let update = Update::builder()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(pk))
+            .key(SK, AttributeValue::S(sk))
+            .update_expression(COUNTING);
+        Ok(match open {
+            None => update.condition_expression("attribute_exists(PK)"),
+            Some(open) => update
+                .condition_expression("core = :core AND attribute_not_exists(#until)")
+                .expression_attribute_names("#until", UNTIL)
+                .expression_attribute_values(":core", Core::of(open).attribute()?),
+        })
+    }
+
     fn removal(
         &self,
-        (pk, sk): &Key,
+        counted: UpdateBuilder,
         kind: Kind,
         units: &[Unit],
     ) -> Result<Vec<TransactWriteItem>, Error> {
@@ -519,12 +566,7 @@ impl Store {
                 items.push(TransactWriteItem::builder().delete(delete).build());
             }
         }
-        let count = Update::builder()
-            .table_name(&self.table)
-            .key(PK, AttributeValue::S(pk.clone()))
-            .key(SK, AttributeValue::S(sk.clone()))
-            .update_expression(COUNTING)
-            .condition_expression("attribute_exists(PK)")
+        let count = counted
             .expression_attribute_names("#count", kind.as_str())
             .expression_attribute_values(":count", number(units.len()));
         let count = count.build().map_err(unbuilt(ERASURE))?;
@@ -688,6 +730,7 @@ fn erasure(row: &Item) -> Result<Erasure, Error> {
     Ok(Erasure {
         id: core.id,
         requested_at: core.requested_at,
+        pseudonym: core.pseudonym,
         until,
         removed,
     })

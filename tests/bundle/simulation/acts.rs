@@ -328,6 +328,24 @@ impl World {
         let worked = queue::step(&sqs, &erasures, handle).await;
         self.operations += u64::from(worked.is_some());
         self.buried(worker);
+        self.hear_of_erasures().await;
+    }
+
+    /// Has the erasures that are open come to their end, but one whose message failed so often that it is a
+    /// dead letter.
+    pub async fn end_erasures(&mut self) {
+        let (sqs, erasures) = (
+            self.engine.clients.sqs.clone(),
+            self.engine.queues.erasures.clone(),
+        );
+        while self.tenants.iter().any(|tenant| !tenant.leaving.is_empty())
+            && !queue::is_empty(&sqs, &erasures).await
+        {
+            self.erase().await;
+        }
+    }
+
+    async fn hear_of_erasures(&mut self) {
         for tenant in 0..TENANTS.len() {
             for user in self.tenants[tenant].leaving.clone() {
                 let progress = format!("{}/erasure", data(user));
