@@ -350,11 +350,7 @@ async fn an_erasure_holds_for_both_names_until_one_time() {
     let mut meanwhile = Vec::new();
     while asked(&functions, &progress).await.1["status"] == "pending" {
         for anonymize in [false, true] {
-            let mut event = acceptance("ada");
-            event["privacyFlags"] = json!({"anonymize": anonymize});
-            let delivery = delivered(&engine, &functions, &event).await;
-            generated(&engine, delivery).await;
-            meanwhile.push(event["feedbackId"].clone());
+            meanwhile.push(worked_off(&engine, &functions, anonymize).await);
         }
         assert_eq!(step(&engine, &eraser, over).await, Some(false));
     }
@@ -362,11 +358,8 @@ async fn an_erasure_holds_for_both_names_until_one_time() {
         assert!(stored_event(&engine, id).await.is_none());
     }
     for anonymize in [false, true] {
-        let mut event = acceptance("ada");
-        event["privacyFlags"] = json!({"anonymize": anonymize});
-        let delivery = delivered(&engine, &functions, &event).await;
-        generated(&engine, delivery).await;
-        let stored = stored_event(&engine, &event["feedbackId"]).await.unwrap();
+        let id = worked_off(&engine, &functions, anonymize).await;
+        let stored = stored_event(&engine, &id).await.unwrap();
         assert!(stored.outcome.is_some(), "{stored:?}");
     }
 }
@@ -426,14 +419,7 @@ async fn an_erasure_whose_message_is_lost_is_begun_anew_when_it_is_asked_for_a_d
 async fn an_erasure_ends_though_the_key_of_pseudonyms_is_another_by_then() {
     let engine = Engine::start().await;
     let functions = functions_of(&engine, None);
-    let anonymous = async |functions: &Router| {
-        let mut event = acceptance("ada");
-        event["privacyFlags"] = json!({"anonymize": true});
-        let delivery = delivered(&engine, functions, &event).await;
-        generated(&engine, delivery).await;
-        event["feedbackId"].clone()
-    };
-    let before = anonymous(&functions).await;
+    let before = worked_off(&engine, &functions, true).await;
     asked(&functions, &(Method::DELETE, data("ada"), Value::Null)).await;
     let mut rotated = engine.with_blobs(engine.store.clone());
     rotated.app.pseudonyms = Pseudonyms::new("another");
@@ -441,7 +427,7 @@ async fn an_erasure_ends_though_the_key_of_pseudonyms_is_another_by_then() {
         rotated,
         engine.erasures(),
     ));
-    let after = anonymous(&rotated).await;
+    let after = worked_off(&engine, &rotated, true).await;
     work(&engine, &eraser(&engine), None).await;
     let (_, done) = asked(&rotated, &(Method::GET, progress("ada"), Value::Null)).await;
     assert_eq!(done["status"], "done");
@@ -512,6 +498,15 @@ async fn delivered(engine: &Engine, functions: &Router, event: &Value) -> SqsMes
     assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
     let stored = stored_event(engine, &event["feedbackId"]).await.unwrap();
     submitted(&serde_json::to_string(&stored.core).unwrap())
+}
+
+/// Submits an event that may be anonymous, has it worked off, and answers its id.
+async fn worked_off(engine: &Engine, functions: &Router, anonymize: bool) -> Value {
+    let mut event = acceptance("ada");
+    event["privacyFlags"] = json!({"anonymize": anonymize});
+    let delivery = delivered(engine, functions, &event).await;
+    generated(engine, delivery).await;
+    event["feedbackId"].clone()
 }
 
 /// The message that the pipe sends of an event.

@@ -31,14 +31,6 @@ pub struct Requests {
     erasures: Erasures,
 }
 
-/// An erasure as it stands: its row under the user's name, and the one under their pseudonym.
-#[derive(Debug, Clone)]
-struct Standing {
-    own: Erasure,
-    /// Only for what was removed.
-    hidden: Option<Erasure>,
-}
-
 /// The erasure of somebody's data.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -102,7 +94,8 @@ async fn erase(
 ) -> Result<Response, Problem> {
     caller.administer(&user)?;
     let tenant = &caller.tenant;
-    let document = requests.open((tenant, &user)).await?.document(&user);
+    let open = requests.open((tenant, &user)).await?;
+    let document = ErasureDocument::of(&user, &open);
     let location = segment(user.as_str());
     let location = format!("/v1/users/{location}/data/erasure");
     let headers = [(header::LOCATION, location)];
@@ -137,7 +130,7 @@ async fn erasure(
     let pseudonym = requests.pseudonym((tenant, &user))?;
     let standing = requests.standing((tenant, &user), &pseudonym).await?;
     let standing = standing.ok_or_else(Problem::not_found)?;
-    Ok(Json(standing.document(&user)))
+    Ok(Json(ErasureDocument::of(&user, &standing)))
 }
 
 impl Requests {
@@ -153,35 +146,37 @@ impl Requests {
         pseudonym.map_err(|_| Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR))
     }
 
-    /// The erasure that was asked for last, if one was.
+    /// The erasure that was asked for last, if one was, with what was removed under either name.
     async fn standing(
         &self,
         owner: Owner<'_>,
         pseudonym: &UserId,
-    ) -> Result<Option<Standing>, Problem> {
+    ) -> Result<Option<Erasure>, Problem> {
         let store = &self.app.store;
-        let Some(own) = store.erasure(owner, Freshness::Latest).await? else {
+        let Some(mut own) = store.erasure(owner, Freshness::Latest).await? else {
             return Ok(None);
         };
         let hidden = (owner.0, own.pseudonym.as_ref().unwrap_or(pseudonym));
         let hidden = store.erasure(hidden, Freshness::Latest).await?;
-        let hidden = hidden.filter(|hidden| hidden.id == own.id);
-        Ok(Some(Standing { own, hidden }))
+        if let Some(hidden) = hidden.filter(|hidden| hidden.id == own.id) {
+            own.removed = own.removed.and(hidden.removed);
+        }
+        Ok(Some(own))
     }
 
     /// Opens an erasure, or answers the one that is open.
-    async fn open(&self, owner: Owner<'_>) -> Result<Standing, Problem> {
+    async fn open(&self, owner: Owner<'_>) -> Result<Erasure, Problem> {
         let now = self.app.clock.now();
         let pseudonym = self.pseudonym(owner)?;
         let open = self.standing(owner, &pseudonym).await?;
-        let open = open.filter(|standing| standing.own.is_open());
+        let open = open.filter(Erasure::is_open);
         // What is kept under this name as somebody's pseudonym is erased with what is theirs.
         if let Some(open) = &open
-            && (now < open.own.requested_at + FORGOTTEN || open.own.pseudonym.is_none())
+            && (now < open.requested_at + FORGOTTEN || open.pseudonym.is_none())
         {
             return Ok(open.clone());
         }
-        let id = open.as_ref().map_or_else(Uuid::new_v4, |open| open.own.id);
+        let id = open.as_ref().map_or_else(Uuid::new_v4, |open| open.id);
         // The message first: an erasure that is open and that nobody works on would lock the user out.
         let (tenant, user) = owner;
         let task = Task::new(tenant.clone(), user.clone(), id);
@@ -195,12 +190,12 @@ impl Requests {
             return Ok(open);
         }
         let opened = self.app.store.open_erasure(owner, &pseudonym, id, now);
-        if let Some(own) = opened.await? {
-            return Ok(Standing { own, hidden: None });
+        if let Some(opened) = opened.await? {
+            return Ok(opened);
         }
         // By somebody else at the same moment, or by this call, whose first answer was lost.
         let open = self.standing(owner, &pseudonym).await?;
-        let open = open.filter(|standing| standing.own.is_open());
+        let open = open.filter(Erasure::is_open);
         open.ok_or_else(|| {
             Problem::new(StatusCode::CONFLICT, "erasure_in_progress").detail(
                 "The user's pseudonym is being erased by itself. Try again when that is done.",
@@ -209,21 +204,19 @@ impl Requests {
     }
 }
 
-impl Standing {
-    fn document(self, user: &UserId) -> ErasureDocument {
-        let Self { own, hidden } = self;
-        let hidden = hidden.map_or_else(Removed::default, |hidden| hidden.removed);
-        ErasureDocument {
-            erasure_id: own.id,
+impl ErasureDocument {
+    fn of(user: &UserId, erasure: &Erasure) -> Self {
+        Self {
+            erasure_id: erasure.id,
             user_id: user.to_string(),
-            status: if own.is_open() {
+            status: if erasure.is_open() {
                 Status::Pending
             } else {
                 Status::Done
             },
-            requested_at: own.requested_at,
-            finished_at: own.until,
-            removed: own.removed.and(hidden),
+            requested_at: erasure.requested_at,
+            finished_at: erasure.until,
+            removed: erasure.removed,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! | the version | the version that names the event | the outcome, with the crossing it recorded |
 //! | the outcome | the outcome | nothing |
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -59,10 +60,7 @@ pub(crate) async fn work_off(
     clock: Clock,
     mut events: Vec<EventCore>,
 ) -> Result<(), Failure> {
-    // First come, first claimed; and a message that is twice in a batch is one event.
-    let received = |event: &EventCore| (event.received_at, event.feedback_id);
-    events.sort_by_key(received);
-    events.dedup_by_key(|event| received(event));
+    events.sort_by_key(|event| Reverse((event.received_at, event.feedback_id)));
     let Some(EventCore {
         tenant, user_id, ..
     }) = events.first().cloned()
@@ -81,10 +79,10 @@ pub(crate) async fn work_off(
                 .await?;
         }
     }
-    // What is stored came last: what had its name before is gone.
+    // A message that is twice in a batch is one event; of one name the last that came is what is stored.
     let mut names = BTreeSet::new();
-    events.reverse();
     events.retain(|event| names.insert(event.feedback_id));
+    // First come, first claimed.
     events.reverse();
     let teaches = events.iter().any(|event| Lesson::of(event).is_some());
     let newest = if teaches {

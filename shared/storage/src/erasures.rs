@@ -84,14 +84,6 @@ impl Core {
         }
     }
 
-    /// Without the other name.
-    fn alone(self) -> Self {
-        Self {
-            pseudonym: None,
-            ..self
-        }
-    }
-
     fn attribute(&self) -> Result<AttributeValue, Error> {
         let json = serde_json::to_string(self);
         let json = json.map_err(|error| Error::undecodable(ERASURE, &error))?;
@@ -322,13 +314,15 @@ impl Store {
         (quiet, now): (DateTime<Utc>, DateTime<Utc>),
     ) -> Result<bool, Error> {
         let expires = (now + TimeDelta::days(KEPT_DAYS.into())).timestamp();
-        let done = Core::of(open).alone().attribute()?;
+        let core = Core::of(open);
+        let open_core = core.attribute()?;
+        let done = Core {
+            pseudonym: None,
+            ..core
+        };
+        let done = done.attribute()?;
         let closing = |user: &UserId| {
-            let (pk, sk) = place((owner.0, user));
-            Update::builder()
-                .table_name(&self.table)
-                .key(PK, AttributeValue::S(pk))
-                .key(SK, AttributeValue::S(sk))
+            self.updating((owner.0, user))
                 .update_expression("SET core = :done, #until = :until, #expires = :expires")
                 .expression_attribute_names("#until", UNTIL)
                 .expression_attribute_names("#expires", EXPIRES_AT)
@@ -342,7 +336,7 @@ impl Store {
                  AND (attribute_not_exists(#found) OR #found <= :quiet)",
             )
             .expression_attribute_names("#found", FOUND)
-            .expression_attribute_values(":core", Core::of(open).attribute()?)
+            .expression_attribute_values(":core", open_core)
             .expression_attribute_values(":quiet", number(quiet.timestamp_micros()));
         // While the user's own row is open, nobody else opens or closes the other.
         let other = open.pseudonym.as_ref().map(closing);
@@ -525,14 +519,18 @@ impl Store {
         Ok(removed)
     }
 
-    /// Counts in the row of an erasure, if it stands.
-    fn counted(&self, owner: Owner<'_>, open: Option<&Erasure>) -> Result<UpdateBuilder, Error> {
+    /// A change of the row of an erasure, in a transaction.
+    fn updating(&self, owner: Owner<'_>) -> UpdateBuilder {
         let (pk, sk) = place(owner);
-        let update = Update::builder()
+        Update::builder()
             .table_name(&self.table)
             .key(PK, AttributeValue::S(pk))
             .key(SK, AttributeValue::S(sk))
-            .update_expression(COUNTING);
+    }
+
+    /// Counts in the row of an erasure, if it stands.
+    fn counted(&self, owner: Owner<'_>, open: Option<&Erasure>) -> Result<UpdateBuilder, Error> {
+        let update = self.updating(owner).update_expression(COUNTING);
         Ok(match open {
             None => update.condition_expression("attribute_exists(PK)"),
             Some(open) => update

@@ -5,6 +5,7 @@ use axum::http::{Method, StatusCode};
 use chrono::SecondsFormat;
 use hearback_batch::notification;
 use hearback_storage::files::import_key;
+use hearback_tests::engine::Engine;
 use hearback_tests::events::ingested_of;
 use hearback_tests::faults::Faults;
 use hearback_tests::queue;
@@ -310,15 +311,19 @@ impl World {
         self.tenants[tenant].leaving.insert(user);
     }
 
+    fn erasures(&self) -> (aws_sdk_sqs::Client, String) {
+        let Engine {
+            clients, queues, ..
+        } = &self.engine;
+        (clients.sqs.clone(), queues.erasures.clone())
+    }
+
     /// A step of the erasures.
     pub async fn erase(&mut self) {
         if self.tenants.iter().all(|tenant| tenant.leaving.is_empty()) {
             return;
         }
-        let (sqs, erasures) = (
-            self.engine.clients.sqs.clone(),
-            self.engine.queues.erasures.clone(),
-        );
+        let (sqs, erasures) = self.erasures();
         let worker = self.worker();
         let hands = &self.workers[worker].hands;
         let handle = async |batch| {
@@ -334,10 +339,7 @@ impl World {
     /// Has the erasures that are open come to their end, but one whose message failed so often that it is a
     /// dead letter.
     pub async fn end_erasures(&mut self) {
-        let (sqs, erasures) = (
-            self.engine.clients.sqs.clone(),
-            self.engine.queues.erasures.clone(),
-        );
+        let (sqs, erasures) = self.erasures();
         while self.tenants.iter().any(|tenant| !tenant.leaving.is_empty())
             && !queue::is_empty(&sqs, &erasures).await
         {

@@ -297,12 +297,14 @@ impl Ledger {
 
     /// What stands of reactions and signals is in the ledger, once; what stands no more is withdrawn.
     fn check_acts(&self, tenant: &Tenant) {
-        let leaving = |user: &str| tenant.is_leaving(user);
         let mut standing = BTreeMap::new();
         for core in self.processed().filter(|core| core.derived) {
             let id = core.feedback_id.to_string();
             let by_machine = core.channel == Channel::Implicit;
-            if self.retracted.contains(&id) || by_machine || leaving(core.user_id.as_str()) {
+            if self.retracted.contains(&id)
+                || by_machine
+                || tenant.is_leaving(core.user_id.as_str())
+            {
                 continue;
             }
             let about = core.artifact_id.as_ref().unwrap().to_string();
@@ -322,7 +324,7 @@ impl Ledger {
         let signals = signals.map(|(turn, by)| ((message_of(*turn), *by), None));
         let expected: BTreeMap<_, _> = reactions
             .chain(signals)
-            .filter(|((_, by), _)| !leaving(by))
+            .filter(|((_, by), _)| !tenant.is_leaving(by))
             .map(|((about, by), accepted)| ((about, by.to_owned()), accepted))
             .collect();
         assert_eq!(standing, expected);
