@@ -6,16 +6,18 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use backon::{BackoffBuilder, ExponentialBuilder};
 use hearback_storage::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use uuid::Uuid;
 
 /// Calls that run at once when nothing is throttled.
 pub const MOST: usize = 32;
-/// How often a throttled call is tried, beside what the SDK tries by itself.
-const TRIES: u32 = 8;
-/// The pause after the first throttled try; it doubles with each.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The pauses before a throttled call is made again, beside what the SDK tries by itself: in part by
+/// chance, so that those who were throttled together do not come back together.
+const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(50))
+    .with_max_times(7)
+    .with_jitter();
 
 /// Lets so many calls run at once as the table bears.
 #[derive(Debug, Clone)]
@@ -56,7 +58,7 @@ impl Pace {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let mut tried = 0;
+        let mut pauses = PAUSES.build();
         loop {
             // The semaphore is never closed.
             let place = self.places.clone().acquire_owned().await.ok();
@@ -64,11 +66,10 @@ impl Pace {
             let called = call().await;
             let throttled = called.as_ref().is_err_and(Error::is_throttled);
             self.give_back(place, throttled.then_some(begun));
-            tried += 1;
-            if !throttled || tried == TRIES {
-                return called;
+            match pauses.next() {
+                Some(pause) if throttled => tokio::time::sleep(pause).await,
+                _ => return called,
             }
-            tokio::time::sleep(pause(tried)).await;
         }
     }
 
@@ -121,14 +122,6 @@ impl Pace {
             self.places.add_permits(1);
         }
     }
-}
-
-/// Half of the time always, and half of it by chance, so that those who were throttled together do not
-/// come back together.
-fn pause(tried: u32) -> Duration {
-    let longest = PAUSE * 2_u32.saturating_pow(tried.min(7));
-    let (chance, ..) = Uuid::new_v4().as_fields();
-    longest / 2 + longest / 2 * (chance % 256) / 256
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::future::try_join_all;
 use hearback_domain::erasure::{Erasure, Kind};
 use hearback_domain::event::EventCore;
@@ -27,15 +28,14 @@ use hearback_storage::preferences::{Freshness, Page};
 use hearback_storage::{Error, Store};
 use uuid::Uuid;
 
-/// How often a preference version is tried when others write too. Each loss means that somebody
-/// else went on; a message that lost them all is simply delivered again.
-const VERSION_TRIES: u32 = 20;
-/// The pause after the first loss, at most; it doubles with each, up to [`LONGEST_PAUSE`]. Without one,
-/// workers for one user lose to each other again and again: forty at once wrote ten times for each
-/// version.
-const PAUSE: Duration = Duration::from_millis(20);
-/// The longest of these pauses.
-const LONGEST_PAUSE: Duration = Duration::from_millis(640);
+/// The pauses before a preference version is tried again, when others write too. Each loss means that
+/// somebody else went on; a message that lost them all is simply delivered again. Without pauses, workers
+/// for one user lose to each other again and again: forty at once wrote ten times for each version.
+const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(10))
+    .with_max_delay(Duration::from_millis(320))
+    .with_max_times(19)
+    .with_jitter();
 
 /// Why events could not be worked off.
 #[derive(Debug, thiserror::Error)]
@@ -180,7 +180,8 @@ impl Learner<'_> {
         // Versions up to here are known not to have learned from these events.
         let mut checked = number(base.as_ref()).min(open.fence.unwrap_or(u64::MAX));
         let mut check = open.fence.is_some();
-        for tried in 0..VERSION_TRIES {
+        let mut pauses = PAUSES.build();
+        loop {
             if check && !lessons.is_empty() {
                 let newer = self.newer_than(checked).await?;
                 let learned = learned_from(&newer, &open.events, &mut crossings);
@@ -210,11 +211,11 @@ impl Learner<'_> {
                 }
                 Written::Known => {
                     check = true;
-                    pause(tried).await;
+                    let pause = pauses.next().ok_or(Failure::Contended)?;
+                    tokio::time::sleep(pause).await;
                 }
             }
         }
-        Err(Failure::Contended)
     }
 
     /// Versions newer than a number, the newest first.
@@ -227,13 +228,6 @@ impl Learner<'_> {
         };
         Ok(self.store.versions(self.tenant, self.user, page).await?)
     }
-}
-
-/// Lets others go on, for any part of a time that grows.
-async fn pause(tried: u32) {
-    let (chance, ..) = Uuid::new_v4().as_fields();
-    let longest = LONGEST_PAUSE.min(PAUSE.saturating_mul(1 << tried));
-    tokio::time::sleep(longest * (chance % 128) / 128).await;
 }
 
 fn number(version: Option<&Version>) -> u64 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::operation::get_item::GetItemOutput;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, ReturnConsumedCapacity};
+use backon::{BackoffBuilder, ExponentialBuilder};
 
 use crate::item::Item;
 use crate::preferences::Freshness;
@@ -16,10 +17,11 @@ pub(crate) type Key = (String, String);
 
 /// Most items that one call reads.
 const BATCH: usize = 100;
-/// How often what a call left unread is asked for, each time after twice as long a pause.
-const TRIES: u32 = 5;
-/// The first of those pauses.
-const PAUSE: Duration = Duration::from_millis(20);
+/// The pauses before what a call left unread is asked for again.
+const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(30))
+    .with_max_times(4)
+    .with_jitter();
 
 impl Store {
     /// An item. One call, one read for each 4 KB.
@@ -57,13 +59,8 @@ impl Store {
 
     async fn get_hundred(&self, keys: &[Key], found: &mut HashMap<Key, Item>) -> Result<(), Error> {
         let mut left: Vec<Item> = keys.iter().map(item_key).collect();
-        for attempt in 0..TRIES {
-            if left.is_empty() {
-                return Ok(());
-            }
-            if attempt > 0 {
-                tokio::time::sleep(PAUSE * 2_u32.pow(attempt)).await;
-            }
+        let mut pauses = PAUSES.build();
+        while !left.is_empty() {
             let wanted = KeysAndAttributes::builder()
                 .set_keys(Some(std::mem::take(&mut left)))
                 .consistent_read(true)
@@ -90,14 +87,15 @@ impl Store {
                     .into_iter()
                     .flat_map(|unread| unread.keys),
             );
+            if !left.is_empty() {
+                let pause = pauses.next().ok_or_else(|| Error::Unavailable {
+                    operation: "BatchGetItem",
+                    code: "keys left unprocessed".to_owned(),
+                })?;
+                tokio::time::sleep(pause).await;
+            }
         }
-        if left.is_empty() {
-            return Ok(());
-        }
-        Err(Error::Unavailable {
-            operation: "BatchGetItem",
-            code: "keys left unprocessed".to_owned(),
-        })
+        Ok(())
     }
 }
 

@@ -5,14 +5,15 @@ use std::time::Duration;
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, TransactWriteItem};
-use uuid::Uuid;
+use backon::{BackoffBuilder, ExponentialBuilder};
 
 use crate::{Error, Store};
 
-/// How often a transaction is tried when others touch the same rows at the same moment.
-const CONFLICTS: u32 = 8;
-/// The pause after the first of these, at most; it doubles with each.
-const PAUSE: Duration = Duration::from_millis(40);
+/// The pauses before a transaction is tried again, when others touch the same rows at the same moment.
+const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(40))
+    .with_max_times(7)
+    .with_jitter();
 
 /// What became of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Store {
         &self,
         items: Vec<TransactWriteItem>,
     ) -> Result<Transacted, Error> {
-        let mut tried = 0;
+        let mut pauses = PAUSES.build();
         loop {
             let written = self
                 .client
@@ -46,7 +47,6 @@ impl Store {
             let Err(error) = written else {
                 return Ok(Transacted::Done);
             };
-            tried += 1;
             let cancelled = match error.as_service_error() {
                 Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
                     cancelled.cancellation_reasons()
@@ -61,11 +61,10 @@ impl Store {
             }
             // Writers that meet get in each other's way, and the SDK does not try again what was cancelled.
             let conflict = codes.contains(&Some("TransactionConflict"));
-            if !conflict || tried == CONFLICTS {
-                return Err(Error::unavailable("TransactWriteItems", &error));
+            match pauses.next() {
+                Some(pause) if conflict => tokio::time::sleep(pause).await,
+                _ => return Err(Error::unavailable("TransactWriteItems", &error)),
             }
-            let (chance, ..) = Uuid::new_v4().as_fields();
-            tokio::time::sleep(PAUSE * (1 << tried) * (64 + chance % 64) / 128).await;
         }
     }
 }
