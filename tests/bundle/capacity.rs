@@ -18,6 +18,7 @@ use hearback_tests::turns::{
 };
 use serde_json::{Value, json};
 
+use crate::erasure_steps::world::World;
 use crate::{erasure, imports};
 
 /// The functions on a table whose calls are counted.
@@ -188,7 +189,8 @@ async fn an_erasure_costs_what_the_card_says() {
     let erase = || metered.call(Method::DELETE, &data, &Value::Null);
     let pass = async || {
         let store = engine.store_with(metered.meter.clone());
-        erasure::work(engine, &engine.eraser(store, engine.blobs()), None).await;
+        let eraser = engine.eraser(store, engine.blobs());
+        World::of(engine).finish_by(&eraser).await;
         metered.meter.take()
     };
     // Whether one is open, and this one, for the user's name and the pseudonym.

@@ -15,10 +15,11 @@ use futures::stream::{self, StreamExt};
 use hearback_tests::engine::Engine;
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::page::Told;
+use hearback_tests::turns::exported;
 
 use deeds::{DEEDS, Deed};
 use stored::stored;
-use world::{World, at_work};
+use world::{EXPORT, World, at_work};
 
 /// Worlds that are looked at side by side.
 const SIDE_BY_SIDE: usize = 4;
@@ -48,6 +49,10 @@ struct Visited {
 async fn visit(beside: &Engine, (deed, what): (Deed, &'static str)) -> Visited {
     let counted = Faults::none();
     let untroubled = ends(beside, deed, &counted).await;
+    if deed == Deed::Erase {
+        // What is enumerated is an erasure that finds something in files too.
+        assert_eq!(untroubled[EXPORT], exported("t7", "m7"));
+    }
     let calls = counted.calls();
     let points = Fault::ALL
         .into_iter()

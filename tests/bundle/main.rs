@@ -8,8 +8,8 @@ mod deployment;
 mod embeddings;
 mod erasure;
 mod erasure_files;
+mod erasure_steps;
 mod evaluation;
-
 mod exactly_once;
 mod exactly_once_imports;
 mod exactly_once_reactions;
@@ -19,6 +19,7 @@ mod imports;
 mod isolation;
 mod keys;
 mod load;
+mod message_signal_lessons;
 mod message_signals;
 mod permissions;
 mod pipeline;

@@ -14,7 +14,7 @@ use hearback_lambda::{App, WithBlobs};
 use hearback_signals::Generator;
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, ingested};
-use hearback_tests::functions::{call, functions_of};
+use hearback_tests::functions::call;
 use hearback_tests::permissions::{Permission, Recorder};
 use hearback_tests::template::resource;
 use hearback_tests::turns::{
@@ -22,6 +22,7 @@ use hearback_tests::turns::{
 };
 use serde_json::{Value, json};
 
+use crate::erasure_steps::world::World;
 use crate::{erasure, imports};
 
 /// What the role of a function of the template allows on the table and the bucket.
@@ -237,7 +238,8 @@ async fn preferences_may_what_it_calls() {
 async fn erasure_and_eraser_may_what_they_call() {
     let watched = Watched::start().await;
     let engine = &watched.engine;
-    erasure::leave(engine, &functions_of(engine, None)).await;
+    let world = World::of(engine);
+    world.leave().await;
     let requests = Requests::new(watched.app(), engine.erasures());
     let functions = service(hearback_erasure::routes().router(requests));
     let path = erasure::data("ada");
@@ -252,7 +254,7 @@ async fn erasure_and_eraser_may_what_they_call() {
         engine.store_with(watched.recorder.clone()),
         engine.blobs_with(watched.recorder.clone()),
     );
-    erasure::work(engine, &engine.eraser(store, blobs), None).await;
+    world.finish_by(&engine.eraser(store, blobs)).await;
     watched.check("EraserFunction");
 }
 

@@ -36,6 +36,15 @@ pub fn message(message_id: &str, user: &str, assistant: &str) -> Value {
     turn
 }
 
+/// A line of an export, of the answer of a turn of the conversation `c`, as evaluations have it.
+#[must_use]
+pub fn exported(turn: &str, message_id: &str) -> String {
+    let row = json!({
+        "id": "fb_1", "message_id": message_id, "conversation_id": "c", "turn_id": turn, "prompt": turn,
+    });
+    format!("{row}\n")
+}
+
 /// Where the signals on messages are.
 pub const SIGNALS: &str = "/api/v1/feedback";
 

@@ -11,7 +11,7 @@ use hearback_tests::faults::Faults;
 use hearback_tests::functions::call;
 use hearback_tests::hands::Hands;
 use hearback_tests::queue::{self, submitted};
-use hearback_tests::turns::{SIGNALS, message, path};
+use hearback_tests::turns::{SIGNALS, exported, message, path};
 use serde_json::{Value, json};
 
 use super::deeds::{Deed, before, edit, event, now, reaction, said};
@@ -215,6 +215,8 @@ impl World {
     }
 }
 
+/// Where an export of a day lies.
+pub const EXPORT: &str = "exports/signals/acme/2086-01-04/1/1-00001.jsonl";
 const ERASE: &str = "/v1/users/ada/data";
 
 /// Leaves something of every kind: a turn with what is said of it, an event, and one that is anonymous.
@@ -241,12 +243,9 @@ async fn live(engine: &Engine, hands: &Hands) {
 /// The same, and a line in a file; and where it is to be erased, asks for it.
 async fn leave(engine: &Engine, hands: &Hands, deed: Deed) {
     live(engine, hands).await;
-    let line = |turn: &str| {
-        json!({"id": "fb_1", "conversation_id": "c", "turn_id": turn, "prompt": turn}).to_string()
-    };
-    let lines = format!("{}\n{}\n", line("t"), line("t7")).into_bytes();
-    let key = "exports/signals/acme/2086-01-04/1/1-00001.jsonl";
-    hands.blobs.put_file(key, lines).await.unwrap();
+    let lines = exported("t", "m") + &exported("t7", "m7");
+    let put = hands.blobs.put_file(EXPORT, lines.into_bytes()).await;
+    put.unwrap();
     if deed == Deed::Erase {
         assert!(hands.request(Method::DELETE, ERASE, &Value::Null).await);
     }

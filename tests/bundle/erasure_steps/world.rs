@@ -1,0 +1,258 @@
+//! A person to be erased, and the functions, which nobody calls but the test.
+
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_sqs::types::QueueAttributeName;
+use axum::Router;
+use axum::http::{Method, StatusCode};
+use chrono::{DateTime, Utc};
+use hearback_erasure::Eraser;
+use hearback_tests::engine::Engine;
+use hearback_tests::events::acceptance;
+use hearback_tests::functions::{call, functions_of, stored_event};
+use hearback_tests::queue;
+use hearback_tests::stored::{Stored, rows};
+use hearback_tests::turns::{SIGNALS, exported, message, path, reaction_message};
+use serde_json::{Value, json};
+
+use crate::erasure::{EVE, WORDS, data, progress};
+
+pub const SUBMIT: &str = "/v1/feedback/submit";
+/// Where an export of a day lies.
+const EXPORT: &str = "exports/signals/acme/2026-01-04/1/1-00001.jsonl";
+/// Who may write what other users say.
+pub const ON_BEHALF: (&str, &str) = ("order-service", "feedback:on-behalf");
+
+/// ada, and the functions of her bundle, which nobody calls but the test.
+pub struct World<'a> {
+    pub engine: &'a Engine,
+    pub functions: Router,
+}
+
+impl<'a> World<'a> {
+    pub fn of(engine: &'a Engine) -> Self {
+        Self {
+            engine,
+            functions: functions_of(engine, None),
+        }
+    }
+
+    /// Makes a request as ada.
+    pub async fn ask(&self, (method, path): (Method, &str), body: &Value) -> (StatusCode, Value) {
+        let caller = ("order-service", "");
+        call(&self.functions, caller, (method, path), body).await
+    }
+
+    /// Asks for the erasure of ada's data.
+    pub async fn erase(&self) -> Value {
+        let asked = (Method::DELETE, &*data("ada"));
+        let (status, told) = self.ask(asked, &Value::Null).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{told}");
+        told
+    }
+
+    /// What ada is told of her erasure.
+    pub async fn told(&self) -> Value {
+        let asked = (Method::GET, &*progress("ada"));
+        self.ask(asked, &Value::Null).await.1
+    }
+
+    /// Submits an event, and makes the message that the pipe would send of it.
+    pub async fn submitted(&self, event: &Value) -> SqsMessage {
+        let (status, answer) = self.ask((Method::POST, SUBMIT), event).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+        self.delivery(&event["feedbackId"]).await
+    }
+
+    /// The same of an event of ada's with her words in it; answers its id too.
+    pub async fn said(&self, artifact: &str) -> (Value, SqsMessage) {
+        let mut event = acceptance("ada");
+        event["artifactId"] = json!(artifact);
+        event["data"]["comment"] = json!(WORDS);
+        let delivery = self.submitted(&event).await;
+        (event["feedbackId"].clone(), delivery)
+    }
+
+    /// Submits an event that may be anonymous, has it worked off, and answers its id.
+    pub async fn worked_off(&self, anonymize: bool) -> Value {
+        let mut event = acceptance("ada");
+        event["privacyFlags"] = json!({"anonymize": anonymize});
+        let delivery = self.submitted(&event).await;
+        self.generate([delivery]).await;
+        event["feedbackId"].clone()
+    }
+
+    /// The message that the pipe sends of an event as it is stored.
+    pub async fn delivery(&self, id: &Value) -> SqsMessage {
+        let stored = stored_event(self.engine, id).await.unwrap();
+        delivery_of(&serde_json::to_string(&stored.core).unwrap())
+    }
+
+    /// Has the signal generator work off messages that come at once.
+    pub async fn generate(&self, messages: impl IntoIterator<Item = SqsMessage>) {
+        let mut batch = SqsEvent::default();
+        batch.records = messages.into_iter().collect();
+        let generator = self.engine.generator(self.engine.store.clone());
+        let response = generator.handle(batch).await;
+        assert!(response.batch_item_failures.is_empty());
+    }
+
+    pub async fn is_there(&self, id: &Value) -> bool {
+        stored_event(self.engine, id).await.is_some()
+    }
+
+    /// That an event is there and worked off.
+    pub async fn is_processed(&self, id: &Value) -> bool {
+        let stored = stored_event(self.engine, id).await;
+        stored.is_some_and(|event| event.outcome.is_some())
+    }
+
+    pub fn eraser(&self) -> Eraser {
+        let engine = self.engine;
+        engine.eraser(engine.store.clone(), engine.blobs())
+    }
+
+    /// Has an eraser work off one message, and answers whether there was one.
+    pub async fn step(&self, eraser: &Eraser, until: Option<DateTime<Utc>>) -> bool {
+        let handle = async |batch: SqsEvent| eraser.handle(batch, until).await;
+        let (sqs, queue) = (&self.engine.clients.sqs, &self.engine.queues.erasures);
+        let failed = queue::step(sqs, queue, handle).await;
+        assert_ne!(failed, Some(true));
+        failed.is_some()
+    }
+
+    /// Hands an eraser a message, which may be one that was handed to it before.
+    pub async fn hand(&self, eraser: &Eraser, message: &SqsMessage) {
+        let mut batch = SqsEvent::default();
+        batch.records = vec![message.clone()];
+        let response = eraser.handle(batch, None).await;
+        assert!(response.batch_item_failures.is_empty());
+    }
+
+    /// Has the erasure done.
+    pub async fn finish(&self) {
+        self.finish_by(&self.eraser()).await;
+    }
+
+    /// Has an eraser do it.
+    pub async fn finish_by(&self, eraser: &Eraser) {
+        while self.step(eraser, None).await {}
+    }
+
+    /// How many messages wait for the eraser, also such as are to come later.
+    pub async fn waiting(&self) -> u32 {
+        let told = self.engine.clients.sqs.get_queue_attributes();
+        let told = told.queue_url(&self.engine.queues.erasures);
+        let told = told.attribute_names(QueueAttributeName::All).send().await;
+        let told = told.unwrap().attributes.unwrap();
+        let number = |name: QueueAttributeName| told[&name].parse::<u32>().unwrap();
+        number(QueueAttributeName::ApproximateNumberOfMessages)
+            + number(QueueAttributeName::ApproximateNumberOfMessagesDelayed)
+    }
+
+    /// Takes a message out of the eraser's queue.
+    pub async fn taken(&self) -> Option<SqsMessage> {
+        let (sqs, queue) = (&self.engine.clients.sqs, &self.engine.queues.erasures);
+        let received = sqs.receive_message().queue_url(queue).send().await;
+        let message = received.unwrap().messages?.into_iter().next()?;
+        let delete = sqs.delete_message().queue_url(queue);
+        let delete = delete.set_receipt_handle(message.receipt_handle.clone());
+        delete.send().await.unwrap();
+        let mut record = SqsMessage::default();
+        record.body = message.body;
+        Some(record)
+    }
+
+    /// Does what the table does with an event whose time has come.
+    pub async fn expire(&self, id: &Value) {
+        for kind in ["EVENT", "RESULT"] {
+            let delete = self.engine.clients.dynamodb.delete_item();
+            let key = format!("EVENT#acme#{}", id.as_str().unwrap());
+            let delete = delete.table_name(self.engine.names.table());
+            let delete = delete.key("PK", AttributeValue::S(key));
+            let delete = delete.key("SK", AttributeValue::S(kind.to_owned()));
+            delete.send().await.unwrap();
+        }
+    }
+
+    pub fn pseudonym(&self) -> String {
+        let pseudonyms = self.engine.app(self.engine.store.clone()).pseudonyms;
+        let (tenant, user) = ("acme".try_into().unwrap(), "ada".try_into().unwrap());
+        pseudonyms.user(&tenant, &user).unwrap().to_string()
+    }
+
+    /// Has ada leave a turn of her own, what she says of it and of one of eve's, an event that is worked off,
+    /// one that is not, one that came second, and a row of an export.
+    pub async fn leave(&self) {
+        let mut eves = message("m9", "Which?", "This.");
+        eves["user_id"] = json!(EVE);
+        let eves_turn = path("c9", "t");
+        let put = (Method::PUT, &*eves_turn);
+        let (status, _) = call(&self.functions, ON_BEHALF, put, &eves).await;
+        assert!(status.is_success(), "{status}");
+        let react = json!({"reaction": "not_ok", "text": WORDS, "mirror": true});
+        let edit =
+            |message: &str| json!({"message_id": message, "signal": "edit", "reason": WORDS});
+        let turn = path("c", "t");
+        for (method, path, body) in [
+            (Method::PUT, &*turn, message("m", WORDS, "This.")),
+            (Method::POST, &*format!("{turn}/feedback"), react.clone()),
+            (Method::POST, &*format!("{eves_turn}/feedback"), react),
+            (Method::POST, SIGNALS, edit("m")),
+            (Method::POST, SIGNALS, edit("m9")),
+        ] {
+            let (status, body) = self.ask((method, path), &body).await;
+            assert!(status.is_success(), "{path}: {body}");
+        }
+        self.generate([reaction_message(self.engine, "c9", "ada").await])
+            .await;
+        for artifact in ["x", "x"] {
+            let (_, delivery) = self.said(artifact).await;
+            self.generate([delivery]).await;
+        }
+        self.said("y").await;
+        let lines = exported("t", "m") + &exported("t7", "m7");
+        let blobs = self.engine.blobs();
+        let put = blobs.put_file(EXPORT, lines.into_bytes()).await;
+        put.unwrap();
+    }
+
+    /// The erasure is done, and nothing of what ada left is there; what was removed is counted once.
+    pub async fn assert_gone(&self) {
+        let told = self.told().await;
+        let expected = json!({
+            "events": 2, "turns": 1, "reactions": 2, "signals": 2, "preferenceVersions": 1,
+            "exportRows": 1, "importFiles": 0, "rejectedLines": 0,
+        });
+        assert_eq!(
+            (&told["status"], &told["removed"]),
+            (&json!("done"), &expected)
+        );
+        // What still waited for the signal generator is removed when its turn comes.
+        let mut waiting = rows(&self.engine.clients.dynamodb, &self.engine.names.table()).await;
+        waiting.retain(|row| row["SK"].as_s().unwrap() == "EVENT");
+        for event in waiting {
+            self.generate([delivery_of(event["core"].as_s().unwrap())])
+                .await;
+        }
+        let stored = Stored::read(&self.engine.clients, &self.engine.names).await;
+        assert_eq!(stored.with(WORDS), Vec::<&str>::new());
+        let own = stored.with("#ada");
+        let is_erasure = |item: &&str| item.contains("\"ERASURE\"");
+        assert!(own.iter().all(is_erasure), "{own:#?}");
+        assert_eq!(self.told().await["removed"]["events"], 4);
+        assert_eq!(stored.objects[EXPORT], exported("t7", "m7").as_bytes());
+    }
+}
+
+/// The message that the pipe sends of an event.
+fn delivery_of(core: &str) -> SqsMessage {
+    let record = json!({
+        "eventName": "INSERT",
+        "dynamodb": {"Keys": {}, "NewImage": {"core": {"S": core}}}
+    });
+    let mut message = SqsMessage::default();
+    message.message_id = Some(uuid::Uuid::new_v4().to_string());
+    message.body = Some(record.to_string());
+    message
+}
