@@ -2,8 +2,9 @@
 
 use aws_sdk_sqs::types::{Message, MessageAttributeValue};
 use hearback_batch::LAST_RECEIVES;
+use hearback_storage::Store;
 use hearback_tests::app::{TestApp, eventually};
-use hearback_tests::engine::{Death, Engine, Side};
+use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, id, ingested};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -197,6 +198,11 @@ async fn what_is_no_event_is_a_dead_letter_with_its_reason() {
     assert_eq!(app.outcome(&ada, &id(&good)).await["status"], "processed");
 }
 
+/// A table that is not there.
+fn nowhere(engine: &Engine) -> Store {
+    Store::new(engine.clients.dynamodb.clone(), "nowhere")
+}
+
 #[tokio::test]
 async fn what_can_never_be_stored_is_a_dead_letter_without_what_is_to_be_anonymous() {
     let engine = Engine::start().await;
@@ -207,8 +213,7 @@ async fn what_can_never_be_stored_is_a_dead_letter_without_what_is_to_be_anonymo
     let attributes = &mut batch.records[0].attributes;
     let count = "ApproximateReceiveCount".to_owned();
     attributes.insert(count.clone(), (LAST_RECEIVES - 1).to_string());
-    let failing = engine.store_with(Death::at(1, Side::Before));
-    let ingest = engine.ingest(failing);
+    let ingest = engine.ingest(nowhere(&engine));
     let answer = ingest.handle(batch.clone()).await;
     assert_eq!(answer.batch_item_failures.len(), 1, "it comes again");
     let attributes = &mut batch.records[0].attributes;
@@ -238,7 +243,7 @@ async fn a_dead_letter_has_its_tenant_so_that_it_can_be_moved_back() {
     let attributes = &mut batch.records[0].attributes;
     let count = "ApproximateReceiveCount".to_owned();
     attributes.insert(count, LAST_RECEIVES.to_string());
-    let ingest = engine.ingest(engine.store_with(Death::at(1, Side::Before)));
+    let ingest = engine.ingest(nowhere(&engine));
     assert!(ingest.handle(batch).await.batch_item_failures.is_empty());
     let received = engine.clients.sqs.receive_message();
     let received = received.queue_url(&engine.queues.ingest_dead_letters);

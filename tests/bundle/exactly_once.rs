@@ -9,11 +9,14 @@ use hearback_domain::preferences::{Cause, Version};
 use hearback_domain::privacy::Pseudonyms;
 use hearback_domain::publication::Outcome;
 use hearback_domain::submission::Submission;
+use hearback_lambda::clock::Clock;
 use hearback_signals::Generator;
 use hearback_storage::Store;
 use hearback_storage::preferences::{Freshness, Page};
-use hearback_tests::engine::{Death, Engine, Side};
+use hearback_tests::engine::Engine;
 use hearback_tests::events::acceptance;
+use hearback_tests::faults::{Fault, Faults};
+use hearback_tests::hands::Hands;
 use serde_json::{Value, json};
 
 fn parsed(body: &Value) -> FeedbackEvent {
@@ -132,58 +135,47 @@ async fn a_redelivery_changes_nothing() {
 #[tokio::test]
 async fn death_between_any_two_calls_changes_nothing_in_the_end() {
     let engine = Engine::start().await;
-    let mut deaths = 0;
-    for side in [Side::Before, Side::After] {
-        for call in 1.. {
-            let user = format!("user-{side:?}-{call}");
-            // Two events that teach, one that repeats the first, and one that teaches nothing.
-            let first = acceptance(&user);
-            let mut repeat = first.clone();
-            repeat["feedbackId"] = acceptance(&user)["feedbackId"].clone();
-            let mut silent = acceptance(&user);
-            silent["feedbackType"] = json!("dwell-time");
-            silent["data"] = json!({"timeSpent": 3});
-            let mut delivered = Vec::new();
-            for body in [&first, &acceptance(&user), &repeat, &silent] {
-                delivered.push(stored(&engine.store, body).await);
-            }
-            let messages: Vec<_> = delivered
-                .iter()
-                .map(|(_, message)| message.clone())
-                .collect();
-
-            let death = Death::at(call, side);
-            let dying = engine.generator(engine.store_with(death.clone()));
-            let response = deliver(&dying, &messages).await;
-            let survived = death.calls() < call;
-            assert_eq!(survived, response.batch_item_failures.is_empty());
-
-            let generator = engine.generator(engine.store.clone());
-            let again = deliver(&generator, &messages).await;
-            assert!(again.batch_item_failures.is_empty());
-            let versions = versions(&engine.store, &user).await;
-            assert_sound(&versions);
-            assert_eq!(samples(&versions), 2, "died at call {call}, {side:?}");
-            for (at, (event, _)) in delivered.iter().enumerate() {
-                let deduplicated = matches!(
-                    outcome(&engine.store, event).await.expect("an outcome"),
-                    Outcome::Deduplicated { duplicate_of, .. }
-                        if duplicate_of == delivered[0].0.core.feedback_id
-                );
-                assert_eq!(
-                    deduplicated,
-                    at == 2,
-                    "event {at}, died at call {call}, {side:?}"
-                );
-            }
-            if survived {
-                break;
-            }
-            deaths += 1;
+    let deaths = Faults::at_each_call(Fault::Died, async |faults| {
+        let call = faults.at_call();
+        let user = format!("user-{call}");
+        // Two events that teach, one that repeats the first, and one that teaches nothing.
+        let first = acceptance(&user);
+        let mut repeat = first.clone();
+        repeat["feedbackId"] = acceptance(&user)["feedbackId"].clone();
+        let mut silent = acceptance(&user);
+        silent["feedbackType"] = json!("dwell-time");
+        silent["data"] = json!({"timeSpent": 3});
+        let mut delivered = Vec::new();
+        for body in [&first, &acceptance(&user), &repeat, &silent] {
+            delivered.push(stored(&engine.store, body).await);
         }
-    }
-    // Every call of the batch was died at, on both sides.
-    assert!(deaths >= 16, "only {deaths} deaths");
+        let messages: Vec<_> = delivered
+            .iter()
+            .map(|(_, message)| message.clone())
+            .collect();
+
+        let dying = Hands::at(&engine, faults, Clock::system()).generator;
+        let response = deliver(&dying, &messages).await;
+        assert_eq!(faults.died(), !response.batch_item_failures.is_empty());
+
+        let generator = engine.generator(engine.store.clone());
+        let again = deliver(&generator, &messages).await;
+        assert!(again.batch_item_failures.is_empty());
+        let versions = versions(&engine.store, &user).await;
+        assert_sound(&versions);
+        assert_eq!(samples(&versions), 2, "died at call {call}");
+        for (at, (event, _)) in delivered.iter().enumerate() {
+            let deduplicated = matches!(
+                outcome(&engine.store, event).await.expect("an outcome"),
+                Outcome::Deduplicated { duplicate_of, .. }
+                    if duplicate_of == delivered[0].0.core.feedback_id
+            );
+            assert_eq!(deduplicated, at == 2, "event {at}, died at call {call}");
+        }
+    })
+    .await;
+    // Every call of the batch was died at.
+    assert!(deaths >= 8, "only {deaths} deaths");
 }
 
 #[tokio::test]
@@ -229,7 +221,7 @@ async fn a_crossing_that_was_learned_before_a_death_is_still_told_after_it() {
     }
     deliver(&generator, &messages[..19]).await;
     // Read, claim, version: dies with the version written and the outcome not.
-    let dying = engine.generator(engine.store_with(Death::at(3, Side::After)));
+    let dying = engine.generator(engine.failing_store(&Faults::at(3, Fault::Died)));
     let response = deliver(&dying, &messages[19..]).await;
     assert_eq!(response.batch_item_failures.len(), 1);
     deliver(&generator, &messages[19..]).await;

@@ -15,7 +15,8 @@ use chrono::Utc;
 use hearback_batch::notification;
 use hearback_domain::import::{Packing, Reject, Report};
 use hearback_storage::imports::{ImportCore, ImportId, ImportRow};
-use hearback_tests::engine::{Death, ENDPOINT_URL, Side};
+use hearback_tests::engine::ENDPOINT_URL;
+use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::generate::{Expected, Mix};
 use hearback_tests::meanwhile::Meanwhile;
 use hearback_tests::permissions::version;
@@ -60,28 +61,23 @@ async fn a_failure_at_any_call_changes_nothing() {
         rejected: expected.rejected + 1,
         ..expected
     };
-    let mut failures = 0;
-    for side in [Side::Before, Side::After] {
-        for at in 1.. {
+    for fault in [Fault::Unreachable, Fault::Unanswered] {
+        let failures = Faults::at_each_call(fault, async |faults| {
             let import = Import::of(file.clone()).await;
-            let failing = Death::only_at(at, side);
-            let blobs = import.engine.blobs_with(failing.clone());
-            let store = import.engine.store_with(failing.clone());
+            let store = import.engine.failing_store(faults);
+            let blobs = import.engine.failing_blobs(faults);
             let importer = import.engine.importer_with(store, blobs);
             let report = import.work_until(&importer, || None).await;
-            assert_eq!(told(&report), expected, "failed {side:?} call {at}");
-            assert_eq!(report.counts.lines, 13, "failed {side:?} call {at}");
+            assert_eq!(told(&report), expected, "{faults:?}");
+            assert_eq!(report.counts.lines, 13, "{faults:?}");
             let numbers = import.rejects().await;
             let numbers = numbers.iter().map(|reject| reject["line_number"].as_u64());
-            assert!(numbers.is_sorted(), "failed {side:?} call {at}");
+            assert!(numbers.is_sorted(), "{faults:?}");
             nothing_is_left(&import).await;
-            if failing.calls() < at {
-                break;
-            }
-            failures += 1;
-        }
+        })
+        .await;
+        assert!(failures >= 20, "only {failures} failures");
     }
-    assert!(failures >= 40, "only {failures} failures");
 }
 
 #[tokio::test]
@@ -90,7 +86,9 @@ async fn a_worker_that_fails_writes_down_how_far_it_is() {
     let import = Import::of(lines.join("\n").into_bytes()).await;
     let id = id(&import).await;
     // The file is begun, and then most of its lines are taken.
-    let failing = import.engine.store_with(Death::only_at(120, Side::Before));
+    let failing = import
+        .engine
+        .failing_store(&Faults::at(120, Fault::Unreachable));
     let failing = import.importer(failing);
     assert_eq!(import.step(&failing, None).await, Some(false));
     assert_eq!(import.step(&failing, None).await, Some(true));
@@ -104,8 +102,8 @@ async fn a_worker_that_fails_writes_down_how_far_it_is() {
         .sum();
     assert_eq!(piece.next, Some(u64::try_from(before).unwrap()));
 
-    let counted = Death::at(u32::MAX, Side::Before);
-    let importer = import.importer(import.engine.store_with(counted.clone()));
+    let counted = Faults::none();
+    let importer = import.importer(import.engine.failing_store(&counted));
     let report = import.work_until(&importer, || None).await;
     assert_eq!(told(&report), expected);
     assert_eq!(report.counts.lines, 150);

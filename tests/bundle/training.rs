@@ -11,7 +11,8 @@ use hearback_export::{Answer, Exporter, Failure, Trained};
 use hearback_lambda::clock::Clock;
 use hearback_local::names::{DEFAULT_STACK, Names};
 use hearback_tests::app::TestApp;
-use hearback_tests::engine::{Death, Engine, Side};
+use hearback_tests::engine::Engine;
+use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::functions::{call, functions_of};
 use hearback_tests::period::{Extent, Project};
 use hearback_tests::turns::{SIGNALS, message, path};
@@ -334,7 +335,7 @@ async fn only_what_was_said_on_these_days_of_this_project_counts() {
 /// both.
 async fn with_feedback(turns: u32) -> Engine {
     let engine = Engine::start().await;
-    let functions = functions_of(&engine, None);
+    let functions = functions_of(&engine);
     let caller = ("order-service", "feedback:on-behalf");
     for n in 0..turns {
         let conversation = format!("c{}", if n % 3 == 0 { 0 } else { n % 7 });
@@ -389,7 +390,7 @@ async fn every_turn_of_a_large_conversation_is_met_once() {
     project.add("large", extent).await;
     // More than one query reads of a single turn, too.
     project.register("large-0", "wide").await;
-    let functions = functions_of(&project.engine, None);
+    let functions = functions_of(&project.engine);
     let caller = ("support", "feedback:on-behalf");
     let path = "/conversations/acme/support/large-0/turns/wide/feedback";
     stream::iter(0..900)
@@ -428,44 +429,30 @@ async fn a_run_that_dies_at_any_call_to_the_bucket_leaves_the_last_set_whole() {
     let healthy = Exporter::new(engine.store.clone(), engine.blobs(), Clock::system());
     let before = trained(&healthy, &request(), false).await;
     let manifest = before.manifest.clone().into_iter().collect::<Vec<_>>();
-    let mut deaths = 0;
-    for at in 1.. {
-        let mut died = false;
-        for side in [Side::Before, Side::After] {
-            let death = Death::at(at, side);
-            let blobs = engine.blobs_with(death.clone());
-            let exporter = Exporter::new(engine.store.clone(), blobs, Clock::system());
-            let answer = exporter.handle(&request(), None).await;
-            if death.calls() < at {
-                assert!(answer.is_ok());
-                continue;
-            }
-            died = true;
-            deaths += 1;
-            assert!(answer.is_err(), "{at} {side:?}");
-            // What the manifest names is there and whole, of this run or of the one before.
-            let mut named = Vec::new();
-            hearback_local::export::copy(s3, &manifest, &mut named)
+    let deaths = Faults::at_each_call(Fault::Died, async |faults| {
+        let blobs = engine.failing_blobs(faults);
+        let exporter = Exporter::new(engine.store.clone(), blobs, Clock::system());
+        let answer = exporter.handle(&request(), None).await;
+        assert_eq!(answer.is_err(), faults.died(), "{faults:?}");
+        // What the manifest names is there and whole, of this run or of the one before.
+        let mut named = Vec::new();
+        hearback_local::export::copy(s3, &manifest, &mut named)
+            .await
+            .unwrap();
+        let named: Value = serde_json::from_slice(&named).unwrap();
+        for (kind, rows) in [("pairs", 6), ("labels", 9)] {
+            let files: Vec<String> = serde_json::from_value(named[kind]["files"].clone()).unwrap();
+            let mut lines = Vec::new();
+            hearback_local::export::copy(s3, &files, &mut lines)
                 .await
                 .unwrap();
-            let named: Value = serde_json::from_slice(&named).unwrap();
-            for (kind, rows) in [("pairs", 6), ("labels", 9)] {
-                let files: Vec<String> =
-                    serde_json::from_value(named[kind]["files"].clone()).unwrap();
-                let mut lines = Vec::new();
-                hearback_local::export::copy(s3, &files, &mut lines)
-                    .await
-                    .unwrap();
-                let lines = lines.iter().filter(|byte| **byte == b'\n').count();
-                assert_eq!(lines, rows, "{at} {side:?}");
-            }
+            let lines = lines.iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(lines, rows, "{faults:?}");
         }
-        if !died {
-            break;
-        }
-    }
-    // A log for each turn, two files and the manifest, on both sides of each.
-    assert!(deaths >= 2 * (12 + 3), "{deaths}");
+    })
+    .await;
+    // A log for each turn, two files and the manifest.
+    assert!(deaths >= 12 + 3, "{deaths}");
 }
 
 #[tokio::test]

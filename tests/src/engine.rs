@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::config::interceptors::{
-    AfterDeserializationInterceptorContextRef, BeforeDeserializationInterceptorContextRef,
-    BeforeTransmitInterceptorContextRef,
+    AfterDeserializationInterceptorContextRef, BeforeTransmitInterceptorContextRef,
 };
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::BoxError;
@@ -40,6 +39,8 @@ use hearback_signals::Generator;
 use hearback_storage::{Blobs, Store};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+
+use crate::faults::Faults;
 
 /// Engines with the table and the queues, and nobody who works on them.
 pub struct Engine {
@@ -115,6 +116,22 @@ impl Engine {
         Store::new(
             aws_sdk_dynamodb::Client::from_conf(config),
             self.names.table(),
+        )
+    }
+
+    /// The table, through a client that fails.
+    pub fn failing_store(&self, faults: &Faults) -> Store {
+        let config = faults.config(&Aws::local(&self.endpoints.dynamodb).config());
+        Store::new(aws_sdk_dynamodb::Client::new(&config), self.names.table())
+    }
+
+    /// The bucket, through a client that fails.
+    pub fn failing_blobs(&self, faults: &Faults) -> Blobs {
+        let config = faults.config(&Aws::local(&self.endpoints.s3).config());
+        let config = aws_sdk_s3::config::Builder::from(&config).force_path_style(true);
+        Blobs::new(
+            aws_sdk_s3::Client::from_conf(config.build()),
+            self.names.bucket(),
         )
     }
 
@@ -269,84 +286,5 @@ pub(crate) fn spent(output: &Output) -> (f64, f64) {
         (spent.iter().map(units).sum(), 0.0)
     } else {
         panic!("a call that no cost card knows");
-    }
-}
-
-/// On which side of the service a call dies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// Before it was sent: nothing happened.
-    Before,
-    /// After it was done: it happened, and nobody was told.
-    After,
-}
-
-/// Makes one call die, and every one after it, as a process that dies does.
-#[derive(Debug, Clone)]
-pub struct Death {
-    at_call: u32,
-    side: Side,
-    /// The first call that is well again.
-    well_from: u32,
-    calls: Arc<Mutex<u32>>,
-}
-
-impl Death {
-    /// Dies at this call, counted from 1.
-    pub fn at(at_call: u32, side: Side) -> Self {
-        Self {
-            at_call,
-            side,
-            well_from: u32::MAX,
-            calls: Arc::default(),
-        }
-    }
-
-    /// Fails at this call, and at no other.
-    pub fn only_at(at_call: u32, side: Side) -> Self {
-        Self {
-            well_from: at_call + 1,
-            ..Self::at(at_call, side)
-        }
-    }
-
-    /// How many calls were tried.
-    pub fn calls(&self) -> u32 {
-        *self.calls.lock().unwrap()
-    }
-}
-
-impl Intercept for Death {
-    fn name(&self) -> &'static str {
-        "Death"
-    }
-
-    fn read_before_transmit(
-        &self,
-        _: &BeforeTransmitInterceptorContextRef<'_>,
-        _: &RuntimeComponents,
-        _: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
-        let mut calls = self.calls.lock().unwrap();
-        *calls += 1;
-        let dead = *calls > self.at_call || (*calls == self.at_call && self.side == Side::Before);
-        if dead && *calls < self.well_from {
-            Err("died".into())
-        } else {
-            Ok(())
-        }
-    }
-
-    fn read_after_transmit(
-        &self,
-        _: &BeforeDeserializationInterceptorContextRef<'_>,
-        _: &RuntimeComponents,
-        _: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
-        if (self.at_call..self.well_from).contains(&self.calls()) {
-            Err("died".into())
-        } else {
-            Ok(())
-        }
     }
 }

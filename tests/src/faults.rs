@@ -110,6 +110,26 @@ impl Faults {
         gives_up && plan.calls >= plan.at
     }
 
+    /// Has something done with this fault at each of its calls, one after the other, and once without any.
+    /// Answers how many calls that are.
+    pub async fn at_each_call(fault: Fault, mut act: impl AsyncFnMut(&Self)) -> u32 {
+        let mut at = 1;
+        loop {
+            let faults = Self::at(at, fault);
+            act(&faults).await;
+            if faults.calls() < at {
+                return at - 1;
+            }
+            at += 1;
+        }
+    }
+
+    /// At which call something goes wrong.
+    #[must_use]
+    pub fn at_call(&self) -> u32 {
+        self.0.lock().unwrap().at
+    }
+
     /// Counts a call, and answers what is to become of it.
     fn next(&self) -> Fate {
         let mut plan = self.0.lock().unwrap();

@@ -8,16 +8,12 @@ use hearback_storage::events::StoredEvent;
 use lambda_http::request::RequestContext;
 use serde_json::{Value, json};
 
-use crate::engine::{Death, Engine};
+use crate::engine::Engine;
 
-/// All functions on an engine, or such as die.
-pub fn functions_of(engine: &Engine, death: Option<&Death>) -> Router {
-    let store = match death {
-        Some(death) => engine.store_with(death.clone()),
-        None => engine.store.clone(),
-    };
+/// All functions on an engine.
+pub fn functions_of(engine: &Engine) -> Router {
     service(hearback_local::gateway::functions(
-        engine.with_blobs(store),
+        engine.with_blobs(engine.store.clone()),
         engine.erasures(),
     ))
 }

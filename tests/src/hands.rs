@@ -12,7 +12,7 @@ use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::http::service;
 use hearback_lambda::{App, WithBlobs};
 use hearback_signals::Generator;
-use hearback_storage::{Blobs, Store};
+use hearback_storage::Blobs;
 use serde_json::Value;
 
 use crate::engine::Engine;
@@ -45,13 +45,9 @@ impl Hands {
     /// The functions on this engine.
     #[must_use]
     pub fn at(engine: &Engine, faults: &Faults, clock: Clock) -> Self {
-        let config = |url: &str| faults.config(&Aws::local(url).config());
-        let dynamodb = aws_sdk_dynamodb::Client::new(&config(&engine.endpoints.dynamodb));
-        let sqs = aws_sdk_sqs::Client::new(&config(&engine.endpoints.sqs));
-        let s3 = aws_sdk_s3::config::Builder::from(&config(&engine.endpoints.s3));
-        let s3 = aws_sdk_s3::Client::from_conf(s3.force_path_style(true).build());
-        let store = Store::new(dynamodb, engine.names.table());
-        let blobs = Blobs::new(s3, engine.names.bucket());
+        let (store, blobs) = (engine.failing_store(faults), engine.failing_blobs(faults));
+        let sqs = faults.config(&Aws::local(&engine.endpoints.sqs).config());
+        let sqs = aws_sdk_sqs::Client::new(&sqs);
         let app = App {
             clock,
             ..engine.app(store.clone())

@@ -33,7 +33,7 @@ impl<'a> World<'a> {
     pub fn of(engine: &'a Engine) -> Self {
         Self {
             engine,
-            functions: functions_of(engine, None),
+            functions: functions_of(engine),
         }
     }
 
