@@ -49,6 +49,8 @@ struct Visited {
 async fn visit(beside: &Engine, (deed, what): (Deed, &'static str)) -> Visited {
     let counted = Faults::none();
     let untroubled = ends(beside, deed, &counted).await;
+    let before = World::new(beside, deed).await;
+    assert_ne!(stored(&before.engine, false).await, untroubled, "{deed:?}");
     if deed == Deed::Erase {
         // What is enumerated is an erasure that finds something in files too.
         assert_eq!(untroubled[EXPORT], exported("t7", "m7"));
