@@ -1,11 +1,11 @@
 //! The cost card: calls and capacity units of every operation, by `ReturnConsumedCapacity`.
 //! `docs/data-model.md` shows the same figures. A change that costs more fails here.
 
-use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use axum::Router;
 use axum::http::{Method, StatusCode};
 use chrono::Utc;
 use futures::StreamExt;
+use futures::future::join_all;
 use hearback_domain::embedded::Embedded;
 use hearback_export::Exporter;
 use hearback_lambda::clock::Clock;
@@ -13,8 +13,10 @@ use hearback_lambda::http::service;
 use hearback_tests::engine::{Cost, Engine, Meter};
 use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::functions::call;
+use hearback_tests::queue;
 use hearback_tests::turns::{
-    PERIOD, SIGNALS, conversation_path, message, path, reaction_message, said, signal_message,
+    PERIOD, SIGNALS, conversation_path, event_message, message, path, reaction_message, said,
+    signal_message,
 };
 use serde_json::{Value, json};
 
@@ -52,25 +54,9 @@ impl Metered {
         let generator = self
             .engine
             .generator(self.engine.store_with(self.meter.clone()));
-        let mut batch = SqsEvent::default();
-        for event in events {
-            let stored = self
-                .engine
-                .store
-                .event(
-                    &"acme".try_into().unwrap(),
-                    event["feedbackId"].as_str().unwrap().parse().unwrap(),
-                    Utc::now(),
-                )
-                .await
-                .unwrap()
-                .unwrap();
-            let core = serde_json::to_string(&stored.core).unwrap();
-            let mut message = SqsMessage::default();
-            message.body =
-                Some(json!({"dynamodb": {"NewImage": {"core": {"S": core}}}}).to_string());
-            batch.records.push(message);
-        }
+        let messages = events.iter();
+        let messages = messages.map(|event| event_message(&self.engine, &event["feedbackId"]));
+        let batch = queue::batch(join_all(messages).await);
         assert!(generator.handle(batch).await.batch_item_failures.is_empty());
         self.meter.take()
     }
@@ -78,8 +64,7 @@ impl Metered {
     /// Delivers ada's signal on the message `m` to the signal generator.
     async fn generate_of_signal(&self, signal: &str) -> Cost {
         let metered = self.engine.store_with(self.meter.clone());
-        let mut batch = SqsEvent::default();
-        batch.records = vec![signal_message(&self.engine, "ada", "m", signal).await];
+        let batch = queue::batch([signal_message(&self.engine, "ada", "m", signal).await]);
         let answer = self.engine.generator(metered).handle(batch).await;
         assert!(answer.batch_item_failures.is_empty());
         self.meter.take()
@@ -88,8 +73,7 @@ impl Metered {
     /// Delivers ada's reaction to the turn `t` of the conversation `c` to the signal generator.
     async fn generate_of_reaction(&self) -> Cost {
         let metered = self.engine.store_with(self.meter.clone());
-        let mut batch = SqsEvent::default();
-        batch.records = vec![reaction_message(&self.engine, "c", "ada").await];
+        let batch = queue::batch([reaction_message(&self.engine, "c", "ada").await]);
         let answer = self.engine.generator(metered).handle(batch).await;
         assert!(answer.batch_item_failures.is_empty());
         self.meter.take()

@@ -19,7 +19,7 @@ use hearback_tests::faults::Faults;
 use hearback_tests::functions::call;
 use hearback_tests::hands::Hands;
 use hearback_tests::stored::Stored;
-use hearback_tests::turns::{SIGNALS, message, path};
+use hearback_tests::turns::{SIGNALS, event_message, message, path};
 use serde_json::{Value, json};
 
 use crate::erasure::{EVE, data};
@@ -324,7 +324,7 @@ async fn what_was_handed_over_before_stays_erased_however_often_it_is_delivered(
     world.finish().await;
     let ingest = engine.ingest(engine.store.clone());
     assert!(ingest.handle(batch).await.batch_item_failures.is_empty());
-    let delivery = world.delivery(&event["feedbackId"]).await;
+    let delivery = event_message(&engine, &event["feedbackId"]).await;
     world.generate([delivery]).await;
     assert!(!world.is_there(&event["feedbackId"]).await);
 }

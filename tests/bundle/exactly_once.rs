@@ -1,6 +1,6 @@
 //! The signal generator under redelivery, races, and death between any two of its calls.
 
-use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsMessage};
 use futures::future::join_all;
 use hearback_domain::caller::Caller;
 use hearback_domain::event::FeedbackEvent;
@@ -17,6 +17,7 @@ use hearback_tests::engine::Engine;
 use hearback_tests::events::acceptance;
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::hands::Hands;
+use hearback_tests::queue;
 use serde_json::{Value, json};
 
 fn parsed(body: &Value) -> FeedbackEvent {
@@ -47,10 +48,18 @@ async fn stored(store: &Store, body: &Value) -> (FeedbackEvent, SqsMessage) {
     (event, message)
 }
 
-async fn deliver(generator: &Generator, messages: &[SqsMessage]) -> SqsBatchResponse {
-    let mut batch = SqsEvent::default();
-    batch.records = messages.to_vec();
-    generator.handle(batch).await
+pub async fn deliver(generator: &Generator, messages: &[SqsMessage]) -> SqsBatchResponse {
+    generator.handle(queue::batch(messages.to_vec())).await
+}
+
+/// Has a generator die at a call while it works messages off. They come again, to two at once, and once more.
+pub async fn deliver_through_a_death(engine: &Engine, faults: &Faults, messages: &[SqsMessage]) {
+    let dying = Hands::at(engine, faults, Clock::system()).generator;
+    deliver(&dying, messages).await;
+    let generator = engine.generator(engine.store.clone());
+    join_all([deliver(&generator, messages), deliver(&generator, messages)]).await;
+    let last = deliver(&generator, messages).await;
+    assert!(last.batch_item_failures.is_empty());
 }
 
 async fn versions(store: &Store, user: &str) -> Vec<Version> {

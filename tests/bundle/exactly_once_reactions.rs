@@ -1,9 +1,7 @@
 //! Turns and reactions under retries, redelivery, and death between any two of their calls.
 
-use aws_lambda_events::sqs::SqsEvent;
 use axum::Router;
 use axum::http::{Method, StatusCode};
-use futures::future::join_all;
 use hearback_domain::ledger::Withdrawal;
 use hearback_lambda::clock::Clock;
 use hearback_tests::engine::Engine;
@@ -12,6 +10,8 @@ use hearback_tests::functions::{self, functions_of, stored_event as event};
 use hearback_tests::hands::Hands;
 use hearback_tests::turns::{conversation_path, path, reaction_message, said};
 use serde_json::{Value, json};
+
+use crate::exactly_once::deliver_through_a_death;
 
 async fn call(functions: &Router, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
     functions::call(functions, ("order-service", ""), (method, path), body).await
@@ -120,7 +120,6 @@ async fn a_reaction_that_died_anywhere_stands_once_after_a_retry() {
 async fn what_follows_from_a_reaction_follows_once_wherever_it_died() {
     let engine = Engine::start().await;
     let whole = functions_of(&engine);
-    let generator = engine.generator(engine.store.clone());
     let deaths = Faults::at_each_call(Fault::Died, async |faults| {
         let at = faults.at_call();
         let conversation = format!("c-{at}");
@@ -132,25 +131,15 @@ async fn what_follows_from_a_reaction_follows_once_wherever_it_died() {
             call(&whole, Method::POST, &format!("{turn}/feedback"), &body).await;
             messages.push(reaction_message(&engine, &conversation, "ada").await);
         }
-        let batch = || {
-            let mut batch = SqsEvent::default();
-            batch.records.clone_from(&messages);
-            batch
-        };
-        let dying = Hands::at(&engine, faults, Clock::system());
-        dying.generator.handle(batch()).await;
-        // Delivered again, to two at once, and once more.
-        join_all([generator.handle(batch()), generator.handle(batch())]).await;
-        let last = generator.handle(batch()).await;
-        assert!(last.batch_item_failures.is_empty());
+        deliver_through_a_death(&engine, faults, &messages).await;
 
         let (first, _) = acts(messages[0].body.as_deref().unwrap());
         let (second, replaced) = acts(messages[1].body.as_deref().unwrap());
         assert_eq!(replaced, first);
-        let first = event(&engine, &first).await.expect("its event");
+        let first = event(&engine.store, &first).await.expect("its event");
         let retraction = first.retraction.expect("its withdrawal");
         assert_eq!(retraction.reason, Withdrawal::Replaced);
-        let second = event(&engine, &second).await.expect("its event");
+        let second = event(&engine.store, &second).await.expect("its event");
         assert_eq!(second.retraction, None);
         assert_eq!(second.text.comment.as_deref(), Some("why"));
         let (_, read) = call(&whole, Method::GET, &turn, &Value::Null).await;

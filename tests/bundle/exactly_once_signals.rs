@@ -1,9 +1,7 @@
 //! Signals on messages under retries, redelivery, and death between any two of their calls.
 
-use aws_lambda_events::sqs::SqsEvent;
 use axum::Router;
 use axum::http::{Method, StatusCode};
-use futures::future::join_all;
 use hearback_domain::ledger::Withdrawal;
 use hearback_lambda::clock::Clock;
 use hearback_tests::engine::Engine;
@@ -12,6 +10,8 @@ use hearback_tests::functions::{self, functions_of, stored_event as event};
 use hearback_tests::hands::Hands;
 use hearback_tests::turns::{SIGNALS, message, path, signal_message};
 use serde_json::{Value, json};
+
+use crate::exactly_once::{deliver, deliver_through_a_death};
 
 async fn call(functions: &Router, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
     functions::call(functions, ("order-service", ""), (method, path), body).await
@@ -69,33 +69,23 @@ async fn what_follows_from_a_signal_follows_once_wherever_it_died() {
             acts.push(rows(&whole, &name).await[0]["feedback_id"].clone());
             messages.push(signal_message(&engine, "ada", &name, "edit").await);
         }
-        let batch = || {
-            let mut batch = SqsEvent::default();
-            batch.records.clone_from(&messages);
-            batch
-        };
-        let dying = Hands::at(&engine, faults, Clock::system());
-        dying.generator.handle(batch()).await;
-        join_all([generator.handle(batch()), generator.handle(batch())]).await;
-        let last = generator.handle(batch()).await;
-        assert!(last.batch_item_failures.is_empty());
+        deliver_through_a_death(&engine, faults, &messages).await;
 
-        let first = event(&engine, &acts[0]).await.expect("its event");
+        let first = event(&engine.store, &acts[0]).await.expect("its event");
         let withdrawn = first.retraction.expect("its withdrawal");
         assert_eq!(withdrawn.reason, Withdrawal::Replaced);
-        let second = event(&engine, &acts[1]).await.expect("its event");
+        let second = event(&engine.store, &acts[1]).await.expect("its event");
         assert_eq!(second.retraction, None);
         assert_eq!(second.text.corrected_value.as_deref(), Some("two"));
 
         // Taken back: the tombstone withdraws it, and makes no event of its own.
         let gone = format!("{SIGNALS}?message_id={name}&signal=edit");
         call(&whole, Method::DELETE, &gone, &Value::Null).await;
-        let mut batch = SqsEvent::default();
-        batch.records = vec![signal_message(&engine, "ada", &name, "edit").await];
-        generator.handle(batch.clone()).await;
-        let again = generator.handle(batch).await;
+        let tombstone = [signal_message(&engine, "ada", &name, "edit").await];
+        deliver(&generator, &tombstone).await;
+        let again = deliver(&generator, &tombstone).await;
         assert!(again.batch_item_failures.is_empty());
-        let second = event(&engine, &acts[1]).await.expect("its event");
+        let second = event(&engine.store, &acts[1]).await.expect("its event");
         let withdrawn = second.retraction.expect("its withdrawal");
         assert_eq!(withdrawn.reason, Withdrawal::Cleared);
         assert_eq!(withdrawn.replaced_by, None);

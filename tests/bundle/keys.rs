@@ -28,7 +28,7 @@ use hearback_tests::events::acceptance;
 use hearback_tests::functions::call;
 use hearback_tests::hands::TIME;
 use hearback_tests::page::Told;
-use hearback_tests::queue::submitted;
+use hearback_tests::queue::{self, submitted};
 use hearback_tests::touched::{Partition, Touched, Units};
 use hearback_tests::turns::{SIGNALS, conversation_path, message, path};
 use serde_json::{Value, json};
@@ -386,11 +386,8 @@ async fn workers_that_meet_for_one_user_all_get_done() {
     }
     let generator = world.generator();
     let batches = submitted(&world.engine, "EVENT").await;
-    let batches = batches.into_iter().map(|message| {
-        let mut batch = SqsEvent::default();
-        batch.records = vec![message];
-        generator.handle(batch)
-    });
+    let batches = batches.into_iter();
+    let batches = batches.map(|message| generator.handle(queue::batch([message])));
     for answer in join_all(batches).await {
         assert!(answer.batch_item_failures.is_empty());
     }

@@ -3,6 +3,7 @@
 use futures::future::join_all;
 use hearback_domain::publication::Subject;
 use hearback_tests::app::{TestApp, eventually};
+use hearback_tests::functions::stored_event;
 use hearback_tests::ledger::{events, ledger, of_status};
 use serde_json::{Value, json};
 
@@ -18,17 +19,8 @@ async fn taught(name: &str) -> Value {
     assert_eq!(event["core"]["artifactId"], "m");
     assert_eq!(event["core"]["context"]["artifactType"], "answer");
     assert_eq!(event["dedupeKey"], event["feedbackId"]);
-    let stored = app
-        .bundle
-        .store
-        .event(
-            &"acme".try_into().unwrap(),
-            event["feedbackId"].as_str().unwrap().parse().unwrap(),
-            chrono::Utc::now(),
-        )
-        .await
-        .unwrap()
-        .unwrap();
+    let stored = stored_event(&app.bundle.store, &event["feedbackId"]).await;
+    let stored = stored.unwrap();
     let signal = &event["signals"][0];
     json!({
         "channel": event["core"]["channel"],

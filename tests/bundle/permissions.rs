@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use axum::Router;
 use axum::http::Method;
 use hearback_erasure::Requests;
@@ -16,9 +15,11 @@ use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::functions::call;
 use hearback_tests::permissions::{Permission, Recorder};
+use hearback_tests::queue;
 use hearback_tests::template::resource;
 use hearback_tests::turns::{
-    PERIOD, SIGNALS, conversation_path, message, path, reaction_message, signal_message,
+    PERIOD, SIGNALS, conversation_path, event_message, message, path, reaction_message,
+    signal_message,
 };
 use serde_json::{Value, json};
 
@@ -273,18 +274,11 @@ async fn signals_may_what_it_calls() {
         DeadLetters::new(engine.clients.sqs.clone(), &engine.queues.dead_letters),
         Clock::system(),
     );
-    let id = event["feedbackId"].as_str().unwrap().parse().unwrap();
-    let tenant = "acme".try_into().unwrap();
-    let stored = engine.store.event(&tenant, id, chrono::Utc::now()).await;
-    let core = serde_json::to_string(&stored.unwrap().unwrap().core).unwrap();
-    let mut of_event = SqsMessage::default();
-    of_event.body = Some(json!({"dynamodb": {"NewImage": {"core": {"S": core}}}}).to_string());
-    let mut batch = SqsEvent::default();
-    batch.records = vec![
-        of_event,
+    let batch = queue::batch([
+        event_message(engine, &event["feedbackId"]).await,
         reaction_message(engine, "c", "ada").await,
         signal_message(engine, "ada", "m", "edit").await,
-    ];
+    ]);
     // Twice: a redelivery asks for more. And once its user is erased, for something else.
     for at in 0..3 {
         if at == 2 {

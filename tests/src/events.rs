@@ -4,6 +4,8 @@ use aws_lambda_events::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::queue::batch;
+
 /// The submit example of the source, with an id of its own.
 #[must_use]
 pub fn acceptance(user: &str) -> Value {
@@ -47,7 +49,5 @@ pub fn ingested_of(tenant: &str, body: &Value) -> SqsEvent {
     message.body = Some(body.to_string());
     let attributes = &mut message.message_attributes;
     attributes.insert("tenant".to_owned(), attribute);
-    let mut batch = SqsEvent::default();
-    batch.records = vec![message];
-    batch
+    batch([message])
 }

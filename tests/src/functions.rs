@@ -4,6 +4,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
 use hearback_lambda::http::service;
+use hearback_storage::Store;
 use hearback_storage::events::StoredEvent;
 use lambda_http::request::RequestContext;
 use serde_json::{Value, json};
@@ -19,11 +20,11 @@ pub fn functions_of(engine: &Engine) -> Router {
 }
 
 /// An event of the tenant `acme` as it is stored, by its id.
-pub async fn stored_event(engine: &Engine, id: &Value) -> Option<StoredEvent> {
+pub async fn stored_event(store: &Store, id: &Value) -> Option<StoredEvent> {
     let id = id.as_str().unwrap().parse().unwrap();
     let tenant = "acme".try_into().unwrap();
     let now = chrono::Utc::now();
-    engine.store.event(&tenant, id, now).await.unwrap()
+    store.event(&tenant, id, now).await.unwrap()
 }
 
 /// Who calls.

@@ -12,6 +12,14 @@ use uuid::Uuid;
 use crate::engine::Engine;
 use crate::stored::rows;
 
+/// Messages that come to a consumer at once.
+#[must_use]
+pub fn batch(messages: impl IntoIterator<Item = SqsMessage>) -> SqsEvent {
+    let mut batch = SqsEvent::default();
+    batch.records = messages.into_iter().collect();
+    batch
+}
+
 /// Hands one message to a consumer, and answers whether that failed; `None` if there is none. One that
 /// failed comes again at once.
 pub async fn step<F: Future<Output = SqsBatchResponse>>(
@@ -24,9 +32,7 @@ pub async fn step<F: Future<Output = SqsBatchResponse>>(
     let mut record = SqsMessage::default();
     record.message_id.clone_from(&message.message_id);
     record.body.clone_from(&message.body);
-    let mut batch = SqsEvent::default();
-    batch.records = vec![record];
-    let response = handle(batch).await;
+    let response = handle(batch([record])).await;
     let failed = !response.batch_item_failures.is_empty();
     if failed {
         let change = sqs.change_message_visibility().queue_url(queue);

@@ -48,10 +48,16 @@ pub fn exported(turn: &str, message_id: &str) -> String {
 /// Where the signals on messages are.
 pub const SIGNALS: &str = "/api/v1/feedback";
 
+/// The message that the pipe sends of an event of the tenant `acme`, by its id.
+pub async fn event_message(engine: &Engine, id: &Value) -> SqsMessage {
+    let pk = format!("EVENT#acme#{}", id.as_str().unwrap());
+    row_message(engine, (pk, "EVENT".to_owned()), "INSERT").await
+}
+
 /// The message that the pipe sends of a user's reaction as it stands in the table.
 pub async fn reaction_message(engine: &Engine, conversation: &str, user: &str) -> SqsMessage {
     let pk = format!("CONV#acme#order-service#{conversation}");
-    row_message(engine, pk, format!("REACTION#t#user#{user}")).await
+    row_message(engine, (pk, format!("REACTION#t#user#{user}")), "MODIFY").await
 }
 
 /// The message that the pipe sends of a user's signal as it stands in the table.
@@ -62,10 +68,10 @@ pub async fn signal_message(
     signal: &str,
 ) -> SqsMessage {
     let pk = format!("USER#acme#{user}");
-    row_message(engine, pk, format!("SIGNAL#{message}#{signal}")).await
+    row_message(engine, (pk, format!("SIGNAL#{message}#{signal}")), "MODIFY").await
 }
 
-async fn row_message(engine: &Engine, pk: String, sk: String) -> SqsMessage {
+async fn row_message(engine: &Engine, (pk, sk): (String, String), event: &str) -> SqsMessage {
     let key = |text: &String| AttributeValue::S(text.clone());
     let found = engine
         .clients
@@ -78,5 +84,5 @@ async fn row_message(engine: &Engine, pk: String, sk: String) -> SqsMessage {
         .send()
         .await
         .unwrap();
-    carried(&found.item.unwrap(), "MODIFY")
+    carried(&found.item.unwrap(), event)
 }

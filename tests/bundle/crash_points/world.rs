@@ -186,14 +186,9 @@ impl World {
                 hands.exporter.handle(&request, None).await.is_ok()
             }
             Deed::WorkOffEvents | Deed::WorkOffReactions | Deed::WorkOffSignals => {
-                let mut batch = SqsEvent::default();
-                batch.records.clone_from(&self.messages);
-                hands
-                    .generator
-                    .handle(batch)
-                    .await
-                    .batch_item_failures
-                    .is_empty()
+                let batch = queue::batch(self.messages.clone());
+                let response = hands.generator.handle(batch).await;
+                response.batch_item_failures.is_empty()
             }
         }
     }
@@ -233,8 +228,7 @@ async fn live(engine: &Engine, hands: &Hands) {
     anonymous["privacyFlags"] = json!({"anonymize": true});
     assert!(hands.request(Method::POST, submit, &anonymous).await);
     for kind in ["EVENT", "REACTION#", "SIGNAL#"] {
-        let mut batch = SqsEvent::default();
-        batch.records = submitted(engine, kind).await;
+        let batch = queue::batch(submitted(engine, kind).await);
         let response = hands.generator.handle(batch).await;
         assert!(response.batch_item_failures.is_empty());
     }

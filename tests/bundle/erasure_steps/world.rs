@@ -11,8 +11,8 @@ use hearback_tests::engine::Engine;
 use hearback_tests::events::acceptance;
 use hearback_tests::functions::{call, functions_of, stored_event};
 use hearback_tests::queue;
-use hearback_tests::stored::{Stored, rows};
-use hearback_tests::turns::{SIGNALS, exported, message, path, reaction_message};
+use hearback_tests::stored::Stored;
+use hearback_tests::turns::{SIGNALS, event_message, exported, message, path, reaction_message};
 use serde_json::{Value, json};
 
 use crate::erasure::{EVE, WORDS, data, progress};
@@ -61,7 +61,7 @@ impl<'a> World<'a> {
     pub async fn submitted(&self, event: &Value) -> SqsMessage {
         let (status, answer) = self.ask((Method::POST, SUBMIT), event).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
-        self.delivery(&event["feedbackId"]).await
+        event_message(self.engine, &event["feedbackId"]).await
     }
 
     /// The same of an event of ada's with her words in it; answers its id too.
@@ -82,28 +82,21 @@ impl<'a> World<'a> {
         event["feedbackId"].clone()
     }
 
-    /// The message that the pipe sends of an event as it is stored.
-    pub async fn delivery(&self, id: &Value) -> SqsMessage {
-        let stored = stored_event(self.engine, id).await.unwrap();
-        delivery_of(&serde_json::to_string(&stored.core).unwrap())
-    }
-
     /// Has the signal generator work off messages that come at once.
     pub async fn generate(&self, messages: impl IntoIterator<Item = SqsMessage>) {
-        let mut batch = SqsEvent::default();
-        batch.records = messages.into_iter().collect();
+        let batch = queue::batch(messages);
         let generator = self.engine.generator(self.engine.store.clone());
         let response = generator.handle(batch).await;
         assert!(response.batch_item_failures.is_empty());
     }
 
     pub async fn is_there(&self, id: &Value) -> bool {
-        stored_event(self.engine, id).await.is_some()
+        stored_event(&self.engine.store, id).await.is_some()
     }
 
     /// That an event is there and worked off.
     pub async fn is_processed(&self, id: &Value) -> bool {
-        let stored = stored_event(self.engine, id).await;
+        let stored = stored_event(&self.engine.store, id).await;
         stored.is_some_and(|event| event.outcome.is_some())
     }
 
@@ -123,8 +116,7 @@ impl<'a> World<'a> {
 
     /// Hands an eraser a message, which may be one that was handed to it before.
     pub async fn hand(&self, eraser: &Eraser, message: &SqsMessage) {
-        let mut batch = SqsEvent::default();
-        batch.records = vec![message.clone()];
+        let batch = queue::batch([message.clone()]);
         let response = eraser.handle(batch, None).await;
         assert!(response.batch_item_failures.is_empty());
     }
@@ -229,11 +221,8 @@ impl<'a> World<'a> {
             (&json!("done"), &expected)
         );
         // What still waited for the signal generator is removed when its turn comes.
-        let mut waiting = rows(&self.engine.clients.dynamodb, &self.engine.names.table()).await;
-        waiting.retain(|row| row["SK"].as_s().unwrap() == "EVENT");
-        for event in waiting {
-            self.generate([delivery_of(event["core"].as_s().unwrap())])
-                .await;
+        for event in queue::submitted(self.engine, "EVENT").await {
+            self.generate([event]).await;
         }
         let stored = Stored::read(&self.engine.clients, &self.engine.names).await;
         assert_eq!(stored.with(WORDS), Vec::<&str>::new());
@@ -243,16 +232,4 @@ impl<'a> World<'a> {
         assert_eq!(self.told().await["removed"]["events"], 4);
         assert_eq!(stored.objects[EXPORT], exported("t7", "m7").as_bytes());
     }
-}
-
-/// The message that the pipe sends of an event.
-fn delivery_of(core: &str) -> SqsMessage {
-    let record = json!({
-        "eventName": "INSERT",
-        "dynamodb": {"Keys": {}, "NewImage": {"core": {"S": core}}}
-    });
-    let mut message = SqsMessage::default();
-    message.message_id = Some(uuid::Uuid::new_v4().to_string());
-    message.body = Some(record.to_string());
-    message
 }

@@ -7,6 +7,7 @@ use futures::future::join;
 use hearback_local::stream::FULL_READ;
 use hearback_signals::publish;
 use hearback_storage::stream::{RESULTS, SUBMITTED};
+use hearback_tests::queue;
 use serde_json::Value;
 
 use super::world::{Worker, World};
@@ -109,8 +110,7 @@ impl World {
             if self.waiting.is_empty() {
                 return;
             }
-            let mut batch = SqsEvent::default();
-            batch.records = self.waiting.drain(..self.waiting.len().min(10)).collect();
+            let batch = queue::batch(self.waiting.drain(..self.waiting.len().min(10)));
             let response = well.hands.generator.handle(batch.clone()).await;
             assert!(response.batch_item_failures.is_empty());
             self.acknowledge(batch, response);
