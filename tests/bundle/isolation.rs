@@ -229,11 +229,17 @@ fn check(answer: &Answer, cell: Cell, about: &str) {
     };
     assert_eq!(body["error"], error, "{about}");
     if cell.status == 404 {
-        // As for what does not exist anywhere.
-        let nothing = json!({
+        // As for what does not exist anywhere: beside the id of the request nothing but fixed words.
+        let mut nothing = json!({
             "type": "about:blank", "title": "Not Found", "status": 404, "error": "not_found",
             "request_id": body["request_id"],
         });
+        if let Some(detail) = body["detail"].as_str() {
+            let fixed = ["event", "turn", "message"]
+                .map(|what| format!("There is no such {what}, or it is not yours."));
+            assert!(fixed.iter().any(|fixed| fixed == detail), "{about}");
+            nothing["detail"] = json!(detail);
+        }
         assert_eq!(body, nothing, "{about}");
     }
 }

@@ -21,6 +21,7 @@ mod keys;
 mod load;
 mod message_signal_lessons;
 mod message_signals;
+mod on_behalf;
 mod permissions;
 mod pipeline;
 mod preferences;

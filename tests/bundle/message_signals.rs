@@ -180,7 +180,8 @@ async fn limits_count_characters_and_a_body_has_at_most_16_kib() {
 async fn every_broken_member_is_named_and_nothing_is_written() {
     let (app, token) = with_message().await;
     let before = everything(&app).await;
-    let broken = json!({"message_id": "", "signal": "useful", "reason": 1, "user_id": "eve"});
+    let broken =
+        json!({"message_id": "", "signal": "useful", "reason": 1, "user_id": 7, "mood": 1});
     let answer = say(&app, &token, broken).await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
     let pointers = |answer: &Answer| -> Vec<String> {
@@ -193,7 +194,7 @@ async fn every_broken_member_is_named_and_nothing_is_written() {
     };
     assert_eq!(
         pointers(&answer),
-        ["/message_id", "/reason", "/signal", "/user_id"]
+        ["/message_id", "/mood", "/reason", "/signal", "/user_id"]
     );
     let answer = say(&app, &token, json!({})).await;
     assert_eq!(pointers(&answer), ["/message_id", "/signal"]);

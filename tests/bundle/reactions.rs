@@ -57,9 +57,12 @@ async fn a_reaction_is_added_replaced_and_cleared() {
         added.body,
         json!({
             "success": true, "turn_id": "t", "reaction": "ok",
-            "message": "Feedback recorded.", "cleared": false, "rn": rn
+            "message": "Feedback recorded.", "cleared": false, "applied": true,
+            "feedback_id": added.body["feedback_id"], "rn": rn
         })
     );
+    let first = added.body["feedback_id"].as_str().unwrap();
+    assert_eq!(app.outcome(&token, first).await["status"], "processed");
     let artifacts = standing(&app, &token).await;
     assert_eq!(
         artifacts,
@@ -85,11 +88,32 @@ async fn a_reaction_is_added_replaced_and_cleared() {
 
     let cleared = react(&app, &token, json!({"reaction": null})).await;
     assert_eq!(cleared.body["cleared"], true);
+    let withdrawn = &cleared.body["feedback_id"];
+    assert_eq!(
+        *withdrawn, replaced.body["feedback_id"],
+        "it withdraws the event of what was cleared"
+    );
+    assert_ne!(*withdrawn, added.body["feedback_id"]);
     assert_eq!(standing(&app, &token).await, Vec::<Value>::new());
     let nothing = react(&app, &token, json!({"reaction": null})).await;
     assert_eq!(nothing.status, StatusCode::OK);
     assert_eq!(nothing.body["cleared"], false);
     assert_eq!(nothing.body["rn"], Value::Null);
+    assert_eq!(nothing.body["feedback_id"], Value::Null);
+}
+
+#[tokio::test]
+async fn an_older_reaction_is_answered_as_not_applied() {
+    let (app, token) = with_turn().await;
+    let newer = json!({"reaction": "ok", "ts": "2025-11-06T15:30:00Z"});
+    let newer = react(&app, &token, newer).await;
+    assert_eq!(newer.body["applied"], true);
+    let older = json!({"reaction": "not_ok", "ts": "2025-11-06T15:29:00Z"});
+    let older = react(&app, &token, older).await;
+    assert_eq!(older.status, StatusCode::OK);
+    assert_eq!(older.body["applied"], false);
+    assert_eq!(older.body["reaction"], "ok", "the current one is answered");
+    assert_eq!(older.body["feedback_id"], newer.body["feedback_id"]);
 }
 
 #[tokio::test]
@@ -114,12 +138,27 @@ async fn every_broken_member_is_named() {
 }
 
 #[tokio::test]
+async fn a_confidence_out_of_range_is_one_error_and_not_also_missing() {
+    let (app, _) = with_turn().await;
+    let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
+    let body = json!({"reaction": "ok", "origin": "machine", "confidence": 1.1});
+    let answer = react(&app, &back_end, body).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    let expected = json!([{"pointer": "/confidence", "detail": "must be a number from 0 to 1"}]);
+    assert_eq!(answer.body["errors"], expected);
+}
+
+#[tokio::test]
 async fn an_unknown_turn_leaves_nothing_behind() {
     let (app, token) = with_turn().await;
     let before = everything(&app).await;
     let path = format!("{}/feedback", path("c", "unknown"));
     let answer = app.post(&token, &path, &json!({"reaction": "ok"})).await;
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        answer.body["detail"],
+        "There is no such turn, or it is not yours."
+    );
     assert_eq!(everything(&app).await, before);
 }
 

@@ -87,13 +87,14 @@ async fn feedback(
     Caller(caller): Caller,
     PathId(feedback_id): PathId<Label>,
 ) -> Result<Json<Feedback>, Problem> {
-    let feedback_id = Uuid::try_parse(feedback_id.as_str()).map_err(|_| Problem::not_found())?;
+    let feedback_id =
+        Uuid::try_parse(feedback_id.as_str()).map_err(|_| Problem::no_such("event"))?;
     let stored = app
         .store
         .event(&caller.tenant, feedback_id, app.clock.now())
         .await?
         .filter(|stored| is_visible(&app, &caller, &stored.core))
-        .ok_or_else(Problem::not_found)?;
+        .ok_or_else(|| Problem::no_such("event"))?;
     Ok(Json(Feedback::of(&stored)))
 }
 

@@ -9,7 +9,7 @@ use hearback_domain::feedback_context::{FeedbackContext, Strategy, unrejected};
 use hearback_domain::identifier::TurnId;
 use hearback_domain::preferences::Preferences;
 use hearback_domain::sequence::Sequence;
-use hearback_lambda::params::InTurn;
+use hearback_lambda::params::{InTurn, Params};
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, WithBlobs, routes};
@@ -34,12 +34,13 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
         ("project" = String, Path, description = "A project that the token holds"),
         ("conversation_id" = String, Path, description = "The conversation"),
         ("turn_id" = String, Path, description = "The turn"),
+        ("user_id" = Option<String>, Query, min_length = 1, max_length = 256, description = "The user in whose view, with `feedback:on-behalf`; the caller without"),
     ),
     responses(
         (status = 200, description = "The section", body = String, content_type = "text/markdown"),
         (status = 400, description = "The path names no turn", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project, or for another user without `feedback:on-behalf`", body = ProblemDocument),
         (status = 404, description = "No such turn, or not the caller's", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
@@ -48,11 +49,13 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
 async fn feedback_context(
     State(app): State<App>,
     InTurn { at, caller }: InTurn,
+    mut params: Params,
 ) -> Result<Response, Problem> {
+    let caller = params.on_behalf(caller)?;
     let row = app.store.turn(&at).await?;
     let row = row
         .filter(|row| caller.sees(&row.core.user_id))
-        .ok_or_else(Problem::not_found)?;
+        .ok_or_else(|| Problem::no_such("turn"))?;
     let markdown = if row.status.status() == FeedbackType::Rejected {
         let global = own_preferences(&app, &caller, &row)
             .await?

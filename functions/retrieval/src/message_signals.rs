@@ -89,11 +89,13 @@ struct Page {
         ("signal" = Option<MessageSignal>, Query, description = "This signal"),
         ("limit" = Option<u16>, Query, minimum = 1, maximum = 500, description = "Most rows on the page, 100 if left out"),
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
+        ("user_id" = Option<String>, Query, min_length = 1, max_length = 256, description = "The user whose signals, with `feedback:on-behalf`; the caller without"),
     ),
     responses(
         (status = 200, description = "A page of the caller's own signals", body = Page),
         (status = 400, description = "A parameter is wrong, or the cursor is not of this query", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "For another user without `feedback:on-behalf`", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
@@ -111,7 +113,7 @@ async fn signals(
         .number("limit", 1, MAX_LIMIT)
         .unwrap_or(DEFAULT_LIMIT);
     let limit = usize::try_from(limit).unwrap_or_default();
-    params.check()?;
+    let caller = params.on_behalf(caller)?;
     let owner = (&caller.tenant, &caller.user);
     let query = digest([
         "message signals",

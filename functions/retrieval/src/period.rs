@@ -42,6 +42,9 @@ struct PeriodRequest {
     limit: Option<u16>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,
+    /// The user in whose view, with `feedback:on-behalf`; the caller without.
+    #[schema(min_length = 1, max_length = 256)]
+    user_id: Option<String>,
 }
 
 /// A page of the report.
@@ -81,7 +84,7 @@ struct Window {
         (status = 200, description = "A page of the report", body = Page),
         (status = 400, description = "The body is not JSON or breaks the schema, or the cursor is not of this query", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project, or for another user without `feedback:on-behalf`", body = ProblemDocument),
         (status = 413, description = "The body has more than 1 MiB", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
@@ -89,10 +92,11 @@ struct Window {
 )]
 async fn conversations_in_period(
     State(app): State<App>,
-    within: InProject,
+    mut within: InProject,
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Json<Page>, Problem> {
-    let request = Request::parse(&body).map_err(Problem::invalid)?;
+    let mut request = Request::parse(&body).map_err(Problem::invalid)?;
+    within.caller = within.caller.on_behalf_of(request.user_id.take())?;
     let (tenant, project) = (within.tenant.as_str(), within.project.as_str());
     let query = request.fingerprint(tenant, project, within.caller.view());
     let place = match &request.cursor {

@@ -6,7 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_domain::detection::FeedbackType;
-use hearback_domain::parse::{Errors, Object, string};
+use hearback_domain::identifier::UserId;
+use hearback_domain::parse::{Errors, Object, identifier, string};
 use hearback_domain::satisfaction::{Rank, ValidationOutcome, satisfaction_score};
 use hearback_domain::target::{TOP_K, Target};
 use hearback_domain::turn::{TurnRef, embedding};
@@ -38,6 +39,9 @@ struct SearchRequest {
     /// Its embedding, by the maker of the turns' own; without it this deployment's embedder makes one.
     #[schema(min_items = 1, max_items = 4096)]
     embedding: Option<Vec<f32>>,
+    /// The user among whose turns to search, with `feedback:on-behalf`; the caller without.
+    #[schema(min_length = 1, max_length = 256)]
+    user_id: Option<String>,
 }
 
 /// Past turns whose strategies may be used again.
@@ -91,7 +95,7 @@ struct Strategy {
         (status = 200, description = "The strategies, the first choice first", body = Strategies),
         (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project, or for another user without `feedback:on-behalf`", body = ProblemDocument),
         (status = 413, description = "The body has more than 1 MiB", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
@@ -102,9 +106,14 @@ async fn search(
     within: InProject,
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Json<Strategies>, Problem> {
-    let (query, given) = parse(&body)?;
-    let about = app.embeddings.of(given.as_deref(), query).await;
-    let owner = (&within.tenant, &within.caller.user);
+    let Search {
+        query,
+        embedding,
+        user_id,
+    } = parse(&body)?;
+    let caller = within.caller.on_behalf_of(user_id)?;
+    let about = app.embeddings.of(embedding.as_deref(), query).await;
+    let owner = (&within.tenant, &caller.user);
     let now = app.clock.now();
     let targets = app
         .store
@@ -122,15 +131,26 @@ async fn search(
     }))
 }
 
-/// The query, and its embedding if it came with one.
-fn parse(body: &Value) -> Result<(&str, Option<Vec<f32>>), Problem> {
+/// What is searched for, and among whose turns.
+struct Search<'a> {
+    query: &'a str,
+    embedding: Option<Vec<f32>>,
+    user_id: Option<UserId>,
+}
+
+fn parse(body: &Value) -> Result<Search<'_>, Problem> {
     let mut errors = Errors::default();
     let request = Object::root(body, &mut errors);
-    request.known_only(&["query", "embedding"], &mut errors);
+    request.known_only(&["query", "embedding", "user_id"], &mut errors);
     let query = request.required("query", &mut errors, string);
-    let given = request.nullable("embedding", &mut errors, embedding);
+    let embedding = request.nullable("embedding", &mut errors, embedding);
+    let user_id = request.nullable("user_id", &mut errors, identifier);
     match query {
-        Some(query) if errors.is_empty() => Ok((query, given)),
+        Some(query) if errors.is_empty() => Ok(Search {
+            query,
+            embedding,
+            user_id,
+        }),
         _ => Err(Problem::invalid(errors.into_vec())),
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
         (status = 200, description = "What is new", body = Refresh),
         (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project, or for another user without `feedback:on-behalf`", body = ProblemDocument),
         (status = 413, description = "The body has more than 5 MiB", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
@@ -51,10 +51,11 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
 )]
 async fn refresh_timeline(
     State(app): State<App>,
-    within: InConversation,
+    mut within: InConversation,
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Json<Refresh>, Problem> {
-    let request = Request::parse(&body).map_err(Problem::invalid)?;
+    let mut request = Request::parse(&body).map_err(Problem::invalid)?;
+    within.caller = within.caller.on_behalf_of(request.user_id.take())?;
     let rows = rows(&app, &within, &request.turn_ids).await?;
     let all = within.caller.has(Scope::Report);
     let mut unreadable = 0_usize;

@@ -15,7 +15,7 @@ use hearback_domain::reaction::StoredReaction;
 use hearback_domain::turn::{TurnCore, TurnLog, TurnRef};
 use hearback_domain::turn_report::{Artifact, Request};
 use hearback_lambda::body::JsonBody;
-use hearback_lambda::params::{InConversation, InTurn};
+use hearback_lambda::params::{InConversation, InTurn, Params};
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{Problem, WithBlobs, routes};
@@ -157,12 +157,13 @@ impl OneTurn {
         ("project" = String, Path, description = "A project that the token holds"),
         ("conversation_id" = String, Path, description = "The conversation"),
         ("turn_id" = String, Path, description = "The turn"),
+        ("user_id" = Option<String>, Query, min_length = 1, max_length = 256, description = "The user in whose view, with `feedback:on-behalf`; the caller without"),
     ),
     responses(
         (status = 200, description = "The turn", body = OneTurn),
         (status = 400, description = "The path names no turn", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project, or for another user without `feedback:on-behalf`", body = ProblemDocument),
         (status = 404, description = "No such turn, or not the caller's", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
@@ -171,10 +172,12 @@ impl OneTurn {
 async fn turn(
     State(app): State<WithBlobs>,
     InTurn { at, caller }: InTurn,
+    mut params: Params,
 ) -> Result<Json<OneTurn>, Problem> {
+    let caller = params.on_behalf(caller)?;
     let (row, log) = materialized(&app, &at, &caller)
         .await?
-        .ok_or_else(Problem::not_found)?;
+        .ok_or_else(|| Problem::no_such("turn"))?;
     let reactions = seen(app.app.store.reactions_of(&at).await?, &caller);
     let turn = Turn::of(&at.turn, Some(log), &reactions);
     Ok(Json(OneTurn::of(row.core, row.status, turn)))
@@ -211,6 +214,9 @@ struct TurnsRequest {
     limit: Option<u16>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,
+    /// The user in whose view, with `feedback:on-behalf`; the caller without.
+    #[schema(min_length = 1, max_length = 256)]
+    user_id: Option<String>,
 }
 
 /// A page of the report.
@@ -245,7 +251,7 @@ struct Page {
         (status = 200, description = "A page of the report", body = Page),
         (status = 400, description = "The body is not JSON or breaks the schema, or the cursor is not of this query", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project, or for another user without `feedback:on-behalf`", body = ProblemDocument),
         (status = 413, description = "The body has more than 1 MiB", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
@@ -253,10 +259,11 @@ struct Page {
 )]
 async fn turns_with_feedbacks(
     State(app): State<WithBlobs>,
-    within: InConversation,
+    mut within: InConversation,
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Json<Page>, Problem> {
-    let request = Request::parse(&body).map_err(Problem::invalid)?;
+    let mut request = Request::parse(&body).map_err(Problem::invalid)?;
+    within.caller = within.caller.on_behalf_of(request.user_id.take())?;
     let caller = &within.caller;
     let at = &within.at;
     let names = [

@@ -60,6 +60,9 @@ struct SignalBody {
     /// Let no model learn from it.
     #[schema(default = false)]
     exclude_from_training: Option<bool>,
+    /// The user whose signal it is, with `feedback:on-behalf`; the caller without.
+    #[schema(min_length = 1, max_length = 256)]
+    user_id: Option<String>,
 }
 
 /// The signal that stands.
@@ -85,6 +88,7 @@ struct Said {
         (status = 200, description = "It stands in the place of what stood there", body = Said),
         (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "For another user without `feedback:on-behalf`", body = ProblemDocument),
         (status = 404, description = "No such message, or not in a project of the caller's", body = ProblemDocument),
         (status = 409, description = "The user's data is being erased", body = ProblemDocument),
         (status = 413, description = "The body has more than 16 KiB", body = ProblemDocument),
@@ -97,7 +101,8 @@ async fn say(
     Caller(caller): Caller,
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Response, Problem> {
-    let posted = Posted::parse(&body).map_err(Problem::invalid)?;
+    let mut posted = Posted::parse(&body).map_err(Problem::invalid)?;
+    let caller = caller.on_behalf_of(posted.user_id.take())?;
     // Both to their end: an unknown message costs what a foreign one does.
     let taken = app.refuse_while_erased(&caller.tenant, &caller.user);
     let (found, taken) = futures::join!(look_up(&app, &caller, &posted), taken);
@@ -130,11 +135,11 @@ async fn look_up(
         .store
         .message_and_signal(caller, &posted.message_id, posted.signal)
         .await?;
-    let entry = entry.ok_or_else(Problem::not_found)?;
+    let entry = entry.ok_or_else(|| Problem::no_such("message"))?;
     // The directory may name a message of a registration that was never finished.
     let turn = app.store.turn(&entry.at).await?.map(|row| row.core);
     let turn = turn.filter(|turn| turn.message_id.as_ref() == Some(&posted.message_id));
-    Ok((turn.ok_or_else(Problem::not_found)?, standing))
+    Ok((turn.ok_or_else(|| Problem::no_such("message"))?, standing))
 }
 
 /// The other project of the caller's in which the chat is, if it is in one.
@@ -170,11 +175,13 @@ fn said(status: StatusCode, signal: &StoredSignal) -> Response {
     params(
         ("message_id" = String, Query, description = "The message"),
         ("signal" = MessageSignal, Query, description = "What was said of it"),
+        ("user_id" = Option<String>, Query, min_length = 1, max_length = 256, description = "The user who said it, with `feedback:on-behalf`; the caller without"),
     ),
     responses(
         (status = 204, description = "It does not stand"),
         (status = 400, description = "A parameter is missing or wrong", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 403, description = "For another user without `feedback:on-behalf`", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
@@ -190,13 +197,18 @@ async fn take_back(
     let (Some(message), Some(signal)) = (message, signal) else {
         return Err(params.problem());
     };
+    let own = caller.user.clone();
+    let caller = params.on_behalf(caller)?;
+    // A user takes back its own with any token; a back end what is in the projects that it holds.
+    let reaches = |held: &StoredSignal| caller.user == own || caller.holds(&held.core.workspace);
     // Not refused while the caller is erased: a tombstone takes a row's place or is not written.
     let owner = (&caller.tenant, &caller.user);
     let store = &app.store;
     let mut standing = store.standing_signal(owner, &message, signal).await?;
     for _ in 0..TRIES {
         let seen = standing.as_ref();
-        let Some(tombstone) = seen.and_then(|seen| seen.held.retract(app.clock.now())) else {
+        let withdrawn = seen.filter(|seen| reaches(&seen.held));
+        let Some(tombstone) = withdrawn.and_then(|seen| seen.held.retract(app.clock.now())) else {
             return Ok(StatusCode::NO_CONTENT);
         };
         match store.put_signal(&tombstone, seen).await? {

@@ -32,6 +32,7 @@ const TRIES: usize = 200;
 }))]
 pub(crate) struct ReactionBody {
     /// Must be there; `null` clears.
+    #[schema(required = true)]
     reaction: Option<hearback_domain::reaction::Reaction>,
     /// Up to 1,000 characters.
     #[schema(max_length = 1000)]
@@ -40,6 +41,7 @@ pub(crate) struct ReactionBody {
     #[schema(format = DateTime)]
     ts: Option<String>,
     /// Another user than the caller, with `feedback:on-behalf`.
+    #[schema(min_length = 1, max_length = 256)]
     user_id: Option<String>,
     /// `machine` needs `feedback:on-behalf`.
     origin: Option<hearback_domain::reaction::Origin>,
@@ -67,6 +69,11 @@ pub(crate) struct Reacted {
     message: &'static str,
     /// Whether something was cleared.
     cleared: bool,
+    /// Whether the reaction counts: `false` where a newer one of the same user does.
+    applied: bool,
+    /// The event of what is current, for `GET /v1/feedback/{feedbackId}`; after a clear, the event that
+    /// it withdrew. `null` where there was nothing to clear.
+    feedback_id: Option<Uuid>,
     /// The reaction's artifact, a tombstone's too; `null` if there never was one.
     rn: Option<String>,
 }
@@ -113,7 +120,7 @@ async fn react(
         .map(|user| keys::user_reaction(&at.turn, user));
     let standing = async {
         let standing = app.store.turn_and_reaction(&at, place.as_deref()).await?;
-        standing.ok_or_else(Problem::not_found)
+        standing.ok_or_else(|| Problem::no_such("turn"))
     };
     let taken = async {
         match posted.place(&caller) {
@@ -151,6 +158,7 @@ async fn settle(
             Step::NothingToClear => {
                 return Ok(Reacted {
                     message: "There was nothing to clear.",
+                    feedback_id: None,
                     rn: None,
                     ..stands(&reaction.core)
                 });
@@ -181,6 +189,8 @@ fn stands(core: &ReactionCore) -> Reacted {
             "Feedback recorded."
         },
         cleared,
+        applied: true,
+        feedback_id: core.reaction.map(|_| core.id).or(core.replaces),
         rn: Some(core.rn()),
     }
 }
@@ -190,6 +200,7 @@ fn superseded(posted: ReactionCore, standing: Option<Standing<StoredReaction>>) 
     Reacted {
         message: "A newer reaction of the same user stands.",
         cleared: false,
+        applied: false,
         ..stands(&standing.map_or(posted, |standing| standing.held.core))
     }
 }

@@ -5,7 +5,8 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_domain::detection::{Detection, Exchange};
-use hearback_domain::parse::{Errors, Object, string};
+use hearback_domain::identifier::UserId;
+use hearback_domain::parse::{Errors, Object, identifier, string};
 use hearback_domain::target::{LEAST_SIMILARITY, TOP_K, Target};
 use hearback_domain::turn::{TurnRef, embedding};
 use hearback_lambda::body::JsonBody;
@@ -37,6 +38,9 @@ struct InferRequest {
     /// Its embedding, by the maker of the turns' own; without it this deployment's embedder makes one.
     #[schema(min_items = 1, max_items = 4096)]
     embedding: Option<Vec<f32>>,
+    /// The user who says it and among whose turns to look, with `feedback:on-behalf`; the caller without.
+    #[schema(min_length = 1, max_length = 256)]
+    user_id: Option<String>,
 }
 
 /// What was inferred.
@@ -81,6 +85,7 @@ struct Request<'a> {
     message: &'a str,
     language: Option<&'a str>,
     embedding: Option<Vec<f32>>,
+    user_id: Option<UserId>,
 }
 
 /// Infer feedback from a message
@@ -102,7 +107,7 @@ struct Request<'a> {
         (status = 200, description = "What was inferred", body = Inferred),
         (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Not the token's tenant or project", body = ProblemDocument),
+        (status = 403, description = "Not the token's tenant or project, or for another user without `feedback:on-behalf`", body = ProblemDocument),
         (status = 409, description = "The user's data is being erased", body = ProblemDocument),
         (status = 413, description = "The body has more than 256 KiB", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
@@ -116,14 +121,15 @@ async fn infer(
 ) -> Result<Json<Inferred>, Problem> {
     let app = &registry.app.app;
     let request = parse(&body)?;
+    let caller = within.caller.on_behalf_of(request.user_id)?;
     let now = app.clock.now();
     let detection = registry.detector.detect(&Exchange {
         message: request.message,
         language: request.language,
         ..Exchange::default()
     });
-    let owner = (&within.tenant, &within.caller.user);
-    app.refuse_while_erased(&within.tenant, &within.caller.user)
+    let owner = (&within.tenant, &caller.user);
+    app.refuse_while_erased(&within.tenant, &caller.user)
         .await?;
     let about = (app.embeddings)
         .of(request.embedding.as_deref(), request.message)
@@ -136,9 +142,7 @@ async fn infer(
         .first()
         .filter(|(target, _)| target.similarity >= LEAST_SIMILARITY);
     let rn = match likely {
-        Some((_, turn)) => {
-            machine::react(app, &within.caller, &turn.core, (&detection, now)).await?
-        }
+        Some((_, turn)) => machine::react(app, &caller, &turn.core, (&detection, now)).await?,
         None => None,
     };
     Ok(Json(Inferred {
@@ -154,15 +158,20 @@ async fn infer(
 fn parse(body: &Value) -> Result<Request<'_>, Problem> {
     let mut errors = Errors::default();
     let request = Object::root(body, &mut errors);
-    request.known_only(&["message", "language", "embedding"], &mut errors);
+    request.known_only(
+        &["message", "language", "embedding", "user_id"],
+        &mut errors,
+    );
     let message = request.required("message", &mut errors, string);
     let language = request.nullable("language", &mut errors, string);
     let embedding = request.nullable("embedding", &mut errors, embedding);
+    let user_id = request.nullable("user_id", &mut errors, identifier);
     match message {
         Some(message) if errors.is_empty() => Ok(Request {
             message,
             language,
             embedding,
+            user_id,
         }),
         _ => Err(Problem::invalid(errors.into_vec())),
     }

@@ -127,7 +127,7 @@ async fn lost(
     log: &str,
 ) -> Result<Response, Problem> {
     let known = app.app.store.turn(&turn.core.at).await?;
-    let known = known.ok_or_else(Problem::not_found)?;
+    let known = known.ok_or_else(|| Problem::no_such("turn"))?;
     if known.hosted_uri != log {
         app.blobs.delete_turn_log(log).await?;
     }

@@ -96,6 +96,7 @@ impl Tokens {
         let mut validation = Validation::new(Algorithm::HS256);
         validation.set_issuer(&[ISSUER]);
         validation.set_audience(&[AUDIENCE]);
+        validation.validate_nbf = true;
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         jsonwebtoken::decode::<Signed>(token, &self.checking, &validation)
             .ok()
@@ -186,6 +187,22 @@ mod tests {
         let token = tokens.sign(claims()).unwrap();
         assert_eq!(tokens.check(&token), Some(claims()));
         assert_eq!(Tokens::new(b"another").check(&token), None);
+    }
+
+    #[test]
+    fn a_token_is_not_good_before_its_time() {
+        let tokens = Tokens::new(b"one key");
+        let in_an_hour = (Utc::now() + TimeDelta::hours(1)).timestamp();
+        let an_hour_ago = in_an_hour - 7200;
+        for (nbf, good) in [(an_hour_ago, true), (in_an_hour, false)] {
+            let claims = serde_json::json!({
+                "sub": "ada", "tenant": "acme", "iss": ISSUER, "aud": AUDIENCE,
+                "iat": an_hour_ago, "nbf": nbf, "exp": in_an_hour + 3600
+            });
+            let header = Header::new(Algorithm::HS256);
+            let token = jsonwebtoken::encode(&header, &claims, &tokens.signing).unwrap();
+            assert_eq!(tokens.check(&token).is_some(), good, "nbf {nbf}");
+        }
     }
 
     #[test]

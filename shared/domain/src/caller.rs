@@ -91,6 +91,20 @@ impl Caller {
         }
     }
 
+    /// The caller in whose view a request that names a `user_id` is answered: itself, or with
+    /// [`Scope::OnBehalf`] that user, with no scope, so that the answer is what the user would get.
+    pub fn on_behalf_of(self, user: Option<UserId>) -> Result<Self, Forbidden> {
+        let Some(user) = user.filter(|user| *user != self.user) else {
+            return Ok(self);
+        };
+        self.act_as(&user)?;
+        Ok(Self {
+            user,
+            scopes: Vec::new(),
+            ..self
+        })
+    }
+
     /// Whether the token carries a scope, as a condition of what comes next.
     pub fn require(&self, scope: Scope) -> Result<(), Forbidden> {
         if self.has(scope) {

@@ -191,6 +191,8 @@ pub struct Posted {
     pub signal: MessageSignal,
     /// The chat in which it was said.
     pub chat_id: Option<ConversationId>,
+    /// The user whose signal it is; the caller without.
+    pub user_id: Option<UserId>,
     trace_id: Option<Label>,
     reason: Reason,
     exclude_from_training: Option<bool>,
@@ -214,6 +216,7 @@ const MEMBERS: &[&str] = &[
     "signal",
     "reason",
     "exclude_from_training",
+    "user_id",
 ];
 
 impl Posted {
@@ -228,6 +231,7 @@ impl Posted {
         let trace_id = posted.nullable("trace_id", &mut errors, identifier);
         let reason = posted.nullable("reason", &mut errors, text(MAX_REASON));
         let exclude_from_training = posted.nullable("exclude_from_training", &mut errors, boolean);
+        let user_id = posted.nullable("user_id", &mut errors, identifier);
         let reason = match posted.get("reason") {
             None => Reason::Kept,
             Some(_) => Reason::Is(reason.filter(|reason| !reason.is_empty())),
@@ -237,6 +241,7 @@ impl Posted {
                 message_id,
                 signal,
                 chat_id,
+                user_id,
                 trace_id,
                 reason,
                 exclude_from_training,

@@ -16,9 +16,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::digest::digest;
-use crate::identifier::{ConversationId, TurnId};
+use crate::identifier::{ConversationId, TurnId, UserId};
 use crate::parse::{
-    Errors, FieldError, Object, boolean, date_time, integer_in, string, to_instant,
+    Errors, FieldError, Object, boolean, date_time, identifier, integer_in, string, to_instant,
 };
 use crate::reaction::{Origin, Reaction, ReactionCore, StoredReaction};
 
@@ -56,6 +56,8 @@ pub struct Request {
     pub include_turns: bool,
     /// Most conversations on the page.
     pub limit: usize,
+    /// The user in whose view it is asked for; the caller without.
+    pub user_id: Option<UserId>,
     /// Where the page begins; at the beginning without.
     pub cursor: Option<String>,
 }
@@ -66,7 +68,14 @@ impl Request {
         let mut errors = Errors::default();
         let object = Object::root(body, &mut errors);
         object.known_only(
-            &["start", "end", "include_turns", "limit", "cursor"],
+            &[
+                "start",
+                "end",
+                "include_turns",
+                "limit",
+                "cursor",
+                "user_id",
+            ],
             &mut errors,
         );
         let start = object.required("start", &mut errors, date_time);
@@ -74,6 +83,7 @@ impl Request {
         let include_turns = object.nullable("include_turns", &mut errors, boolean);
         let limit = limit(object, &mut errors);
         let cursor = cursor(object, &mut errors);
+        let user_id = object.nullable("user_id", &mut errors, identifier);
         if let (Some(start), Some(end)) = (start, end)
             && start > end
         {
@@ -88,6 +98,7 @@ impl Request {
                 include_turns: include_turns.unwrap_or(false),
                 limit,
                 cursor,
+                user_id,
             }),
             _ => Err(errors.into_vec()),
         }

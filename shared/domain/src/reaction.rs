@@ -439,12 +439,15 @@ fn read(body: &Value, now: DateTime<Utc>, errors: &mut Errors) -> Posted {
     let origin = posted.nullable("origin", errors, one_of(Origin::NAMES));
     let origin = origin.unwrap_or(Origin::User);
     let confidence = posted.nullable("confidence", errors, number_in(0.0, 1.0));
+    let missing = posted.get("confidence").is_none_or(Value::is_null);
     match (origin, confidence) {
-        (Origin::Machine, None) => errors.add("/confidence", "is required of the machine"),
+        (Origin::Machine, None) if missing => {
+            errors.add("/confidence", "is required of the machine");
+        }
         (Origin::User, Some(given)) if given < 1.0 => {
             errors.add("/confidence", "is 1.0 for what a user says");
         }
-        (Origin::Machine, Some(_)) | (Origin::User, _) => {}
+        (Origin::Machine | Origin::User, _) => {}
     }
     if origin == Origin::Machine && posted.get("reaction").is_some_and(Value::is_null) {
         errors.add(

@@ -8,7 +8,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::digest::digest;
-use crate::identifier::TurnId;
+use crate::identifier::{TurnId, UserId};
 use crate::parse::{Errors, FieldError, Object, boolean, identifier, integer_in};
 use crate::period::{cursor, limit};
 use crate::reaction::{Origin, Reaction, StoredReaction};
@@ -34,9 +34,18 @@ pub struct Request {
     pub limit: usize,
     /// Where the page begins; at the beginning without.
     pub cursor: Option<String>,
+    /// The user in whose view it is asked for; the caller without.
+    pub user_id: Option<UserId>,
 }
 
-const MEMBERS: &[&str] = &["turn_ids", "days", "include_turn_logs", "limit", "cursor"];
+const MEMBERS: &[&str] = &[
+    "turn_ids",
+    "days",
+    "include_turn_logs",
+    "limit",
+    "cursor",
+    "user_id",
+];
 
 impl Request {
     /// Reads a request, all errors at once.
@@ -54,6 +63,7 @@ impl Request {
                 .unwrap_or(false),
             limit: limit(object, &mut errors),
             cursor: cursor(object, &mut errors),
+            user_id: object.nullable("user_id", &mut errors, identifier),
         };
         if errors.is_empty() {
             Ok(request)

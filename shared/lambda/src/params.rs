@@ -188,6 +188,14 @@ impl Params {
         })
     }
 
+    /// The caller in whose view the request is answered: with `user_id` that user. Checks what was
+    /// read so far, too.
+    pub fn on_behalf(&mut self, caller: DomainCaller) -> Result<DomainCaller, Problem> {
+        let user = self.optional("user_id");
+        self.check()?;
+        Ok(caller.on_behalf_of(user)?)
+    }
+
     /// A whole number from `low` to `high` that may be left out.
     pub fn number(&mut self, name: &str, low: u64, high: u64) -> Option<u64> {
         self.read(name, |text| {

@@ -106,6 +106,13 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found")
     }
 
+    /// 404 that says what was looked for: a `turn`, say. The same for what does not exist and for
+    /// what is somebody else's, so that nobody learns which.
+    #[must_use]
+    pub fn no_such(what: &str) -> Self {
+        Self::not_found().detail(format!("There is no such {what}, or it is not yours."))
+    }
+
     /// What is told to a person.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {

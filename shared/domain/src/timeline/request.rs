@@ -6,7 +6,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{Block, Cache, instant};
-use crate::identifier::TurnId;
+use crate::identifier::{TurnId, UserId};
 use crate::parse::{Errors, FieldError, Object, identifier, integer, string};
 
 /// Most turns of one request.
@@ -26,6 +26,9 @@ pub struct Request {
     /// The feedback blocks that the timeline has, as they were answered.
     #[schema(value_type = Vec<BlockShape>, required = false)]
     pub blocks: Vec<KnownBlock>,
+    /// The user in whose view it is refreshed, with `feedback:on-behalf`; the caller without.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 256)]
+    pub user_id: Option<UserId>,
 }
 
 /// A block as a request has it. Its other members are not looked at, and may be anything.
@@ -65,7 +68,13 @@ impl From<&Block> for KnownBlock {
     }
 }
 
-const MEMBERS: &[&str] = &["turn_ids", "last_known_feedback_ts", "cache", "blocks"];
+const MEMBERS: &[&str] = &[
+    "turn_ids",
+    "last_known_feedback_ts",
+    "cache",
+    "blocks",
+    "user_id",
+];
 const CACHE_MEMBERS: &[&str] = &["ttl_seconds", "last_touch"];
 
 impl Request {
@@ -91,11 +100,13 @@ fn read(body: &Value, errors: &mut Errors) -> Option<Request> {
     let cache = cache.map(|cache| read_cache(cache, errors));
     let blocks = request.optional("blocks", errors, array);
     let blocks = blocks.map(|blocks| read_blocks(blocks, errors));
+    let user_id = request.nullable("user_id", errors, identifier);
     Some(Request {
         turn_ids: turn_ids?,
         last_known_feedback_ts,
         cache: cache??,
         blocks: blocks.unwrap_or_default(),
+        user_id,
     })
 }
 

@@ -59,6 +59,7 @@ fn inferred() -> TurnReaction {
 /// A request about both turns by a timeline that knows nothing; hot if touched a minute ago.
 fn request(last_touch: &str) -> Request {
     Request {
+        user_id: None,
         turn_ids: vec![turn(TURN), turn(OTHER)],
         last_known_feedback_ts: None,
         cache: Cache {
@@ -268,6 +269,7 @@ fn a_request_needs_its_turns_and_its_cache() {
     assert_eq!(
         Request::parse(&least),
         Ok(Request {
+            user_id: None,
             turn_ids: Vec::new(),
             last_known_feedback_ts: None,
             cache: Cache {
