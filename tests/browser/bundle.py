@@ -1,6 +1,7 @@
 """The command `hearback` as a process, and what its API says to a token."""
 
 import contextlib
+import datetime
 import json
 import pathlib
 import random
@@ -12,7 +13,8 @@ import urllib.parse
 import urllib.request
 
 TENANT = "acme"
-PROJECT = "order-service"
+# The only project that the demo writes to.
+PROJECT = "hearback-demo"
 # The gateway, and the engines of DynamoDB, SQS and S3.
 PORTS = 4
 PATIENCE = 30
@@ -57,25 +59,40 @@ class Bundle:
         self._process.terminate()
         self._process.wait(timeout=PATIENCE)
 
-    def user(self, name, project=PROJECT, scope=""):
+    @property
+    def printed_demo(self):
+        """The link to the demo that the command prints when it starts."""
+        log = (self.folder / "hearback.log").read_text()
+        return next(word for word in log.split() if word.startswith(f"{self.url}/demo#"))
+
+    def user(self, name, projects=PROJECT, scope=""):
         """A user with a token."""
-        claims = ["--sub", name, "--tenant", TENANT, "--projects", project, "--scope", scope]
+        claims = ["--sub", name, "--tenant", TENANT, "--projects", projects, "--scope", scope]
         printed = subprocess.run(
             [self.command, "token", *claims, "--data", str(self._data)],
             check=True,
             stdout=subprocess.PIPE,
             text=True,
         )
-        return User(self.url, name, project, printed.stdout.split()[-1])
+        return User(self.url, name, printed.stdout.split()[-1])
+
+    def training(self, project):
+        """What a model can learn from a project."""
+        printed = subprocess.run(
+            [self.command, "export", "--training", "--project", project, "--data", str(self._data)],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return printed.stdout
 
 
 class User:
     """Someone who asks the API, past every page."""
 
-    def __init__(self, url, name, project, token):
+    def __init__(self, url, name, token):
         self.url = url
         self.name = name
-        self.project = project
         self.token = token
 
     @property
@@ -84,7 +101,7 @@ class User:
 
     def message(self, turn):
         """The id of an answer of this user's demo."""
-        return f"demo-{self.name}-{self.project}-{turn}"
+        return f"demo-{self.name}-{PROJECT}-{turn}"
 
     def feedback(self, turn):
         """Signals and reasons that the server has of this user on an answer of the demo."""
@@ -103,12 +120,21 @@ class User:
         body = {"message_id": self.message(turn), "signal": signal, "reason": reason}
         self.call("POST", "/api/v1/feedback", body)
 
-    def register(self, turn):
+    def register(self, turn, project=PROJECT):
         """Registers an answer that the demo does not show."""
-        path = f"/conversations/{TENANT}/{self.project}/demo-{self.name}/turns/{turn}"
+        path = f"/conversations/{TENANT}/{project}/demo-{self.name}-{turn}/turns/{turn}"
         said = {"text": "Said by a test."}
         message = {"message_id": self.message(turn)}
         self.call("PUT", path, {"user": said, "assistant": said | message})
+
+    def reports(self, project):
+        """What the reports and the list of a project say of this user's feedback in it."""
+        path = f"/conversations/{TENANT}/{project}/feedback/conversations-in-period"
+        now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
+        window = {"start": (now - day).isoformat(), "end": (now + day).isoformat()}
+        period = self.call("POST", path, window | {"include_turns": True, "limit": 500})
+        rows = self.call("GET", "/api/v1/feedback?limit=100")["feedback"]
+        return period["items"], [row for row in rows if row["workspace_id"] == project]
 
     def call(self, method, path, body=None):
         request = urllib.request.Request(

@@ -69,7 +69,7 @@ _names = (f"user-{number}" for number in itertools.count(1))
 @pytest.fixture
 def new_user(bundle):
     """Makes users that no other test has."""
-    return lambda *project: bundle.user(next(_names), *project)
+    return lambda *projects: bundle.user(next(_names), *projects)
 
 
 @pytest.fixture

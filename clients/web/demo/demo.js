@@ -3,12 +3,15 @@
  *
  * @module
  */
-import { FeedbackClient, configure } from "/demo/hearback-feedback.js";
+import { FeedbackClient, HearbackError, configure } from "/demo/hearback-feedback.js";
 
 /**
  * @typedef {{ name: string, question: string, answer: string, other?: string, unknown?: boolean }} Turn
- * @typedef {{ sub: string, tenant: string, project: string }} Caller
+ * @typedef {{ sub: string, tenant: string }} Caller
  */
+
+/** The only project that this page writes to, whatever others the token is for. */
+const PROJECT = "hearback-demo";
 
 /** @type {Turn[]} */
 const TURNS = [
@@ -35,7 +38,7 @@ const TURNS = [
     name: "unregistered",
     question: "And what if you never told the server about an answer?",
     answer:
-      "Then it does not know this message, and takes no feedback on it. Try a thumb: it goes back by itself, and you are told.",
+      "Then it has no record of the answer and accepts no feedback on it. Try a thumb: it goes back by itself, and a message says why.",
     unknown: true,
   },
 ];
@@ -70,15 +73,48 @@ function make(tag, attributes = {}, children = []) {
   return node;
 }
 
-/** Who a token is of. It is only read here; the server checks it. @param {string} token @returns {Caller} */
-function callerOf(token) {
-  const payload = token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/");
-  const bytes = Uint8Array.from(atob(payload), (char) => char.charCodeAt(0));
-  const { sub, tenant, projects = [] } = JSON.parse(new TextDecoder().decode(bytes));
-  if (!sub || !tenant || !projects[0]) {
-    throw new Error("the token names no user, no tenant or no project");
+/** A reason why the demo does not open, in words for the one who opens it. */
+class DemoError extends Error {}
+
+/** Header, claims and signature. */
+const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+
+/** The claims of a token. They are only read here; the server checks them. @param {string} token */
+function claimsOf(token) {
+  try {
+    if (!TOKEN.test(token)) {
+      throw new TypeError("not a JSON Web Token");
+    }
+    const payload = token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/");
+    const bytes = Uint8Array.from(atob(payload), (char) => char.charCodeAt(0));
+    return JSON.parse(new TextDecoder().decode(bytes)) ?? {};
+  } catch {
+    throw new DemoError("it is not a token of Hearback, or only a part of one. Copy the whole link.");
   }
-  return { sub, tenant, project: projects[0] };
+}
+
+/** Who a token is for. @param {string} token @returns {Caller} */
+function callerOf(token) {
+  const { sub, tenant, projects } = claimsOf(token);
+  if (typeof sub !== "string" || typeof tenant !== "string" || !sub || !tenant) {
+    throw new DemoError("it names no user or no tenant.");
+  }
+  if (!Array.isArray(projects) || !projects.includes(PROJECT)) {
+    throw new DemoError(
+      `it is not for the project ${PROJECT}, the only one that this page writes to. Make one with ` +
+        `hearback token --sub ${sub} --tenant ${tenant} --projects ${PROJECT}`,
+    );
+  }
+  return { sub, tenant };
+}
+
+/** @param {Response} response */
+async function rejection(response) {
+  if (response.status === 401) {
+    return new DemoError("the server did not accept it. It may have expired, or be for another data folder.");
+  }
+  const problem = await response.json().catch(() => null);
+  return new DemoError(problem?.detail ?? `the server answered ${response.status}.`);
 }
 
 /** The demo of one caller. */
@@ -109,25 +145,32 @@ class Demo {
       page.conversation.append(await this.#shown(turn));
     }
     page.conversation.addEventListener("hearback-change", () => this.#showRows());
-    page.who.textContent = `You are ${this.#caller.sub} of ${this.#caller.tenant}.`;
+    page.who.textContent =
+      `You are ${this.#caller.sub} of ${this.#caller.tenant}. ` +
+      `This page writes to the project ${PROJECT} and to no other.`;
     page.who.hidden = false;
     page.main.hidden = false;
     await this.#showRows();
   }
 
-  get #conversation() {
-    return `demo-${this.#caller.sub}`;
+  /**
+   * Each answer is in a conversation of its own: the next turn of a conversation would be taken for the
+   * user's opinion of the one before, and these questions are nobody's opinion.
+   *
+   * @param {string} name
+   */
+  #conversation(name) {
+    return `demo-${this.#caller.sub}-${name}`;
   }
 
-  /** With the project in it, so that the user's demo in another project is another. @param {string} name */
+  /** @param {string} name */
   #messageId(name) {
-    return `${this.#conversation}-${this.#caller.project}-${name}`;
+    return `demo-${this.#caller.sub}-${PROJECT}-${name}`;
   }
 
   /** Registers a turn; again and again is the same as once. @param {string} name @param {string} question @param {string} answer */
   async #register(name, question, answer) {
-    const { tenant, project } = this.#caller;
-    const path = ["conversations", tenant, project, this.#conversation, "turns", name];
+    const path = ["conversations", this.#caller.tenant, PROJECT, this.#conversation(name), "turns", name];
     const response = await fetch(`/${path.map(encodeURIComponent).join("/")}`, {
       method: "PUT",
       headers: { Authorization: `Bearer ${this.#token}`, "Content-Type": "application/json" },
@@ -136,10 +179,11 @@ class Demo {
         assistant: { text: answer, message_id: this.#messageId(name) },
         trace_id: this.#trace(name),
       }),
+    }).catch(() => {
+      throw new DemoError("the server cannot be reached.");
     });
     if (!response.ok) {
-      const problem = await response.json().catch(() => ({}));
-      throw new Error(problem.detail ?? `the server answered ${response.status}`);
+      throw await rejection(response);
     }
   }
 
@@ -152,7 +196,7 @@ class Demo {
   async #shown(turn) {
     const text = make("p", {}, [turn.answer]);
     const feedback = /** @type {import("../hearback-feedback.js").HearbackFeedback} */ (
-      make("hearback-feedback", { "chat-id": this.#conversation, "trace-id": this.#trace(turn.name) }, [text])
+      make("hearback-feedback", {}, [text])
     );
     const name = await this.#current(turn);
     this.#place(feedback, turn, name);
@@ -178,6 +222,7 @@ class Demo {
     const text = /** @type {HTMLElement} */ (feedback.firstElementChild);
     text.textContent = isOther ? (turn.other ?? "") : turn.answer;
     this.#messages.set(this.#messageId(name), turn.question);
+    feedback.setAttribute("chat-id", this.#conversation(name));
     feedback.setAttribute("trace-id", this.#trace(name));
     feedback.toggleAttribute("regenerate", Boolean(turn.other) && !isOther);
     feedback.messageId = this.#messageId(name);
@@ -191,7 +236,7 @@ class Demo {
       this.#place(feedback, turn, name);
       await this.#showRows();
     } catch (error) {
-      page.problem.textContent = `No other answer could be had: ${/** @type {Error} */ (error).message}`;
+      page.problem.textContent = `There is no other answer: ${explained(error)}`;
     }
   }
 
@@ -226,6 +271,15 @@ class Demo {
   }
 }
 
+/** What a user can do something with; the rest is for the console. @param {unknown} error */
+function explained(error) {
+  if (error instanceof DemoError || error instanceof HearbackError) {
+    return error.message;
+  }
+  console.error("hearback demo:", error);
+  return "the page has a fault. The browser's console has the details.";
+}
+
 /** The fragment is not sent to the server. */
 function tokenOfAddress() {
   return new URLSearchParams(location.hash.slice(1)).get("token");
@@ -241,8 +295,9 @@ async function open() {
   try {
     await new Demo(token, callerOf(token)).start();
   } catch (error) {
-    page.problem.textContent = `This token does not open the demo: ${/** @type {Error} */ (error).message}`;
+    page.problem.textContent = `This token does not open the demo: ${explained(error)}`;
     page.signIn.hidden = false;
+    page.token.focus();
   }
 }
 

@@ -19,6 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::bundle::{Bundle, Clients, ENDPOINTS_FILE, GATEWAY_FILE, Options};
 use crate::data_dir::{read_json, secret};
+use crate::demo;
 use crate::names::{DEFAULT_STACK, Names};
 use crate::open_files;
 use crate::queue_tools;
@@ -249,7 +250,7 @@ fn greet(bundle: &Bundle) -> Result<()> {
     let token = bundle.tokens.sign(Claims {
         sub: "user-123".to_owned(),
         tenant: "acme".to_owned(),
-        projects: vec!["order-service".to_owned()],
+        projects: vec!["order-service".to_owned(), demo::PROJECT.to_owned()],
         scope: String::new(),
     })?;
     let address = bundle.address;

@@ -7,6 +7,10 @@ use axum::http::header::{
 };
 use axum::routing::get;
 
+/// The only project that the page writes to, so that trying it out leaves real projects as they are. The
+/// page's script has the same name.
+pub(crate) const PROJECT: &str = "hearback-demo";
+
 /// As strict as a page can have it: the client is to work under such a policy.
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'";

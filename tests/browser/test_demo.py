@@ -1,0 +1,60 @@
+"""What the demo does to a project: nothing, unless it is the demo's own."""
+
+import base64
+import json
+import urllib.parse
+
+from playwright.sync_api import expect
+
+from bundle import TENANT, User
+from demo_page import DemoPage
+
+REAL = "order-service"
+
+
+def printed_user(bundle):
+    """The user of the link that the command prints."""
+    token = urllib.parse.parse_qs(urllib.parse.urlsplit(bundle.printed_demo).fragment)["token"][0]
+    payload = token.split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return User(bundle.url, claims["sub"], token), claims
+
+
+def register(user, turn, text):
+    path = f"/conversations/{TENANT}/{REAL}/conv-1/turns/{turn}"
+    user.call("PUT", path, {"user": {"text": text}, "assistant": {"text": "Within 30 days.", "message_id": turn}})
+
+
+def test_the_printed_link_leaves_the_users_real_project_as_it_is(bundle, new_context):
+    user, claims = printed_user(bundle)
+    assert claims["projects"] == [REAL, "hearback-demo"]
+    # Something real to be disturbed: a turn with a signal, and one that follows it.
+    register(user, "turn-1", "How long may I return it?")
+    register(user, "turn-2", "No, that is wrong. I asked about the warranty.")
+    user.call("POST", "/api/v1/feedback", {"message_id": "turn-1", "signal": "not_helpful"})
+
+    def everything():
+        return user.reports(REAL), bundle.training(REAL)
+
+    before = everything()
+    demo = DemoPage(new_context(), user)
+    demo.page.goto(bundle.printed_demo)
+    demo.settled()
+    demo.answer("1").up.click()
+    demo.answer("2").button("Regenerate").click()
+    expect(demo.answer("2-other").element).to_be_visible()
+    demo.settled()
+    assert demo.unexpected_errors() == []
+    assert user.feedback("1") == {"helpful": None}
+    assert everything() == before
+
+
+def test_to_open_the_demo_is_no_feedback(bundle, demo, user):
+    demo.reload()
+    conversations, signals = user.reports("hearback-demo")
+    assert (conversations, signals) == ([], [])
+    paths = [f"/conversations/{TENANT}/hearback-demo/demo-{user.name}-{turn}/turns/{turn}" for turn in "123"]
+    turns = [user.call("GET", path) for path in paths]
+    assert [turn["user_feedback_status"] for turn in turns] == ["neutral"] * 3
+    assert [turn["user_feedback"] for turn in turns] == [None] * 3
+    assert [turn["reactions"] for turn in turns] == [[]] * 3
