@@ -35,6 +35,8 @@ export class HearbackError extends Error {
   readonly problem: Problem | null;
   /** Whether the server may have done it all the same. */
   readonly uncertain: boolean;
+  /** Whether the same call may succeed later. */
+  readonly retryable: boolean;
 }
 
 /** A signal as the server keeps it. */
@@ -105,9 +107,9 @@ export interface Snapshot {
   /** Whether something is not confirmed by the server yet. */
   pending: boolean;
   reading: boolean;
-  /** Why the last wish that failed did. */
+  /** Why something could not be stored; `null` once dismissed. */
   error: HearbackError | null;
-  /** Why the message could not be read. */
+  /** Why the message could not be read; `null` once dismissed. */
   readError: HearbackError | null;
   /** Reasons that could not be stored. */
   failedReasons: Partial<Record<Signal, string | null>>;
@@ -124,7 +126,10 @@ export class FeedbackStore {
     active: boolean,
     options?: { reason?: string | null } & Anchors,
   ): void;
+  /** Tries again what failed and was not dismissed. */
   retry(messageId: string): void;
+  /** Puts the errors of a message away, and keeps the texts that could not be stored. */
+  dismiss(messageId: string): void;
   refresh(messageId: string): Promise<void>;
   close(): void;
 }
@@ -137,7 +142,10 @@ export interface Labels {
   reasons: string;
   inaccurate: string;
   unsafe: string;
+  details: string;
   reasonText: string;
+  /** With `{reason}`. */
+  reasonTextFor: string;
   sendReason: string;
   edit: string;
   editor: string;
@@ -151,9 +159,12 @@ export interface Labels {
   charactersLeft: string;
   /** With `{count}`. */
   charactersOver: string;
+  sent: string;
+  undo: string;
   saved: string;
   withdrawn: string;
   retry: string;
+  dismiss: string;
   errorOffline: string;
   errorUnavailable: string;
   errorUnauthorized: string;
@@ -161,13 +172,31 @@ export interface Labels {
   errorTooLong: string;
   errorRefused: string;
   errorRead: string;
+  errorSignedOut: string;
 }
 
 export const DEFAULT_LABELS: Readonly<Labels>;
 
-/** Says where the server is and who calls; until then every element is switched off. */
+/**
+ * A reason for a thumb down that the page adds to "Inaccurate" and "Unsafe". It is stored in front of the text of
+ * its signal, as `value: text`, or as `value` without a text.
+ */
+export interface ReasonOption {
+  /** 1 to 64 characters without a colon, unique. */
+  value: string;
+  /** What the user reads. */
+  label: string;
+  /** `not_helpful` if left out. */
+  signal?: "not_helpful" | "inaccurate" | "unsafe";
+}
+
+/**
+ * Says where the server is and who calls; until then every element is switched off.
+ *
+ * Throws a `TypeError` for a reason that breaks the rules of {@link ReasonOption}.
+ */
 export function configure(
-  options?: ClientOptions & { labels?: Partial<Labels> },
+  options?: ClientOptions & { labels?: Partial<Labels>; reasons?: readonly ReasonOption[] },
 ): FeedbackStore;
 
 export interface HearbackFeedbackEventMap {

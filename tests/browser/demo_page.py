@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from bundle import eventually
 
 FEEDBACK = re.compile(r"/api/v1/feedback(\?|$)")
+SENT = "Thank you. Your feedback was sent."
 SIGNALS = re.compile(r"POST|DELETE")
 
 
@@ -57,16 +58,17 @@ class DemoPage:
 
     def expect_error(self, text):
         """Waits for an error that the browser is to report; it may do so more than once."""
-        eventually(lambda: any(text in error for error in self._heard_so_far()), True)
+        eventually(lambda: any(text in error for error in self.heard()), True)
         self._expected.append(text)
 
     def unexpected_errors(self):
         def unexpected(error):
             return not any(text in error for text in self._expected)
 
-        return list(filter(unexpected, self._heard_so_far()))
+        return list(filter(unexpected, self.heard()))
 
-    def _heard_so_far(self):
+    def heard(self):
+        """What the page and the browser reported so far."""
         # Playwright hands events over only while it is asked something.
         self.page.evaluate("0")
         return self._errors
@@ -90,7 +92,11 @@ class Answer:
         self.edit = self.button("Edit")
         self.save = self.button("Save")
         self.retry = self.button("Try again")
-        self.reason = self.element.get_by_role("textbox", name="Tell us more (optional)")
+        self.dismiss = self.button("Dismiss")
+        self.undo = self.button("Undo")
+        self.details = self.button("Details")
+        self.send = self.button("Send")
+        self.reason = self.element.get_by_role("textbox", name=re.compile("^Tell us more"))
         self.editor = self.element.get_by_role("textbox", name="Your version of this answer")
         self.edited = self.element.get_by_role("region", name="Your version")
         self.error = self.element.get_by_role("alert")
@@ -99,6 +105,12 @@ class Answer:
     def button(self, name):
         # Hidden ones too: a chip that nobody sees is not pressed either.
         return self.element.get_by_role("button", name=name, exact=True, include_hidden=True)
+
+    def give_reason(self, text):
+        """Sends a text with what is chosen, and waits until it has arrived."""
+        self.reason.fill(text)
+        self.reason.press("Enter")
+        expect(self.status).to_have_text(SENT)
 
     def shows(self, *pressed):
         """Waits until exactly these toggles are pressed."""

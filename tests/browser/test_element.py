@@ -1,11 +1,15 @@
 """The element as a page uses it: keyboard, names and roles, attributes, events, texts, looks."""
 
+import base64
+import json
+import re
 import urllib.request
 
 import pytest
 from playwright.sync_api import expect
 
 from bundle import eventually
+from demo_page import SENT
 
 SNAPSHOT = """
 - paragraph: /February 2028 has 28 days/
@@ -13,13 +17,15 @@ SNAPSHOT = """
   - button "Helpful"
   - button "Not helpful" [pressed]
   - button "Edit"
+  - button "Details" [expanded]
 - group "What was wrong?":
   - button "Inaccurate" [pressed]
   - button "Unsafe"
-  - textbox "Tell us more (optional)"
-  - button "Send" [disabled]
-- alert
+  - text: Tell us more about “Inaccurate” (optional)
+  - textbox "Tell us more about “Inaccurate” (optional)"
+  - button "Send"
 - status: Feedback saved
+- alert
 """
 
 EDITOR_SNAPSHOT = """
@@ -31,8 +37,8 @@ EDITOR_SNAPSHOT = """
 - group "Feedback on this answer":
   - button "Helpful"
   - button "Not helpful"
-- alert
 - status
+- alert
 """
 
 
@@ -57,6 +63,8 @@ def test_everything_can_be_done_with_the_keyboard(demo, user):
     keys.press("Tab")
     expect(answer.edit).to_be_focused()
     keys.press("Tab")
+    expect(answer.details).to_be_focused()
+    keys.press("Tab")
     expect(answer.inaccurate).to_be_focused()
     keys.press("Enter")
     keys.press("Tab")
@@ -64,8 +72,10 @@ def test_everything_can_be_done_with_the_keyboard(demo, user):
     expect(answer.reason).to_be_focused()
     keys.type("a leap year")
     keys.press("Enter")
+    # The row closes; the button that opens it again is where the user goes on.
+    expect(answer.details).to_be_focused()
     demo.settled()
-    assert user.feedback("3") == {"not_helpful": "a leap year", "inaccurate": None}
+    assert user.feedback("3") == {"not_helpful": None, "inaccurate": "a leap year"}
 
     answer.edit.focus()
     keys.press("Enter")
@@ -82,6 +92,13 @@ def test_everything_can_be_done_with_the_keyboard(demo, user):
     keys.press("Space")
     demo.settled()
     assert user.feedback("3") == {"edit": "29 days."}
+    answer.undo.focus()
+    keys.press("Enter")
+    demo.settled()
+    assert user.feedback("3") == {"edit": "29 days.", "not_helpful": None, "inaccurate": "a leap year"}
+    expect(answer.down).to_be_focused()
+    keys.press("Space")
+    demo.settled()
 
     remove = answer.edited.get_by_role("button")
     remove.focus()
@@ -201,14 +218,46 @@ def test_a_token_can_be_pasted(new_context, user):
     page.goto(f"{user.url}/demo")
     page.get_by_label("Token").fill(user.token)
     page.get_by_role("button", name="Open").click()
-    expect(page.get_by_text(f"You are {user.name} of acme.")).to_be_visible()
+    expect(page.get_by_text(f"You are {user.name} of acme. This page writes")).to_be_visible()
 
 
-def test_a_token_that_is_none_is_told(new_context, user):
+def signed(**claims):
+    """A token that nobody signed."""
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"eyJhbGciOiJIUzI1NiJ9.{payload}.c2lnbmVk"
+
+
+BAD_TOKENS = {
+    "nonsense": ("nonsense", "it is not a token of Hearback, or only a part of one. Copy the whole link."),
+    "cut": ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIi", "it is not a token of Hearback"),
+    "no-claims": ("a.bm90aGluZw.b", "it is not a token of Hearback"),
+    "nobody": (signed(tenant="acme", projects=["hearback-demo"]), "it names no user or no tenant."),
+    "no-projects": (signed(sub="ada", tenant="acme"), "it is not for the project hearback-demo"),
+    "forged": (signed(sub="ada", tenant="acme", projects=["hearback-demo"]), "the server did not accept it."),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TOKENS)
+def test_why_a_token_does_not_open_the_demo_is_told_in_plain_words(new_context, bundle, name):
+    token, reason = BAD_TOKENS[name]
     page = new_context().new_page()
-    page.goto(f"{user.url}/demo#token=nonsense")
-    expect(page.get_by_role("alert")).to_contain_text("This token does not open the demo")
-    expect(page.get_by_label("Token")).to_be_visible()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(f"{bundle.url}/demo#token={token}")
+    told = page.get_by_role("alert")
+    expect(told).to_contain_text(f"This token does not open the demo: {reason}")
+    expect(told).not_to_contain_text(re.compile("undefined|null|JSON|Cannot read"))
+    expect(page.get_by_label("Token")).to_be_focused()
+    assert errors == []
+
+
+def test_a_token_for_other_projects_tells_how_to_make_one_for_the_demo(new_context, new_user):
+    user = new_user("order-service")
+    page = new_context().new_page()
+    page.goto(user.demo)
+    expect(page.get_by_role("alert")).to_contain_text(
+        f"hearback token --sub {user.name} --tenant acme --projects hearback-demo"
+    )
 
 
 def test_the_token_is_asked_for_before_each_call(demo, user):
@@ -283,8 +332,13 @@ def test_it_can_be_read_in_every_look(request, new_demo, new_context, user, scre
     assert demo.page.evaluate(overflow) <= 0
     for toggle in (wrong.down, wrong.inaccurate, demo.answer("1").save, demo.answer("unregistered").error):
         assert contrast(toggle) >= 4.5
-    for toggle in (wrong.up, wrong.unsafe, wrong.edit):
+    for toggle in (wrong.up, wrong.unsafe, wrong.edit, wrong.details, wrong.reason):
         assert contrast(toggle) >= 4.5
+    for text in ("saves, Escape cancels", "Tell us more about"):
+        assert contrast(demo.page.get_by_text(text).locator("visible=true")) >= 4.5
+    wrong.send.click()
+    expect(wrong.status).to_have_text(SENT)
+    assert contrast(wrong.status) >= 4.5
 
 
 def contrast(locator):

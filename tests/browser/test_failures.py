@@ -1,54 +1,141 @@
 """What is refused or lost on the way, and what comes in another order than it was wanted."""
 
+import pytest
 from playwright.sync_api import expect
 
 from bundle import eventually
 
 
-def test_a_refusal_is_told_and_rolled_back(demo, user):
+UNKNOWN = "Not saved: the feedback service has no record of this answer."
+OFFLINE = "Not saved yet: you are offline. It will be sent when you are back online."
+UNREACHABLE = "Not saved: the service cannot be reached right now."
+
+
+def test_an_answer_without_a_record_offers_no_attempt_that_cannot_help(demo, user):
     answer = demo.answer("unregistered")
     answer.up.click()
-    expect(answer.error).to_have_text("Not saved: the service does not know this answer.")
+    expect(answer.error).to_have_text(UNKNOWN)
+    demo.expect_error("404")
+    expect(answer.retry).to_be_hidden()
     answer.shows()
     assert user.feedback("unregistered") == {}
-    # The service has come to know it.
+    # Once there is a record, the thumb itself is the next attempt.
     user.register("unregistered")
-    answer.retry.click()
+    answer.up.click()
     answer.shows(answer.up)
     eventually(lambda: user.feedback("unregistered"), {"helpful": None})
     expect(answer.error).to_be_empty()
-    expect(answer.retry).to_be_hidden()
+
+
+def test_an_error_can_be_put_away_with_the_keyboard(demo):
+    answer = demo.answer("unregistered")
+    answer.up.click()
+    expect(answer.error).to_have_text(UNKNOWN)
     demo.expect_error("404")
+    answer.dismiss.focus()
+    demo.page.keyboard.press("Enter")
+    expect(answer.error).to_be_empty()
+    expect(answer.dismiss).to_be_hidden()
+    expect(answer.up).to_be_focused()
+    answer.up.click()
+    expect(answer.error).to_have_text(UNKNOWN)
 
 
-def test_without_a_connection_it_rolls_back_and_can_be_tried_again(demo, user):
+def test_a_text_whose_error_was_put_away_is_still_in_the_editor(demo):
+    text = "😀" * 4096
+    answer = demo.answer("3")
+    answer.edit.click()
+    answer.editor.fill(text)
+    answer.save.click()
+    expect(answer.error).to_have_text("Not saved: the text is too long.")
+    demo.expect_error("413")
+    expect(answer.retry).to_be_hidden()
+    answer.dismiss.click()
+    expect(answer.error).to_be_empty()
+    answer.edit.click()
+    expect(answer.editor).to_have_value(text)
+
+
+def test_what_found_no_connection_is_sent_when_there_is_one_again(demo, user):
     answer = demo.answer("1")
     demo.page.context.set_offline(True)
     answer.up.click()
-    expect(answer.error).to_have_text("Not saved: there is no connection.")
+    expect(answer.error).to_have_text(OFFLINE)
     answer.shows()
     demo.expect_error("ERR_INTERNET_DISCONNECTED")
-    demo.page.context.set_offline(False)
-    demo.settled()
     assert user.feedback("1") == {}
-    answer.retry.click()
-    demo.settled()
+    demo.page.context.set_offline(False)
     answer.shows(answer.up)
-    assert user.feedback("1") == {"helpful": None}
+    eventually(lambda: user.feedback("1"), {"helpful": None})
+    expect(answer.error).to_be_empty()
+    expect(answer.retry).to_be_hidden()
+    expect(answer.status).to_have_text("Feedback saved")
 
 
-def test_a_withdrawal_that_fails_leaves_the_thumb(demo, user):
+def test_a_withdrawal_that_found_no_connection_is_made_up_for(demo, user):
     answer = demo.answer("1")
     answer.up.click()
     demo.settled()
     demo.page.context.set_offline(True)
     answer.up.click()
-    expect(answer.error).to_have_text("Not saved: there is no connection.")
+    expect(answer.error).to_have_text(OFFLINE)
     answer.shows(answer.up)
     demo.expect_error("ERR_INTERNET_DISCONNECTED")
-    demo.page.context.set_offline(False)
-    demo.settled()
     assert user.feedback("1") == {"helpful": None}
+    demo.page.context.set_offline(False)
+    answer.shows()
+    eventually(lambda: user.feedback("1"), {})
+    expect(answer.error).to_be_empty()
+
+
+def test_only_the_last_wish_of_a_time_without_a_connection_is_sent(demo, user):
+    answer = demo.answer("3")
+    demo.page.context.set_offline(True)
+    for thumb in (answer.up, answer.down, answer.up, answer.down):
+        thumb.click()
+        expect(answer.error).to_have_text(OFFLINE)
+        demo.settled()
+    demo.expect_error("ERR_INTERNET_DISCONNECTED")
+    demo.page.context.set_offline(False)
+    answer.shows(answer.down)
+    eventually(lambda: user.feedback("3"), {"not_helpful": None})
+    demo.settled()
+    expect(answer.error).to_be_empty()
+    assert user.feedback("3") == {"not_helpful": None}
+
+
+def test_what_the_user_put_away_is_not_sent_later(demo, user):
+    answer, other = demo.answer("1"), demo.answer("3")
+    demo.page.context.set_offline(True)
+    answer.up.click()
+    other.up.click()
+    expect(answer.error).to_have_text(OFFLINE)
+    expect(other.error).to_have_text(OFFLINE)
+    demo.expect_error("ERR_INTERNET_DISCONNECTED")
+    # Both its failures: the click, and the reading that was to tell what the server has.
+    demo.settled()
+    answer.dismiss.click()
+    expect(answer.error).to_be_empty()
+    demo.page.context.set_offline(False)
+    other.shows(other.up)
+    demo.settled()
+    answer.shows()
+    assert user.feedback("1") == {}
+    assert user.feedback("3") == {"helpful": None}
+
+
+def test_a_service_that_cannot_be_reached_is_no_lost_connection(demo, user):
+    answer = demo.answer("1")
+    held = demo.intercept("POST")
+    answer.up.click()
+    held.one().abort()
+    demo.expect_error("ERR_FAILED")
+    expect(answer.error).to_have_text(UNREACHABLE)
+    held.end()
+    answer.retry.click()
+    answer.shows(answer.up)
+    eventually(lambda: user.feedback("1"), {"helpful": None})
+    expect(answer.error).to_be_empty()
 
 
 def test_what_was_stored_although_its_answer_was_lost_is_shown(demo, user):
@@ -177,7 +264,7 @@ def test_a_reading_that_fails_is_told_and_made_up_for(new_demo, user):
     demo.page.context.set_offline(True)
     demo.page.evaluate(SHOW_AGAIN, user.message("1"))
     answer = demo.answer("1")
-    expect(answer.error).to_have_text("Your feedback could not be loaded.")
+    expect(answer.error).to_have_text("Your earlier feedback could not be loaded.")
     demo.expect_error("ERR_INTERNET_DISCONNECTED")
     user.say("1", "helpful")
     demo.page.context.set_offline(False)
@@ -191,6 +278,64 @@ def test_a_token_that_is_refused_is_told(demo, user):
         configure({ token: async () => 'expired' });
     }""")
     answer = demo.answer("1")
-    expect(answer.error).to_have_text("Not saved: please sign in again.")
+    expect(answer.error).to_have_text("Please sign in again to give feedback.")
     demo.expect_error("401")
+    answer.up.click()
+    expect(answer.error).to_have_text("Not saved: please sign in again.")
+    answer.shows()
     assert user.feedback("1") == {}
+
+
+SECRET = "eyJhbGciOiJIUzI1NiJ9.c2VjcmV0LWNsYWltcw.c2VjcmV0LXNpZ25hdHVyZQ"
+
+# What a page may give as its token, and what its developer reads about it.
+BAD_TOKENS = {
+    "throws": ("() => { throw new Error(`no session for ${secret}`); }", "the token function threw Error: no session"),
+    "throws-nothing": ("() => { throw undefined; }", "the token function threw undefined"),
+    "rejects": ("async () => JSON.parse('<html>')", "the token function threw SyntaxError"),
+    "returns-nothing": ("() => undefined", "the token function returned no token"),
+    "returns-null": ("async () => null", "the token function returned no token"),
+    "returns-an-object": ("() => ({ access_token: secret })", "it has to be a string without white space"),
+    "is-two-lines": ("() => secret + '\\nX-Other: header'", "it has to be a string without white space"),
+    "is-no-latin": ("`${secret}…`", "it has to be a string without white space"),
+    "hangs": ("() => new Promise(() => {})", "the token function did not answer in time"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TOKENS)
+def test_a_token_that_cannot_be_sent_is_told_plainly_and_never_shown(demo, user, name):
+    token, detail = BAD_TOKENS[name]
+    demo.settled()
+    asked = []
+    demo.page.on("request", lambda request: asked.append(request.url))
+    demo.page.evaluate(f"""async secret => {{
+        const {{ configure }} = await import('/demo/hearback-feedback.js');
+        configure({{ token: {token}, timeout: 300 }});
+    }}""", SECRET)
+    answer = demo.answer("1")
+    expect(answer.error).to_have_text("Please sign in again to give feedback.")
+    answer.up.click()
+    expect(answer.error).to_have_text("Not saved: please sign in again.")
+    answer.shows()
+    demo.expect_error(detail)
+    assert not [each for each in demo.heard() if "secret" in each or SECRET in each]
+    assert not [url for url in asked if "/api/v1/feedback" in url]
+    assert user.feedback("1") == {}
+
+
+def test_a_fault_of_the_token_function_can_be_tried_again(demo, user):
+    demo.page.evaluate("""async () => {
+        const { configure } = await import('/demo/hearback-feedback.js');
+        const token = new URLSearchParams(location.hash.slice(1)).get('token');
+        window.signedIn = false;
+        configure({ token: () => { if (!signedIn) throw new TypeError('no session'); return token; } });
+    }""")
+    answer = demo.answer("1")
+    answer.up.click()
+    expect(answer.error).to_have_text("Not saved: please sign in again.")
+    demo.expect_error("the token function threw TypeError: no session")
+    demo.page.evaluate("signedIn = true")
+    answer.retry.click()
+    answer.shows(answer.up)
+    eventually(lambda: user.feedback("1"), {"helpful": None})
+    expect(answer.error).to_be_empty()

@@ -37,7 +37,21 @@ export class HearbackError extends Error {
   get uncertain() {
     return this.status === 0 || this.status === 408 || this.status >= 500;
   }
+
+  /** Whether the same call may succeed later. */
+  get retryable() {
+    return this.uncertain || RETRYABLE.includes(this.status);
+  }
 }
+
+/** Signed out, another operation under way, too early, too many calls. */
+const RETRYABLE = [401, 409, 425, 429];
+
+/** What RFC 6750 allows in a header; anything else would make the browser refuse the whole call. */
+const BEARER_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
+
+/** What may be a token, or a part of one, in a message about it. */
+const SECRETS = /[A-Za-z0-9._~+/=-]{20,}/g;
 
 /** Browsers limit what calls with `keepalive` carry altogether to 64 KiB, and refuse what is beyond. */
 const MAX_KEEPALIVE_BODY = 4096;
@@ -47,6 +61,8 @@ export class FeedbackClient {
   #url;
   #token;
   #timeout;
+  /** What was written to the console, once each. @type {Set<string>} */
+  #reported = new Set();
 
   /**
    * @param {{
@@ -159,13 +175,52 @@ export class FeedbackClient {
     return headers;
   }
 
+  /** @returns {Promise<string | null>} null where the page configured none */
   async #currentToken() {
-    try {
-      return typeof this.#token === "function" ? await this.#token() : this.#token;
-    } catch (cause) {
-      // Nothing was sent, so nothing is uncertain: as good as a token that was refused.
-      throw new HearbackError("There is no token.", { status: 401, cause });
+    const configured = this.#token ?? "";
+    if (configured === "") {
+      return null;
     }
+    const token = typeof configured === "function" ? await this.#asked(configured) : configured;
+    if (!token) {
+      throw this.#noToken("the token function returned no token");
+    }
+    if (typeof token !== "string" || !BEARER_TOKEN.test(token)) {
+      throw this.#noToken("the token is not one that can be sent: it has to be a string without white space");
+    }
+    return token;
+  }
+
+  /** @param {() => string | null | Promise<string | null>} ask */
+  async #asked(ask) {
+    const timeout = AbortSignal.timeout(this.#timeout);
+    const late = new Promise((_, reject) => {
+      timeout.addEventListener("abort", () => reject(timeout.reason), { once: true });
+    });
+    try {
+      return await Promise.race([ask(), late]);
+    } catch (cause) {
+      if (timeout.aborted && cause === timeout.reason) {
+        throw this.#noToken("the token function did not answer in time", cause);
+      }
+      const detail = cause instanceof Error ? `${cause.name}: ${cause.message}` : typeof cause;
+      throw this.#noToken(`the token function threw ${detail.replace(SECRETS, "…")}`, cause);
+    }
+  }
+
+  /**
+   * Nothing was sent, so nothing is uncertain: the same to the user as a token that the server rejects.
+   * The developer reads the reason on the console.
+   *
+   * @param {string} message
+   * @param {unknown} [cause]
+   */
+  #noToken(message, cause) {
+    if (!this.#reported.has(message)) {
+      this.#reported.add(message);
+      console.error(`hearback-feedback: ${message}`);
+    }
+    return new HearbackError(message, { status: 401, cause });
   }
 }
 

@@ -1,6 +1,7 @@
 /** What the elements of a page share: the store, and the texts. @module */
 
 import { FeedbackClient } from "./client.js";
+import { SIGNAL_REASONS, reasonsWith } from "./reasons.js";
 import { FeedbackStore } from "./store.js";
 
 /** Every text that a user sees or hears. */
@@ -11,7 +12,9 @@ export const DEFAULT_LABELS = Object.freeze({
   reasons: "What was wrong?",
   inaccurate: "Inaccurate",
   unsafe: "Unsafe",
+  details: "Details",
   reasonText: "Tell us more (optional)",
+  reasonTextFor: "Tell us more about “{reason}” (optional)",
   sendReason: "Send",
   edit: "Edit",
   editor: "Your version of this answer",
@@ -23,16 +26,20 @@ export const DEFAULT_LABELS = Object.freeze({
   regenerate: "Regenerate",
   charactersLeft: "{count} characters left",
   charactersOver: "{count} characters too many",
+  sent: "Thank you. Your feedback was sent.",
+  undo: "Undo",
   saved: "Feedback saved",
   withdrawn: "Feedback withdrawn",
   retry: "Try again",
-  errorOffline: "Not saved: there is no connection.",
-  errorUnavailable: "Not saved: the service is not available right now.",
+  dismiss: "Dismiss",
+  errorOffline: "Not saved yet: you are offline. It will be sent when you are back online.",
+  errorUnavailable: "Not saved: the service cannot be reached right now.",
   errorUnauthorized: "Not saved: please sign in again.",
-  errorUnknownMessage: "Not saved: the service does not know this answer.",
+  errorUnknownMessage: "Not saved: the feedback service has no record of this answer.",
   errorTooLong: "Not saved: the text is too long.",
-  errorRefused: "Not saved: the service refused it.",
-  errorRead: "Your feedback could not be loaded.",
+  errorRefused: "Not saved: the service did not accept it.",
+  errorRead: "Your earlier feedback could not be loaded.",
+  errorSignedOut: "Please sign in again to give feedback.",
 });
 
 /** @typedef {typeof DEFAULT_LABELS} Labels */
@@ -43,6 +50,7 @@ export const shared = {
   store: null,
   /** @type {Partial<Labels>} */
   labels: {},
+  reasons: SIGNAL_REASONS,
   changes: new EventTarget(),
 };
 
@@ -55,10 +63,13 @@ export const shared = {
  *   token?: string | null | (() => string | null | Promise<string | null>),
  *   timeout?: number,
  *   labels?: Partial<Labels>,
- * }} [options]
+ *   reasons?: readonly import("./reasons.js").ReasonOption[],
+ * }} [options] `reasons` are offered besides "Inaccurate" and "Unsafe".
  * @returns {FeedbackStore} the store that the elements share from now on
+ * @throws {TypeError} for a reason that could not be told apart or stored
  */
-export function configure({ labels = {}, ...options } = {}) {
+export function configure({ labels = {}, reasons = [], ...options } = {}) {
+  shared.reasons = reasonsWith(reasons);
   const before = shared.store;
   shared.store = new FeedbackStore(new FeedbackClient(options));
   shared.labels = labels;

@@ -1,8 +1,10 @@
 /** The custom element. @module */
 
-import { MAX_REASON } from "./client.js";
 import { DEFAULT_LABELS, shared } from "./configuration.js";
+import { Editor } from "./editor.js";
+import { OPPOSITE, PARENT } from "./message.js";
 import { assembled, parts } from "./parts.js";
+import { ReasonRow } from "./reason-row.js";
 import { styleSheet } from "./style.js";
 
 /**
@@ -10,31 +12,16 @@ import { styleSheet } from "./style.js";
  * @typedef {import("./client.js").Signal} Signal
  * @typedef {import("./configuration.js").Labels} Labels
  * @typedef {import("./message.js").Change} Change
+ * @typedef {import("./message.js").SignalState} SignalState
  * @typedef {import("./store.js").FeedbackStore} FeedbackStore
+ * @typedef {ReturnType<FeedbackStore["snapshot"]>} Snapshot
  */
 
-/** From how many code points before the limit on the rest is told. */
-const COUNT_FROM = 400;
-
-/** @param {string} text */
-function codePoints(text) {
-  let count = 0;
-  for (const _ of text) {
-    count += 1;
-  }
-  return count;
-}
-
-/** @param {string} label @param {number} count */
-function counted(label, count) {
-  return label.replace("{count}", String(count));
-}
-
-/** @param {HearbackError} error @param {Labels} labels */
+/** Why something was not saved. @param {HearbackError} error @param {Labels} labels */
 function explanation(error, labels) {
   switch (error.status) {
     case 0:
-      return labels.errorOffline;
+      return navigator.onLine ? labels.errorUnavailable : labels.errorOffline;
     case 401:
       return labels.errorUnauthorized;
     case 404:
@@ -42,8 +29,16 @@ function explanation(error, labels) {
     case 413:
       return labels.errorTooLong;
     default:
-      return error.uncertain || error.status === 429 ? labels.errorUnavailable : labels.errorRefused;
+      return error.retryable ? labels.errorUnavailable : labels.errorRefused;
   }
+}
+
+/** What goes when a signal goes: itself, and what hangs on it. @param {Snapshot} state @param {Signal} signal */
+function withdrawnWith({ signals }, signal) {
+  const all = /** @type {[Signal, SignalState][]} */ (Object.entries(signals));
+  return all
+    .filter(([name, { active }]) => active && (name === signal || PARENT[name] === signal))
+    .map(([name, { reason }]) => ({ signal: name, reason }));
 }
 
 /** Where there is no DOM, importing this module is harmless. */
@@ -66,10 +61,24 @@ export class HearbackFeedback extends ElementBase {
   #unsubscribe = null;
   /** @type {AbortController | null} */
   #connected = null;
-  #editing = false;
-  /** What the editor was opened with: an answer that was not changed is no edit. */
-  #opened = "";
-  #reasonTyped = false;
+  #editor = new Editor(this.#ui, {
+    snapshot: () => this.#snapshot(),
+    answerText: () => this.answerText,
+    save: (text) => this.#say("edit", true, { reason: text }),
+    announce: (text) => this.#announce(text),
+    render: () => this.#render(),
+  });
+  #reasonRow = new ReasonRow(this.#ui, {
+    snapshot: () => this.#snapshot(),
+    reasons: () => shared.reasons,
+    say: (signal, active, options) => this.#say(signal, active, options),
+    confirm: () => this.#notify(this.labels.sent),
+    render: () => this.#render(),
+  });
+  /** What the last action took away, and can be had back. @type {{ signal: Signal, reason: string | null }[]} */
+  #lost = [];
+  /** Whether the last action on this element gave feedback or withdrew it. @type {boolean | null} */
+  #gave = null;
   /** @type {string | null} */
   #answerText = null;
   /** @type {Partial<Labels>} */
@@ -178,9 +187,11 @@ export class HearbackFeedback extends ElementBase {
 
   /** Forgets what was begun on another message: a list reuses its elements. */
   #startAfresh() {
-    this.#editing = false;
-    this.#reasonTyped = false;
+    this.#editor.reset();
+    this.#reasonRow.reset();
     this.#answerText = null;
+    this.#lost = [];
+    this.#gave = null;
     this.#announce("");
   }
 
@@ -188,111 +199,72 @@ export class HearbackFeedback extends ElementBase {
     const ui = this.#ui;
     ui.up.addEventListener("click", () => this.#toggle("helpful"));
     ui.down.addEventListener("click", () => this.#toggle("not_helpful"));
-    ui.inaccurate.addEventListener("click", () => this.#toggle("inaccurate"));
-    ui.unsafe.addEventListener("click", () => this.#toggle("unsafe"));
-    ui.reasonInput.addEventListener("input", () => {
-      this.#reasonTyped = true;
-      this.#render();
-    });
-    ui.reason.addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.#sendReason();
-    });
-    ui.edit.addEventListener("click", () => this.#openEditor());
-    ui.textarea.addEventListener("input", () => this.#render());
-    ui.editor.addEventListener("keydown", (event) => this.#editorKey(event));
-    ui.editor.addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.#saveEdit();
-    });
-    ui.cancel.addEventListener("click", () => this.#closeEditor());
     ui.removeEdit.addEventListener("click", () => this.#say("edit", false));
     ui.regenerate.addEventListener("click", () => this.#regenerate());
+    ui.undo.addEventListener("click", () => this.#undo());
     ui.retry.addEventListener("click", () => this.#store?.retry(this.messageId));
+    ui.dismiss.addEventListener("click", () => this.#store?.dismiss(this.messageId));
+  }
+
+  #snapshot() {
+    return this.#store?.snapshot(this.messageId);
   }
 
   /** @param {Signal} signal @param {boolean} active @param {{ reason?: string | null }} [options] */
   #say(signal, active, options = {}) {
+    const state = this.#snapshot();
+    if (!this.#store || !state) {
+      return;
+    }
     this.#announce("");
-    this.#store?.set(this.messageId, signal, active, { ...options, ...this.#anchors() });
+    this.#gave = active;
+    const goes = active ? OPPOSITE[signal] : signal;
+    const lost = goes ? withdrawnWith(state, goes) : [];
+    // One click gives a thumb back; a text, or several signals at once, would have to be given anew.
+    this.#lost = lost.length > 1 || lost.some(({ reason }) => reason !== null) ? lost : [];
+    this.#store.set(this.messageId, signal, active, { ...options, ...this.#anchors() });
+  }
+
+  /** Gives back what the last action took away. */
+  #undo() {
+    const lost = this.#lost;
+    this.#lost = [];
+    this.#gave = true;
+    this.#announce("");
+    for (const { signal, reason } of lost) {
+      this.#store?.set(this.messageId, signal, true, { reason, ...this.#anchors() });
+    }
+    const control = lost.some(({ signal }) => signal === "edit") ? this.#ui.edit : this.#ui.down;
+    control.focus();
   }
 
   #anchors() {
     return { chatId: this.getAttribute("chat-id"), traceId: this.getAttribute("trace-id") };
   }
 
-  /** Has a text read out, once. @param {string} text */
+  /** Has a text read out, once, and not shown. @param {string} text */
   #announce(text) {
     if (this.#ui.status.textContent !== text) {
       this.#ui.status.textContent = text;
     }
+    this.#ui.notice.classList.remove("shown");
+    this.#ui.undo.hidden = true;
+  }
+
+  /** Shows a text and has it read out. @param {string} text */
+  #notify(text) {
+    this.#announce(text);
+    this.#ui.notice.classList.add("shown");
+    this.#ui.undo.hidden = this.#lost.length === 0;
   }
 
   /** @param {Signal} signal */
   #toggle(signal) {
-    const shown = this.#store?.snapshot(this.messageId).signals[signal];
+    const shown = this.#snapshot()?.signals[signal];
     if (shown) {
+      this.#reasonRow.thumb(signal === "not_helpful" && !shown.active);
       this.#say(signal, !shown.active);
     }
-  }
-
-  #sendReason() {
-    if (this.#reasonTyped) {
-      this.#reasonTyped = false;
-      this.#say("not_helpful", true, { reason: this.#ui.reasonInput.value.trim() || null });
-    }
-  }
-
-  #openEditor() {
-    const state = this.#store?.snapshot(this.messageId);
-    if (!state) {
-      return;
-    }
-    const { textarea } = this.#ui;
-    this.#opened = state.signals.edit.reason ?? this.answerText;
-    // What could not be saved is not lost.
-    textarea.value = state.failedReasons.edit ?? this.#opened;
-    this.#editing = true;
-    this.#render();
-    textarea.focus();
-  }
-
-  #closeEditor() {
-    this.#editing = false;
-    this.#render();
-    this.#ui.edit.focus();
-  }
-
-  /** @param {KeyboardEvent} event */
-  #editorKey(event) {
-    if (event.isComposing) {
-      return;
-    }
-    if (event.key === "Escape") {
-      // A dialog around the element stays open.
-      event.stopPropagation();
-      event.preventDefault();
-      this.#closeEditor();
-    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-      event.preventDefault();
-      this.#saveEdit();
-    }
-  }
-
-  #saveEdit() {
-    const text = this.#ui.textarea.value;
-    if (!this.#maySave(text)) {
-      return;
-    }
-    if (text !== this.#opened) {
-      this.#say("edit", true, { reason: text });
-    }
-    this.#closeEditor();
-  }
-
-  /** @param {string} text */
-  #maySave(text) {
-    return text.trim() !== "" && codePoints(text) <= MAX_REASON;
   }
 
   #regenerate() {
@@ -307,14 +279,24 @@ export class HearbackFeedback extends ElementBase {
       detail: { messageId },
     });
     if (this.dispatchEvent(event)) {
+      if (messageId === this.messageId) {
+        this.#gave = true;
+        this.#lost = [];
+      }
       store?.set(messageId, "regenerate", true, anchors);
     }
   }
 
   /** @param {Change} change */
   #tellChange(change) {
-    if (change.source === "user") {
-      this.#announce(change.active ? this.labels.saved : this.labels.withdrawn);
+    // An action may change several signals, and another element of this message tells of its own.
+    if (change.source === "user" && this.#gave !== null) {
+      const text = this.#gave ? this.labels.saved : this.labels.withdrawn;
+      if (this.#lost.length > 0) {
+        this.#notify(text);
+      } else {
+        this.#announce(text);
+      }
     }
     this.#emit("hearback-change", { messageId: this.messageId, ...change });
   }
@@ -332,17 +314,17 @@ export class HearbackFeedback extends ElementBase {
   #render() {
     const focused = this.#root.activeElement;
     const { labels } = this;
-    const state = this.#store?.snapshot(this.messageId);
+    const state = this.#snapshot();
     this.#renderPending(state);
     this.#renderLabels(labels);
     this.#renderToolbar(state);
-    this.#renderDetails(state);
-    this.#renderEdit(state, labels);
+    this.#reasonRow.render(state, labels);
+    this.#editor.render(state, labels);
     this.#renderError(state, labels);
     this.#keepFocus(focused);
   }
 
-  /** For the page's own style: `hearback-feedback:state(pending)`. @param {ReturnType<FeedbackStore["snapshot"]> | undefined} state */
+  /** For the page's own style: `hearback-feedback:state(pending)`. @param {Snapshot | undefined} state */
   #renderPending(state) {
     if (state?.pending || state?.reading) {
       this.#internals.states.add("pending");
@@ -356,20 +338,17 @@ export class HearbackFeedback extends ElementBase {
     const ui = this.#ui;
     ui.group.setAttribute("aria-label", labels.group);
     ui.details.setAttribute("aria-label", labels.reasons);
-    for (const [node, label] of /** @type {[Element, string][]} */ ([
+    for (const [node, label] of /** @type {[HTMLElement, string][]} */ ([
       [ui.up, labels.helpful],
       [ui.down, labels.notHelpful],
-      [ui.reasonInput, labels.reasonText],
+      [ui.dismiss, labels.dismiss],
     ])) {
       node.setAttribute("aria-label", label);
+      node.title = label;
     }
-    ui.up.title = labels.helpful;
-    ui.down.title = labels.notHelpful;
-    ui.reasonInput.placeholder = labels.reasonText;
+    ui.detailsText.textContent = labels.details;
     ui.editText.textContent = labels.edit;
     ui.regenerateText.textContent = labels.regenerate;
-    ui.inaccurate.textContent = labels.inaccurate;
-    ui.unsafe.textContent = labels.unsafe;
     ui.sendReason.textContent = labels.sendReason;
     ui.editedTitle.textContent = labels.edited;
     ui.removeEdit.textContent = labels.removeEdit;
@@ -377,10 +356,11 @@ export class HearbackFeedback extends ElementBase {
     ui.hint.textContent = labels.editorHint;
     ui.cancel.textContent = labels.cancel;
     ui.save.textContent = labels.save;
+    ui.undo.textContent = labels.undo;
     ui.retry.textContent = labels.retry;
   }
 
-  /** @param {ReturnType<FeedbackStore["snapshot"]> | undefined} state */
+  /** @param {Snapshot | undefined} state */
   #renderToolbar(state) {
     const ui = this.#ui;
     for (const control of [ui.up, ui.down, ui.edit, ui.regenerate]) {
@@ -391,68 +371,21 @@ export class HearbackFeedback extends ElementBase {
     ui.regenerate.hidden = !this.hasAttribute("regenerate");
   }
 
-  /** @param {ReturnType<FeedbackStore["snapshot"]> | undefined} state */
-  #renderDetails(state) {
-    const ui = this.#ui;
-    const signals = state?.signals;
-    const inaccurate = signals?.inaccurate.active ?? false;
-    const unsafe = signals?.unsafe.active ?? false;
-    const down = signals?.not_helpful.active ?? false;
-    ui.details.hidden = !(down || inaccurate || unsafe);
-    ui.reason.hidden = !down;
-    ui.inaccurate.setAttribute("aria-pressed", String(inaccurate));
-    ui.unsafe.setAttribute("aria-pressed", String(unsafe));
-    if (!this.#reasonTyped) {
-      const reason = state?.failedReasons.not_helpful ?? signals?.not_helpful.reason;
-      ui.reasonInput.value = reason ?? "";
-    }
-    ui.sendReason.setAttribute("aria-disabled", String(!this.#reasonTyped));
-  }
-
-  /** @param {ReturnType<FeedbackStore["snapshot"]> | undefined} state @param {Labels} labels */
-  #renderEdit(state, labels) {
-    const ui = this.#ui;
-    const edit = state?.signals.edit;
-    ui.slot.hidden = this.#editing;
-    ui.editor.hidden = !this.#editing;
-    ui.edited.hidden = this.#editing || !edit?.active;
-    ui.editedText.textContent = edit?.reason ?? "";
-    ui.edit.hidden = this.#editing;
-    if (this.#editing) {
-      this.#renderCount(labels);
-    }
-  }
-
-  /** @param {Labels} labels */
-  #renderCount(labels) {
-    const ui = this.#ui;
-    const rest = MAX_REASON - codePoints(ui.textarea.value);
-    const over = rest < 0;
-    ui.textarea.setAttribute("aria-invalid", String(over));
-    ui.count.classList.toggle("over", over);
-    ui.count.hidden = rest > COUNT_FROM;
-    const label = over ? labels.charactersOver : labels.charactersLeft;
-    ui.count.textContent = counted(label, Math.abs(rest));
-    // Each keystroke is too much to be read out; that the limit is passed is not.
-    this.#announce(over ? labels.errorTooLong : "");
-    ui.save.setAttribute("aria-disabled", String(!this.#maySave(ui.textarea.value)));
-  }
-
-  /** @param {ReturnType<FeedbackStore["snapshot"]> | undefined} state @param {Labels} labels */
+  /** @param {Snapshot | undefined} state @param {Labels} labels */
   #renderError(state, labels) {
     const ui = this.#ui;
     let text = "";
     if (state?.error) {
       text = explanation(state.error, labels);
     } else if (state?.readError) {
-      const signedOut = state.readError.status === 401;
-      text = signedOut ? labels.errorUnauthorized : labels.errorRead;
+      text = state.readError.status === 401 ? labels.errorSignedOut : labels.errorRead;
     }
     if (ui.errorText.textContent !== text) {
       ui.errorText.textContent = text;
     }
     ui.error.classList.toggle("shown", text !== "");
-    ui.retry.hidden = text === "";
+    ui.retry.hidden = !(state?.error ?? state?.readError)?.retryable;
+    ui.dismiss.hidden = text === "";
   }
 
   /** What had the focus may have gone; the focus goes to what brings it back. @param {Element | null} focused */
@@ -462,11 +395,17 @@ export class HearbackFeedback extends ElementBase {
       return;
     }
     const heirs = /** @type {[HTMLElement, HTMLElement][]} */ ([
-      [ui.details, ui.down],
+      [ui.details, ui.detailsToggle],
+      [ui.detailsToggle, ui.down],
       [ui.edited, ui.edit],
       [ui.error, ui.up],
+      [ui.notice, ui.up],
     ]);
-    const heir = heirs.find(([region]) => region.contains(focused));
-    heir?.[1].focus();
+    const heir = heirs.find(([region, to]) => region.contains(focused) && to.checkVisibility());
+    if (heir) {
+      heir[1].focus();
+    } else {
+      ui.down.focus();
+    }
   }
 }

@@ -93,6 +93,8 @@ export class MessageState {
   readError = null;
   /** @type {Set<Observer>} */
   observers = new Set();
+  /** Errors that the user has seen and put away. @type {WeakSet<HearbackError>} */
+  dismissed = new WeakSet();
   reading = false;
   /** Whether there may be news on the server. */
   stale = true;

@@ -1,6 +1,5 @@
 /** The parts of one element's shadow tree. @module */
 
-import { MAX_REASON } from "./client.js";
 import { icon } from "./style.js";
 
 /**
@@ -37,17 +36,13 @@ export function parts() {
     editText: make("span"),
     regenerate: button("regenerate", "", [icon("again")]),
     regenerateText: make("span"),
-    details: make("div", { class: "row details", part: "reasons", role: "group" }),
-    inaccurate: button("chip inaccurate", "chip outlined"),
-    unsafe: button("chip unsafe", "chip outlined"),
-    reason: make("form", { class: "row reason", part: "reason" }),
-    reasonInput: make("input", {
-      part: "reason-input",
-      type: "text",
-      autocomplete: "off",
-      // In UTF-16 units, of which a text never has fewer than code points.
-      maxlength: String(MAX_REASON),
-    }),
+    detailsToggle: button("details", "", [icon("open")]),
+    detailsText: make("span"),
+    details: make("div", { id: "details", class: "details", part: "reasons", role: "group" }),
+    chips: make("div", { class: "row", part: "chips" }),
+    reason: make("form", { class: "reason", part: "reason" }),
+    reasonLabel: make("label", { for: "reason", part: "reason-label" }),
+    reasonInput: make("input", { id: "reason", part: "reason-input", type: "text", autocomplete: "off" }),
     sendReason: make("button", { type: "submit", class: "outlined", part: "button send-reason" }),
     edited: make("section", { class: "edited", part: "edited" }),
     editedTitle: make("div", { id: "edited", class: "title" }),
@@ -56,15 +51,18 @@ export function parts() {
     editor: make("form", { class: "editor", part: "editor" }),
     editorLabel: make("label", { for: "textarea" }),
     textarea: make("textarea", { id: "textarea", part: "textarea", "aria-describedby": "hint count" }),
-    hint: make("span", { id: "hint" }),
+    hint: make("span", { id: "hint", class: "quiet" }),
     count: make("span", { id: "count", part: "count" }),
     cancel: button("cancel", "end"),
     save: make("button", { type: "submit", class: "primary", part: "button save" }),
     error: make("div", { class: "error", part: "error" }),
     // There from the start: a live region that comes with its text is not read out.
     errorText: make("span", { role: "alert" }),
-    retry: button("retry", ""),
-    status: make("span", { class: "status", role: "status" }),
+    retry: button("retry", "outlined"),
+    dismiss: button("dismiss", "icon", [icon("close")]),
+    notice: make("div", { class: "notice", part: "notice" }),
+    status: make("span", { role: "status" }),
+    undo: button("undo", "outlined"),
   };
 }
 
@@ -72,9 +70,12 @@ export function parts() {
 export function assembled(ui) {
   ui.edit.append(ui.editText);
   ui.regenerate.append(ui.regenerateText);
-  ui.group.append(ui.up, ui.down, ui.edit, ui.regenerate);
-  ui.reason.append(ui.reasonInput, ui.sendReason);
-  ui.details.append(ui.inaccurate, ui.unsafe, ui.reason);
+  ui.detailsToggle.prepend(ui.detailsText);
+  ui.detailsToggle.setAttribute("aria-controls", "details");
+  // Last, so that nothing moves when it comes, and next to what it opens.
+  ui.group.append(ui.up, ui.down, ui.edit, ui.regenerate, ui.detailsToggle);
+  ui.reason.append(ui.reasonLabel, make("div", { class: "line" }, [ui.reasonInput, ui.sendReason]));
+  ui.details.append(ui.chips, ui.reason);
   ui.edited.setAttribute("aria-labelledby", "edited");
   ui.removeEdit.id = "remove";
   ui.removeEdit.setAttribute("aria-labelledby", "remove edited");
@@ -87,14 +88,15 @@ export function assembled(ui) {
     ui.textarea,
     make("div", { class: "row" }, [ui.hint, ui.count, ui.cancel, ui.save]),
   );
-  ui.error.append(ui.errorText, ui.retry);
+  ui.error.append(ui.errorText, ui.retry, ui.dismiss);
+  ui.notice.append(ui.status, ui.undo);
   const frame = make("div", { class: "feedback frame", part: "feedback" }, [
     ui.edited,
     ui.editor,
     ui.group,
     ui.details,
+    ui.notice,
     ui.error,
-    ui.status,
   ]);
   return [ui.slot, frame];
 }

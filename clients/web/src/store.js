@@ -77,7 +77,7 @@ export class FeedbackStore {
     this.#client = client;
     const { signal } = this.#closed;
     this.#channel.addEventListener("message", ({ data }) => this.#heard(data), { signal });
-    addEventListener("online", () => this.#readUnsure(), { signal });
+    addEventListener("online", () => this.#reconnected(), { signal });
     // A page out of the back-forward cache heard of nothing meanwhile.
     addEventListener("pageshow", (event) => event.persisted && this.#readShown(), { signal });
   }
@@ -121,7 +121,9 @@ export class FeedbackStore {
     for (const [signal, slot] of message.slots) {
       signals[signal] = slot.shown;
     }
-    const [failure] = message.failures.values();
+    const shown = (/** @type {HearbackError | null} */ error) =>
+      error && !message.dismissed.has(error) ? error : null;
+    const errors = [...message.failures.values()].map(({ error }) => shown(error));
     const failedReasons = /** @type {Partial<Record<Signal, string | null>>} */ ({});
     for (const [signal, { wish }] of message.failures) {
       failedReasons[signal] = wish.reason;
@@ -130,8 +132,8 @@ export class FeedbackStore {
       signals,
       pending: !message.idle,
       reading: message.reading,
-      error: failure?.error ?? null,
-      readError: message.readError,
+      error: errors.find((error) => error !== null) ?? null,
+      readError: shown(message.readError),
       failedReasons,
     };
   }
@@ -168,14 +170,27 @@ export class FeedbackStore {
    */
   retry(messageId) {
     const message = this.#message(messageId);
-    const failures = [...message.failures];
-    for (const [signal, { wish, after }] of failures) {
-      this.#wish(message, message.slot(signal), { ...wish }, after && message.slot(after));
-    }
+    this.#wishAgain(message, () => true);
     if (message.readError) {
       this.#read(message);
     }
     this.#advance(message);
+  }
+
+  /**
+   * Puts the errors of a message away. What could not be stored stays with the message, for the next attempt.
+   *
+   * @param {string} messageId
+   */
+  dismiss(messageId) {
+    const message = this.#message(messageId);
+    const errors = [...message.failures.values()].map(({ error }) => error);
+    for (const error of [...errors, message.readError]) {
+      if (error) {
+        message.dismissed.add(error);
+      }
+    }
+    message.update();
   }
 
   /**
@@ -224,6 +239,23 @@ export class FeedbackStore {
     slot.after = after;
     message.failures.delete(slot.signal);
     this.#touch(slot);
+  }
+
+  /**
+   * Wishes again what failed, unless the user has put the failure away.
+   *
+   * @param {MessageState} message
+   * @param {(error: HearbackError) => boolean} which
+   * @returns {boolean} whether there was anything
+   */
+  #wishAgain(message, which) {
+    const failures = [...message.failures].filter(
+      ([, { error }]) => which(error) && !message.dismissed.has(error),
+    );
+    for (const [signal, { wish, after }] of failures) {
+      this.#wish(message, message.slot(signal), { ...wish }, after && message.slot(after));
+    }
+    return failures.length > 0;
   }
 
   /** @param {MessageState} message @param {Slot} slot @param {Slot} after */
@@ -434,8 +466,12 @@ export class FeedbackStore {
     }
   }
 
-  #readUnsure() {
+  /** Sends what found no connection, and reads what is not known. */
+  #reconnected() {
     for (const message of this.#messages.values()) {
+      if (this.#wishAgain(message, ({ status }) => status === 0)) {
+        this.#advance(message);
+      }
       if (message.unsure && message.observers.size > 0) {
         this.#read(message);
       }

@@ -13,16 +13,22 @@ const STYLE = `
   --_radius: var(--hearback-radius, 0.5rem);
   --_size: var(--hearback-size, 2.125rem);
   display: block;
+  /* As an item of a grid or a flex container it may become narrower than what it holds. */
+  min-inline-size: 0;
+  max-inline-size: 100%;
 }
 :host([hidden]), [hidden] { display: none !important; }
 .feedback {
   font: var(--hearback-font, inherit);
   font-size: var(--hearback-font-size, 0.875rem);
   line-height: 1.4;
+  /* Texts of users and of the page: a URL breaks rather than widening the page. */
+  overflow-wrap: anywhere;
 }
+:where(.feedback, .feedback *) { min-inline-size: 0; max-inline-size: 100%; }
 .row { display: flex; flex-wrap: wrap; align-items: center; gap: 0.375rem; }
 .toolbar { margin-block-start: 0.5rem; }
-.details { margin-block-start: 0.5rem; gap: 0.5rem; }
+.details { display: grid; gap: 0.625rem; margin-block-start: 0.625rem; }
 
 button {
   display: inline-flex;
@@ -40,7 +46,9 @@ button {
   cursor: pointer;
   transition: background-color 120ms ease-out;
 }
-button:hover { background: var(--_hover); }
+@media (hover: hover) {
+  button:hover { background: var(--_hover); }
+}
 button:is(:disabled, [aria-disabled="true"]) { opacity: 0.6; cursor: default; background: transparent; }
 .icon { padding: 0; }
 .outlined { border-color: var(--_line); }
@@ -50,8 +58,10 @@ button[aria-pressed="true"], .primary:not([aria-disabled="true"]) {
   border-color: var(--_accent);
   color: var(--_on-accent);
 }
-button[aria-pressed="true"]:hover, .primary:not([aria-disabled="true"]):hover {
-  background: color-mix(in srgb, var(--_accent) 88%, var(--_on-accent));
+@media (hover: hover) {
+  button[aria-pressed="true"]:hover, .primary:not([aria-disabled="true"]):hover {
+    background: color-mix(in srgb, var(--_accent) 88%, var(--_on-accent));
+  }
 }
 :focus-visible {
   outline: 2px solid var(--hearback-focus, var(--_accent));
@@ -79,21 +89,25 @@ input, textarea {
   color: var(--_on-surface);
   font: inherit;
 }
-input { min-block-size: var(--_size); flex: 1 1 12rem; min-inline-size: 0; }
-input::placeholder { color: inherit; opacity: 0.75; }
+input { min-block-size: var(--_size); inline-size: 100%; }
 textarea {
   display: block;
   inline-size: 100%;
   min-block-size: 6rem;
   margin-block: 0.375rem;
   field-sizing: content;
+  /* Browsers set this themselves on a text area, so it is not inherited. */
+  overflow-wrap: anywhere;
   max-block-size: 60vh;
   resize: vertical;
   font-size: 1rem;
   line-height: 1.5;
 }
 textarea[aria-invalid="true"] { border-color: var(--_danger); outline-color: var(--_danger); }
-.reason { flex: 1 1 18rem; flex-wrap: nowrap; max-inline-size: 32rem; }
+.reason { display: grid; gap: 0.25rem; max-inline-size: 36rem; }
+.line { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 0.375rem; }
+.quiet { color: color-mix(in srgb, currentColor 75%, transparent); }
+[aria-expanded="true"] svg { rotate: 180deg; }
 .editor, .edited { margin-block-start: 0.5rem; }
 .editor label, .title { font-weight: 600; }
 .end { margin-inline-start: auto; }
@@ -110,7 +124,7 @@ textarea[aria-invalid="true"] { border-color: var(--_danger); outline-color: var
   display: flex;
   flex-wrap: wrap;
   align-items: center;
-  gap: 0.25rem 0.75rem;
+  gap: 0.25rem 0.375rem;
   inline-size: fit-content;
   margin-block-start: 0.5rem;
   padding: 0.25rem 0.375rem 0.25rem 0.75rem;
@@ -118,9 +132,19 @@ textarea[aria-invalid="true"] { border-color: var(--_danger); outline-color: var
   background: var(--_danger-surface);
   color: var(--_danger);
 }
-.error button { border-color: currentColor; min-block-size: 1.75rem; }
+.error .outlined { border-color: currentColor; }
 .error :focus-visible { outline-color: currentColor; }
-.status {
+.error button { flex: none; }
+.error [role="alert"] { flex: 1 1 14rem; padding-block: 0.25rem; }
+.notice.shown {
+  display: flex;
+  flex-wrap: wrap;
+  align-items: center;
+  gap: 0.25rem 0.75rem;
+  min-block-size: var(--_size);
+  margin-block-start: 0.5rem;
+}
+.notice:not(.shown) {
   position: absolute;
   inline-size: 1px;
   block-size: 1px;
@@ -133,6 +157,8 @@ textarea[aria-invalid="true"] { border-color: var(--_danger); outline-color: var
 @media (pointer: coarse) {
   button, input { min-block-size: max(var(--_size), 2.75rem); }
   button { min-inline-size: max(var(--_size), 2.75rem); }
+  /* Below 16 pixels, Safari on phones zooms in on a text field and not out again. */
+  input { font-size: max(1em, 1rem); }
 }
 @media (prefers-reduced-motion: reduce) {
   button { transition: none; }
@@ -172,6 +198,8 @@ const ICONS = {
   up: /** @type {any} */ (THUMB),
   down: /** @type {any} */ (THUMB.map(([tag, at]) => [tag, { .../** @type {any} */ (at), transform: "rotate(180 12 12)" }])),
   edit: [["path", { d: "M4 20h4L19.2 8.8a1.4 1.4 0 0 0 0-2l-2-2a1.4 1.4 0 0 0-2 0L4 16v4ZM13.5 6.5l4 4" }]],
+  open: [["path", { d: "M6 9.5l6 6 6-6" }]],
+  close: [["path", { d: "M6.5 6.5l11 11M17.5 6.5l-11 11" }]],
   again: [["path", { d: "M19.5 12a7.5 7.5 0 1 1-2.2-5.3L19.5 9M19.5 4v5h-5" }]],
 };
 

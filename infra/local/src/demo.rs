@@ -33,9 +33,12 @@ const CLIENT: &[(&str, &str)] = client![
     "hearback-feedback.js",
     "src/client.js",
     "src/configuration.js",
+    "src/editor.js",
     "src/element.js",
     "src/message.js",
     "src/parts.js",
+    "src/reason-row.js",
+    "src/reasons.js",
     "src/store.js",
     "src/style.js",
 ];
