@@ -198,7 +198,8 @@ export class FeedbackClient {
       timeout.addEventListener("abort", () => reject(timeout.reason), { once: true });
     });
     try {
-      return await Promise.race([ask(), late]);
+      // A function that throws at once must not leave the other promise without a handler.
+      return await Promise.race([(async () => ask())(), late]);
     } catch (cause) {
       if (timeout.aborted && cause === timeout.reason) {
         throw this.#noToken("the token function did not answer in time", cause);
