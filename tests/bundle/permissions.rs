@@ -1,7 +1,5 @@
 //! Each function's role allows what the function calls. No engine here checks that; AWS does.
 
-use std::collections::BTreeSet;
-
 use axum::Router;
 use axum::http::Method;
 use hearback_erasure::Requests;
@@ -26,20 +24,33 @@ use serde_json::{Value, json};
 use crate::erasure_steps::world::World;
 use crate::{erasure, imports};
 
-/// What the role of a function of the template allows on the table and the bucket.
-fn allowed(function: &str) -> BTreeSet<Permission> {
+/// What the role of a function of the template allows, each on a pattern of resources.
+fn allowed(function: &str) -> Vec<Permission> {
     let policies = resource(function)["Policies"].clone();
     let statements = policies[0]["Statement"].as_array().unwrap().iter();
     statements
         .map(|statement| {
-            let resource = &statement["Resource"]["Sub"];
-            let index = resource
-                .as_str()
-                .and_then(|name| name.split("/index/").nth(1));
+            let resource = match &statement["Resource"] {
+                Value::Object(of) if of.contains_key("GetAtt") => {
+                    format!("${{{}}}", of["GetAtt"].as_str().unwrap())
+                }
+                of => of["Sub"].as_str().unwrap().to_owned(),
+            };
             let action = statement["Action"].as_str().unwrap();
-            (action.to_owned(), index.map(ToOwned::to_owned))
+            (action.to_owned(), resource)
         })
         .collect()
+}
+
+/// Whether a role allows a call: the action, on a resource that a pattern of its takes in.
+fn allows(role: &[Permission], (action, resource): &Permission) -> bool {
+    role.iter().any(|(allowed, pattern)| {
+        let takes_in = match pattern.strip_suffix('*') {
+            Some(prefix) => resource.starts_with(prefix),
+            None => resource == pattern,
+        };
+        allowed == action && takes_in
+    })
 }
 
 /// A table and a bucket whose calls are noted, with something in them.
@@ -77,11 +88,17 @@ impl Watched {
 
     /// Holds what was noted against the role of a function.
     fn check(&self, function: &str) {
+        let refused = self.refused(function);
+        assert!(refused.is_empty(), "{function} may not {refused:?}");
+    }
+
+    /// What was noted, and the role of a function does not allow.
+    fn refused(&self, function: &str) -> Vec<Permission> {
         let called = self.recorder.take();
         assert!(!called.is_empty(), "{function} called nothing");
-        let allowed = allowed(function);
-        let refused: Vec<_> = called.difference(&allowed).collect();
-        assert!(refused.is_empty(), "{function} may not {refused:?}");
+        let role = allowed(function);
+        let refused = called.into_iter().filter(|call| !allows(&role, call));
+        refused.collect()
     }
 }
 
@@ -115,6 +132,18 @@ fn reaction() -> (Method, &'static str, Value) {
 fn signal() -> (Method, &'static str, Value) {
     let body = json!({"message_id": "m", "signal": "edit", "reason": "x", "chat_id": "elsewhere"});
     (Method::POST, SIGNALS, body)
+}
+
+#[tokio::test]
+async fn a_role_allows_the_keys_that_it_names_and_no_other() {
+    let watched = Watched::start().await;
+    let blobs = watched.engine.blobs_with(watched.recorder.clone());
+    for key in ["exports/x.jsonl", "turn-logs/x.json", "turn-logs-of-others"] {
+        blobs.put_file(key, b"{}".to_vec()).await.unwrap();
+    }
+    let put = |key: &str| ("s3:PutObject".to_owned(), format!("${{Bucket.Arn}}/{key}"));
+    let refused = [put("exports/x.jsonl"), put("turn-logs-of-others")];
+    assert_eq!(watched.refused("TurnsFunction"), refused);
 }
 
 #[tokio::test]

@@ -8,14 +8,22 @@ use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::BoxError;
 use aws_sdk_dynamodb::operation::query::QueryInput;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsInput;
+use aws_sdk_s3::operation::complete_multipart_upload::CompleteMultipartUploadInput;
+use aws_sdk_s3::operation::create_multipart_upload::CreateMultipartUploadInput;
 use aws_sdk_s3::operation::delete_object::DeleteObjectInput;
+use aws_sdk_s3::operation::delete_objects::DeleteObjectsInput;
 use aws_sdk_s3::operation::get_object::GetObjectInput;
 use aws_sdk_s3::operation::head_object::HeadObjectInput;
+use aws_sdk_s3::operation::list_object_versions::ListObjectVersionsInput;
+use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Input;
+use aws_sdk_s3::operation::put_object::PutObjectInput;
+use aws_sdk_s3::operation::upload_part::UploadPartInput;
 use aws_smithy_runtime_api::client::interceptors::context::Input;
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 
-/// An action, and the index that it is on, if it is on one.
-pub type Permission = (String, Option<String>);
+/// An action, and the resource that it is on: the table or an index of it, the bucket or a key in it, written as
+/// the template writes them.
+pub type Permission = (String, String);
 
 /// Notes every call of the clients that it observes.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +49,8 @@ impl Recorder {
             let delete = item.delete().map(|_| "DeleteItem");
             [put, update, delete].into_iter().flatten()
         });
-        let permissions = actions.map(|action| (format!("dynamodb:{action}"), None));
+        let table = "${Table.Arn}".to_owned();
+        let permissions = actions.map(|action| (format!("dynamodb:{action}"), table.clone()));
         self.0.lock().unwrap().extend(permissions);
         Ok(())
     }
@@ -60,10 +69,11 @@ impl Intercept for Recorder {
     ) -> Result<(), BoxError> {
         let call = config.load::<Metadata>().expect("a call has a name");
         let service = call.service().to_lowercase();
-        let index = context
-            .input()
-            .downcast_ref::<QueryInput>()
-            .and_then(|query| query.index_name.clone());
+        let resources = match &*service {
+            "dynamodb" => vec![table(context.input())],
+            "s3" => objects(context.input()),
+            other => panic!("a call of {other}, whose resources nobody knows"),
+        };
         // IAM has other names for some calls.
         let actions: &[&str] = match call.name() {
             "GetObject" | "HeadObject" if version(context.input()).is_some() => {
@@ -78,11 +88,58 @@ impl Intercept for Recorder {
             "TransactWriteItems" => return self.transaction(context),
             name => &[name],
         };
-        let permissions =
-            (actions.iter()).map(|action| (format!("{service}:{action}"), index.clone()));
+        let permissions = resources.iter().flat_map(|resource| {
+            let one = |action: &&str| (format!("{service}:{action}"), resource.clone());
+            actions.iter().map(one).collect::<Vec<_>>()
+        });
         self.0.lock().unwrap().extend(permissions);
         Ok(())
     }
+}
+
+/// The table, or the index of it that a query names.
+fn table(input: &Input) -> String {
+    let query = input.downcast_ref::<QueryInput>();
+    match query.and_then(|query| query.index_name()) {
+        Some(index) => format!("${{Table.Arn}}/index/{index}"),
+        None => "${Table.Arn}".to_owned(),
+    }
+}
+
+/// The objects that a call names, or else the bucket.
+fn objects(input: &Input) -> Vec<String> {
+    if let Some(delete) = input.downcast_ref::<DeleteObjectsInput>() {
+        let objects = delete.delete().expect("it names objects").objects().iter();
+        return objects.map(|object| at(object.key())).collect();
+    }
+    let is_listing = input.downcast_ref::<ListObjectsV2Input>().is_some()
+        || input.downcast_ref::<ListObjectVersionsInput>().is_some();
+    if is_listing {
+        return vec!["${Bucket.Arn}".to_owned()];
+    }
+    vec![at(key(input).expect("a call whose objects nobody knows"))]
+}
+
+fn at(key: &str) -> String {
+    format!("${{Bucket.Arn}}/{key}")
+}
+
+/// The key that a call names.
+fn key(input: &Input) -> Option<&str> {
+    let get = || input.downcast_ref::<GetObjectInput>()?.key();
+    let head = || input.downcast_ref::<HeadObjectInput>()?.key();
+    let put = || input.downcast_ref::<PutObjectInput>()?.key();
+    let delete = || input.downcast_ref::<DeleteObjectInput>()?.key();
+    let begin = || input.downcast_ref::<CreateMultipartUploadInput>()?.key();
+    let part = || input.downcast_ref::<UploadPartInput>()?.key();
+    let end = || input.downcast_ref::<CompleteMultipartUploadInput>()?.key();
+    get()
+        .or_else(head)
+        .or_else(put)
+        .or_else(delete)
+        .or_else(begin)
+        .or_else(part)
+        .or_else(end)
 }
 
 /// Which version of a file a call names.
