@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use hearback_batch::{IMPORTS_URL, INGEST_DEAD_LETTERS_URL};
-use hearback_erasure::ERASURES_URL;
+use hearback_batch::{IMPORTS_DEAD_LETTERS_URL, IMPORTS_URL, INGEST_DEAD_LETTERS_URL};
+use hearback_erasure::{ERASURES_DEAD_LETTERS_URL, ERASURES_URL};
 use hearback_lambda::app::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
 use hearback_lambda::aws::Service;
 use hearback_local::names::Names;
@@ -71,7 +71,9 @@ impl Subject {
             (DEAD_LETTERS_URL, QUEUE),
             (INGEST_DEAD_LETTERS_URL, QUEUE),
             (IMPORTS_URL, QUEUE),
+            (IMPORTS_DEAD_LETTERS_URL, QUEUE),
             (ERASURES_URL, QUEUE),
+            (ERASURES_DEAD_LETTERS_URL, QUEUE),
         ];
         Self {
             name: name.to_owned(),

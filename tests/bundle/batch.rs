@@ -1,7 +1,7 @@
 //! Many events in one request, and by the ingest queue.
 
 use aws_sdk_sqs::types::{Message, MessageAttributeValue};
-use hearback_batch::LAST_RECEIVES;
+use hearback_lambda::queue::LAST_RECEIVES;
 use hearback_storage::Store;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::engine::Engine;

@@ -2,15 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hearback_batch::LAST_RECEIVES;
 use hearback_domain::detection;
 use hearback_domain::event::{Channel, FeedbackType};
 use hearback_domain::preferences::{CommunicationStyle, DetailLevel};
 use hearback_domain::publication::Subject;
+use hearback_lambda::queue::{LAST_RECEIVES, REDRIVE_RECEIVES};
 use hearback_local::gateway::openapi;
 use hearback_local::names::Names;
-use hearback_local::provision::INGEST_RECEIVES;
-use hearback_signals::MAX_RECEIVES;
+use hearback_local::provision::SUBJECT_RECEIVES;
 use hearback_storage::stream::{RESULTS, SUBMITTED};
 use hearback_storage::table::{EXPIRES_AT, INDEXES, PK, SK};
 use hearback_tests::template::{resource, resources};
@@ -267,15 +266,21 @@ fn the_queues_of_the_template_have_the_names_of_the_local_stack() {
             .iter()
             .map(|(_, subject)| names.subject(*subject)),
     )
+    // Of a topic, which one machine does without.
+    .chain(["${AWS::StackName}-deliveries-dead-letters".to_owned()])
     .collect();
     assert_eq!(template, local);
     // The function buries before the queue does.
-    const { assert!(LAST_RECEIVES < INGEST_RECEIVES) };
+    const { assert!(LAST_RECEIVES < REDRIVE_RECEIVES) };
     for (queue, receives) in [
-        ("SignalsQueue", MAX_RECEIVES),
-        ("ImportsQueue", MAX_RECEIVES),
-        ("ErasuresQueue", MAX_RECEIVES),
-        ("IngestQueue", INGEST_RECEIVES),
+        ("SignalsQueue", REDRIVE_RECEIVES),
+        ("ImportsQueue", REDRIVE_RECEIVES),
+        ("ErasuresQueue", REDRIVE_RECEIVES),
+        ("IngestQueue", REDRIVE_RECEIVES),
+        ("FeedbackProcessedQueue", SUBJECT_RECEIVES),
+        ("RewardQueue", SUBJECT_RECEIVES),
+        ("PolicyQueue", SUBJECT_RECEIVES),
+        ("ExplorationQueue", SUBJECT_RECEIVES),
     ] {
         let redrive = &resource(queue)["RedrivePolicy"];
         assert_eq!(redrive["maxReceiveCount"], receives, "{queue}");

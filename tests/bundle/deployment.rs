@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use hearback_domain::publication::Outcome;
-use hearback_erasure::ERASURES_URL;
+use hearback_erasure::{ERASURES_DEAD_LETTERS_URL, ERASURES_URL};
 use hearback_lambda::app::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
 use hearback_lambda::aws::Service;
 use hearback_storage::events::StoredEvent;
@@ -369,7 +369,9 @@ async fn erasure_and_eraser_answer_and_wait_for_what_is_under_way() {
     let (status, asked) = call(&erasure, &request("DELETE", path, &Value::Null)).await;
     assert_eq!((status, &asked["status"]), (202, &json!("pending")));
     // It comes in a quarter of an hour; here the message is handed over at once, and comes too early.
-    let eraser = start(&engine, "eraser", &[queue]).await;
+    let letters = engine.queues.erasures_dead_letters.as_str();
+    let letters = (ERASURES_DEAD_LETTERS_URL, letters);
+    let eraser = start(&engine, "eraser", &[queue, letters]).await;
     let task = json!({
         "tenant": "acme", "user": "ada", "id": asked["erasureId"],
         "step": {"traces": [0, null]}, "found": false,

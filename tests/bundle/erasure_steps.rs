@@ -240,7 +240,8 @@ async fn a_message_that_comes_twice_closes_nothing_early() {
     let erasures = Erasures::new(queue, &engine.queues.erasures, patient);
     // A clock that is ahead: the time to settle has passed.
     let clock = Clock::of(|| Utc::now() + TimeDelta::minutes(16));
-    let eraser = Eraser::new(store, blobs, clock, erasures);
+    let letters = engine.letters(&engine.queues.erasures_dead_letters);
+    let eraser = Eraser::new(store, blobs, clock, (erasures, letters));
     let mut messages = Vec::new();
     while let Some(message) = world.taken().await {
         messages.push(message);

@@ -1,5 +1,6 @@
 //! Tests that cross crates, against real engines.
 
+mod account;
 mod batch;
 mod capacity;
 mod contract;
@@ -15,6 +16,7 @@ mod exactly_once_imports;
 mod exactly_once_reactions;
 mod exactly_once_signals;
 mod follow_ups;
+mod giving_up;
 mod imports;
 mod isolation;
 mod keys;

@@ -173,8 +173,7 @@ impl Engine {
 
     /// What takes the messages of the ingest queue, on this table.
     pub fn ingest(&self, store: Store) -> Ingest {
-        let letters = &self.queues.ingest_dead_letters;
-        let letters = DeadLetters::new(self.clients.sqs.clone(), letters);
+        let letters = self.letters(&self.queues.ingest_dead_letters);
         Ingest::new(self.app(store).into(), letters)
     }
 
@@ -185,8 +184,9 @@ impl Engine {
 
     /// What imports files of this bucket, on this table.
     pub fn importer_with(&self, store: Store, blobs: Blobs) -> Importer {
-        let queue = self.clients.sqs.clone();
-        Importer::new(self.app(store).into(), blobs, queue, &self.queues.imports)
+        let queue = (self.clients.sqs.clone(), &self.queues.imports);
+        let letters = self.letters(&self.queues.imports_dead_letters);
+        Importer::new(self.app(store).into(), blobs, queue, letters)
     }
 
     /// The queue of erasures, which wait for nothing.
@@ -197,13 +197,19 @@ impl Engine {
 
     /// What erases users' data, on this table and bucket.
     pub fn eraser(&self, store: Store, blobs: Blobs) -> Eraser {
-        Eraser::new(store, blobs, Clock::system(), self.erasures())
+        let letters = self.letters(&self.queues.erasures_dead_letters);
+        Eraser::new(store, blobs, Clock::system(), (self.erasures(), letters))
+    }
+
+    /// The dead letters in a queue.
+    pub fn letters(&self, queue_url: &str) -> DeadLetters {
+        DeadLetters::new(self.clients.sqs.clone(), queue_url)
     }
 
     /// A signal generator on this table.
     pub fn generator(&self, store: Store) -> Generator {
-        let dead_letters = DeadLetters::new(self.clients.sqs.clone(), &self.queues.dead_letters);
-        Generator::new(store, self.blobs(), dead_letters, Clock::system())
+        let letters = self.letters(&self.queues.dead_letters);
+        Generator::new(store, self.blobs(), letters, Clock::system())
     }
 }
 

@@ -69,8 +69,18 @@ impl Hands {
                 clock,
             ),
             ingest: Ingest::new(intake.clone(), letters(&engine.queues.ingest_dead_letters)),
-            importer: Importer::new(intake, blobs.clone(), sqs, &engine.queues.imports),
-            eraser: Eraser::new(store.clone(), blobs.clone(), clock, erasures),
+            importer: Importer::new(
+                intake,
+                blobs.clone(),
+                (sqs.clone(), &engine.queues.imports),
+                letters(&engine.queues.imports_dead_letters),
+            ),
+            eraser: Eraser::new(
+                store.clone(),
+                blobs.clone(),
+                clock,
+                (erasures, letters(&engine.queues.erasures_dead_letters)),
+            ),
             exporter: Exporter::new(store, blobs.clone(), clock),
             blobs,
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage, SqsMessageAttribute};
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::json;
@@ -27,11 +27,17 @@ pub async fn step<F: Future<Output = SqsBatchResponse>>(
     queue: &str,
     handle: impl FnOnce(SqsEvent) -> F,
 ) -> Option<bool> {
-    let received = sqs.receive_message().queue_url(queue).send().await;
+    let receive = sqs.receive_message().queue_url(queue);
+    let received = receive.message_attribute_names("All").send().await;
     let message = received.unwrap().messages?.into_iter().next()?;
     let mut record = SqsMessage::default();
     record.message_id.clone_from(&message.message_id);
     record.body.clone_from(&message.body);
+    for (name, value) in message.message_attributes.iter().flatten() {
+        let mut attribute = SqsMessageAttribute::default();
+        attribute.string_value.clone_from(&value.string_value);
+        record.message_attributes.insert(name.clone(), attribute);
+    }
     let response = handle(batch([record])).await;
     let failed = !response.batch_item_failures.is_empty();
     if failed {

@@ -23,7 +23,8 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use chrono::{DateTime, Utc};
 use hearback_lambda::app::{blobs_from_env, setting};
 use hearback_lambda::aws::{Aws, Service, error_code};
-use hearback_lambda::queue::one_by_one;
+use hearback_lambda::dead_letters::DeadLetters;
+use hearback_lambda::queue::{self, Endless, HOPS, Hops, Tries, one_by_one};
 use hearback_lambda::{BadSetting, FromEnv};
 use hearback_storage::{Blobs, Error};
 
@@ -33,6 +34,8 @@ use task::{Task, Work};
 
 /// The setting that names the URL of the queue of imports.
 pub const IMPORTS_URL: &str = "HEARBACK_IMPORTS_URL";
+/// The setting that names the URL of the queue for what the queue of imports could not work off.
+pub const IMPORTS_DEAD_LETTERS_URL: &str = "HEARBACK_IMPORTS_DEAD_LETTERS_URL";
 /// Bytes from which on a file of rejects takes no further file of a worker: a small function merges
 /// them within a minute.
 const REJECTS_FILE: usize = 64 * 1024 * 1024;
@@ -46,6 +49,9 @@ pub struct Importer {
     blobs: Blobs,
     queue: aws_sdk_sqs::Client,
     queue_url: String,
+    dead_letters: DeadLetters,
+    /// Of what is sent.
+    hops: Hops,
     rejects_file: usize,
 }
 
@@ -60,22 +66,37 @@ enum Failure {
     NotSent(String),
     #[error("GetObject failed: body not read")]
     Body,
+    #[error(transparent)]
+    Endless(#[from] Endless),
+}
+
+impl queue::Failure for Failure {
+    fn tries(&self) -> Tries {
+        match self {
+            Self::Storage(error) => error.tries(),
+            Self::Unreadable => Tries::Few,
+            Self::NotSent(_) | Self::Body => Tries::Many,
+            Self::Endless(endless) => endless.tries(),
+        }
+    }
 }
 
 impl Importer {
-    /// Imports files of this bucket, with its messages in this queue.
+    /// Imports files of this bucket, with its messages in this queue, and those it gives up in that one.
     #[must_use]
     pub fn new(
         intake: Intake,
         blobs: Blobs,
-        queue: aws_sdk_sqs::Client,
-        queue_url: impl Into<String>,
+        (queue, queue_url): (aws_sdk_sqs::Client, impl Into<String>),
+        dead_letters: DeadLetters,
     ) -> Self {
         Self {
             intake,
             blobs,
             queue,
             queue_url: queue_url.into(),
+            dead_letters,
+            hops: Hops::default(),
             rejects_file: REJECTS_FILE,
         }
     }
@@ -92,21 +113,24 @@ impl Importer {
     /// Reads the settings and builds the clients.
     pub fn from_env() -> Result<Self, BadSetting> {
         let sqs = aws_sdk_sqs::Client::new(&Aws::from_env(Service::Sqs).config());
-        let queue_url = setting(IMPORTS_URL)?;
+        let dead_letters = DeadLetters::new(sqs.clone(), setting(IMPORTS_DEAD_LETTERS_URL)?);
         Ok(Self::new(
             Intake::from_env()?,
             blobs_from_env()?,
-            sqs,
-            queue_url,
+            (sqs, setting(IMPORTS_URL)?),
+            dead_letters,
         ))
     }
 
     /// Works off messages, and names those that must be delivered again. What is not done by `until` is
     /// handed on.
     pub async fn handle(&self, batch: SqsEvent, until: Option<DateTime<Utc>>) -> SqsBatchResponse {
-        one_by_one(batch, |message| {
-            let importer = self.clone();
-            async move { importer.work_off(&message, until).await }
+        one_by_one(&self.dead_letters, batch, |message| {
+            let mut importer = self.clone();
+            async move {
+                importer.hops = Hops::behind(&message)?;
+                importer.work_off(&message, until).await
+            }
         })
         .await
     }
@@ -143,12 +167,14 @@ impl Importer {
 
     async fn send(&self, tasks: impl IntoIterator<Item = Task>) -> Result<(), Failure> {
         let not_sent = |reason: &str| Failure::NotSent(reason.to_owned());
+        let hops = self.hops.attribute().map_err(|_| not_sent("no message"))?;
         let bodies: Vec<_> = tasks.into_iter().map(Task::message).collect();
         for some in bodies.chunks(MESSAGES) {
             let entries = some.iter().enumerate().map(|(at, body)| {
                 SendMessageBatchRequestEntry::builder()
                     .id(at.to_string())
                     .message_body(body)
+                    .message_attributes(HOPS, hops.clone())
                     .build()
                     .map_err(|_| not_sent("no message"))
             });

@@ -2,7 +2,7 @@
 //!
 //! A message is deleted once each of its events is in the table or among the dead letters. One whose
 //! events could not all be stored comes again, whole: what was stored is recognised. After
-//! [`LAST_RECEIVES`] what could not be stored is a dead letter too, so that of an anonymous event
+//! [`queue::LAST_RECEIVES`] what could not be stored is a dead letter too, so that of an anonymous event
 //! nothing gets there but its shape.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
@@ -16,7 +16,7 @@ use hearback_domain::submission::{Refused, Rejection};
 use hearback_lambda::app::setting;
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::dead_letters::{DeadLetters, NotSent};
-use hearback_lambda::queue::not_worked_off;
+use hearback_lambda::queue::{self, Tries, not_worked_off, receives};
 use hearback_lambda::{BadSetting, FromEnv};
 use hearback_storage::Attempt;
 use serde_json::Value;
@@ -27,9 +27,6 @@ use crate::intake::{Intake, NotTaken, back_end};
 pub const TENANT: &str = "tenant";
 /// The setting that names the URL of the queue for what the ingest queue could not work off.
 pub const INGEST_DEAD_LETTERS_URL: &str = "HEARBACK_INGEST_DEAD_LETTERS_URL";
-/// Receives from which on what cannot be stored goes to the dead letters. The queue's redrive policy lets
-/// some more pass, for when a dead letter cannot be sent, and then moves the message as it came.
-pub const LAST_RECEIVES: u32 = 90;
 /// The user that acts for the users of a tenant.
 const BACK_END: &str = "ingest";
 
@@ -47,6 +44,12 @@ enum Failure {
     Storage(#[from] hearback_storage::Error),
     #[error("a dead letter was not sent: {0}")]
     DeadLetter(#[from] NotSent),
+}
+
+impl queue::Failure for Failure {
+    fn tries(&self) -> Tries {
+        Tries::Many
+    }
 }
 
 impl Ingest {
@@ -110,7 +113,7 @@ impl Ingest {
         });
         // All of them first: one that failed keeps no other from being stored.
         let taken = join_all(attempts).await;
-        let last = receives(message) >= LAST_RECEIVES;
+        let last = Tries::Many.are_over(receives(message));
         let mut letters = Vec::new();
         for (event, taken) in events.iter().zip(taken) {
             match taken {
@@ -140,12 +143,6 @@ impl Ingest {
 fn sent_at(message: &SqsMessage) -> Option<DateTime<Utc>> {
     let sent = message.attributes.get("SentTimestamp")?;
     DateTime::from_timestamp_millis(sent.parse().ok()?)
-}
-
-/// How often a message was received, this time included.
-fn receives(message: &SqsMessage) -> u32 {
-    let receives = message.attributes.get("ApproximateReceiveCount");
-    receives.and_then(|count| count.parse().ok()).unwrap_or(1)
 }
 
 /// Who sent a message.

@@ -12,6 +12,6 @@ mod intake;
 mod pace;
 
 pub use events::{MAX_BODY, MAX_EVENTS, routes};
-pub use imports::{IMPORTS_URL, Importer, notification};
-pub use ingest::{INGEST_DEAD_LETTERS_URL, Ingest, LAST_RECEIVES, TENANT};
+pub use imports::{IMPORTS_DEAD_LETTERS_URL, IMPORTS_URL, Importer, notification};
+pub use ingest::{INGEST_DEAD_LETTERS_URL, Ingest, TENANT};
 pub use intake::Intake;

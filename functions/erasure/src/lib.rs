@@ -19,15 +19,17 @@ mod request;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_lambda::MissingSetting;
-use hearback_lambda::app::{blobs_from_env, store_from_env};
+use hearback_lambda::app::{blobs_from_env, setting, store_from_env};
+use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
-use hearback_lambda::queue::one_by_one;
+use hearback_lambda::dead_letters::DeadLetters;
+use hearback_lambda::queue::{Endless, Tries, one_by_one};
 use hearback_storage::preferences::Freshness;
 use hearback_storage::{Blobs, Error, Store};
 
 pub use files::{Erased, erase_files};
 use pass::Pass;
-pub use queue::{ERASURES_URL, Erasures};
+pub use queue::{ERASURES_DEAD_LETTERS_URL, ERASURES_URL, Erasures};
 use queue::{NotSent, Task};
 pub use request::{Requests, routes};
 
@@ -42,6 +44,7 @@ pub struct Eraser {
     blobs: Blobs,
     clock: Clock,
     erasures: Erasures,
+    dead_letters: DeadLetters,
 }
 
 /// Why a step has to be made again.
@@ -55,33 +58,57 @@ enum Failure {
     Done,
     #[error("the message is none of ours")]
     Unreadable,
+    #[error(transparent)]
+    Endless(#[from] Endless),
+}
+
+impl hearback_lambda::queue::Failure for Failure {
+    fn tries(&self) -> Tries {
+        match self {
+            Self::Storage(error) => error.tries(),
+            Self::NotSent(_) | Self::Done => Tries::Many,
+            Self::Unreadable => Tries::Few,
+            Self::Endless(endless) => endless.tries(),
+        }
+    }
 }
 
 impl Eraser {
-    /// Erases in this table and bucket, with its messages in this queue.
+    /// Erases in this table and bucket, with its messages in this queue, and those it gives up in that one.
     #[must_use]
-    pub fn new(store: Store, blobs: Blobs, clock: Clock, erasures: Erasures) -> Self {
+    pub fn new(
+        store: Store,
+        blobs: Blobs,
+        clock: Clock,
+        (erasures, dead_letters): (Erasures, DeadLetters),
+    ) -> Self {
         Self {
             store,
             blobs,
             clock,
             erasures,
+            dead_letters,
         }
     }
 
     /// Reads the settings and builds the clients.
     pub fn from_env() -> Result<Self, MissingSetting> {
         let (store, blobs) = (store_from_env()?, blobs_from_env()?);
-        let erasures = Erasures::from_env()?;
-        Ok(Self::new(store, blobs, Clock::system(), erasures))
+        let sqs = aws_sdk_sqs::Client::new(&Aws::from_env(Service::Sqs).config());
+        let dead_letters = DeadLetters::new(sqs, setting(ERASURES_DEAD_LETTERS_URL)?);
+        let queues = (Erasures::from_env()?, dead_letters);
+        Ok(Self::new(store, blobs, Clock::system(), queues))
     }
 
     /// Works off messages, and names those that must be delivered again. What is not done by `until` is
     /// handed on.
     pub async fn handle(&self, batch: SqsEvent, until: Option<DateTime<Utc>>) -> SqsBatchResponse {
-        one_by_one(batch, |message| {
-            let eraser = self.clone();
-            async move { eraser.work_off(&message, until).await }
+        one_by_one(&self.dead_letters, batch, |message| {
+            let mut eraser = self.clone();
+            async move {
+                eraser.erasures = eraser.erasures.behind(&message)?;
+                eraser.work_off(&message, until).await
+            }
         })
         .await
     }

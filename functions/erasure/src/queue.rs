@@ -1,10 +1,12 @@
 //! The messages of the queue of erasures.
 
+use aws_lambda_events::sqs::SqsMessage;
 use chrono::TimeDelta;
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_lambda::MissingSetting;
 use hearback_lambda::app::setting;
 use hearback_lambda::aws::{Aws, Service, error_code};
+use hearback_lambda::queue::{Endless, HOPS, Hops};
 use hearback_storage::erasures::Next;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -13,6 +15,8 @@ use crate::SETTLE;
 
 /// The setting that names the URL of the queue of erasures.
 pub const ERASURES_URL: &str = "HEARBACK_ERASURES_URL";
+/// The setting that names the URL of the queue for what the queue of erasures could not work off.
+pub const ERASURES_DEAD_LETTERS_URL: &str = "HEARBACK_ERASURES_DEAD_LETTERS_URL";
 /// The longest that the queue holds a message back, in seconds.
 const LONGEST: i64 = 900;
 
@@ -22,6 +26,8 @@ pub struct Erasures {
     client: aws_sdk_sqs::Client,
     url: String,
     settle: TimeDelta,
+    /// Of what is sent.
+    hops: Hops,
 }
 
 /// A message could not be sent.
@@ -81,7 +87,14 @@ impl Erasures {
             client,
             url: url.into(),
             settle,
+            hops: Hops::default(),
         }
+    }
+
+    /// The queue for what is sent because of this message.
+    pub(crate) fn behind(self, message: &SqsMessage) -> Result<Self, Endless> {
+        let hops = Hops::behind(message)?;
+        Ok(Self { hops, ..self })
     }
 
     /// Reads the settings and builds the client.
@@ -97,6 +110,8 @@ impl Erasures {
     /// Sends a message that comes after a while.
     pub(crate) async fn send(&self, task: &Task, after: TimeDelta) -> Result<(), NotSent> {
         let body = serde_json::to_string(task).map_err(|error| NotSent(error.to_string()))?;
+        let hops = self.hops.attribute();
+        let hops = hops.map_err(|error| NotSent(error.to_string()))?;
         // Rather a second late than early, when there would be nothing to do yet.
         let seconds = (after + TimeDelta::milliseconds(999)).num_seconds();
         let seconds = i32::try_from(seconds.clamp(0, LONGEST)).unwrap_or_default();
@@ -104,6 +119,7 @@ impl Erasures {
             .send_message()
             .queue_url(&self.url)
             .message_body(body)
+            .message_attributes(HOPS, hops)
             .delay_seconds(seconds)
             .send()
             .await

@@ -4,20 +4,21 @@
 use std::future::Future;
 
 use futures::future::join_all;
+use hearback_lambda::queue::{Failure, Reason, ended};
 
 /// Works on groups side by side, each in a task of its own. A group that fails, by error or
 /// panic, is tried again item by item, so that only the items that fail alone are reported. That
 /// is right only for work that may be repeated.
-pub(crate) async fn each_group<T, W, F, E>(groups: Vec<Vec<T>>, work: W) -> Vec<(T, String)>
+pub(crate) async fn each_group<T, W, F, E>(groups: Vec<Vec<T>>, work: W) -> Vec<(T, Reason)>
 where
     T: Clone + Send + 'static,
     W: Fn(Vec<T>) -> F,
     F: Future<Output = Result<(), E>> + Send + 'static,
-    E: ToString + Send + 'static,
+    E: Failure + Send + 'static,
 {
     let attempts = groups.into_iter().map(|group| {
         let attempt = tokio::spawn(work(group.clone()));
-        async move { (group, ended(attempt).await) }
+        async move { (group, ended(attempt.await)) }
     });
     let mut failed = Vec::new();
     for (mut group, result) in join_all(attempts).await {
@@ -27,7 +28,7 @@ where
             continue;
         }
         for item in group {
-            if let Err(reason) = ended(tokio::spawn(work(vec![item.clone()]))).await {
+            if let Err(reason) = ended(tokio::spawn(work(vec![item.clone()])).await) {
                 failed.push((item, reason));
             }
         }
@@ -35,19 +36,23 @@ where
     failed
 }
 
-/// How a task ended. A panic's message may quote data, so that it panicked is all that is said.
-async fn ended<E: ToString>(task: tokio::task::JoinHandle<Result<(), E>>) -> Result<(), String> {
-    match task.await {
-        Ok(result) => result.map_err(|error| error.to_string()),
-        Err(_) => Err("the signal generator panicked".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use hearback_lambda::queue::Tries;
+
     use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("four fails")]
+    struct Fails;
+
+    impl Failure for Fails {
+        fn tries(&self) -> Tries {
+            Tries::Many
+        }
+    }
 
     #[tokio::test]
     async fn a_panic_or_an_error_harms_no_neighbour() {
@@ -58,7 +63,7 @@ mod tests {
             async move {
                 assert!(!group.contains(&2), "poisoned");
                 if group.contains(&4) {
-                    return Err("four fails");
+                    return Err(Fails);
                 }
                 seen.lock().unwrap().extend(group);
                 Ok(())
@@ -68,11 +73,15 @@ mod tests {
         let mut done = done.lock().unwrap().clone();
         done.sort_unstable();
         assert_eq!(done, [1, 3, 5, 6]);
+        let reason = |text: &str, tries| Reason {
+            text: text.to_owned(),
+            tries,
+        };
         assert_eq!(
             failed,
             [
-                (2, "the signal generator panicked".to_owned()),
-                (4, "four fails".to_owned())
+                (2, reason("the function panicked", Tries::Few)),
+                (4, reason("four fails", Tries::Many))
             ]
         );
     }

@@ -22,7 +22,7 @@ mod work;
 
 use std::collections::BTreeMap;
 
-use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, Utc};
 use hearback_domain::event::EventCore;
 use hearback_domain::message_signal::SignalCore;
@@ -32,15 +32,12 @@ use hearback_lambda::app::{DEAD_LETTERS_URL, blobs_from_env, setting, store_from
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
+use hearback_lambda::queue::{Reason, report};
 use hearback_storage::erasures::Owner;
 use hearback_storage::stream::{self, Submitted};
 use hearback_storage::{Blobs, Store};
 
 use work::Failure;
-
-/// Receives after which a message that still fails goes to the dead letters. The queue's redrive
-/// policy says the same, for when the function itself dies.
-pub const MAX_RECEIVES: u32 = 5;
 
 /// Works off messages of the signals queue.
 #[derive(Debug, Clone)]
@@ -65,9 +62,6 @@ enum Task {
     Reaction(Box<ReactionCore>),
     Signal(Box<SignalCore>),
 }
-
-/// A message that was not worked off, and why.
-type Failed = (SqsMessage, String);
 
 impl Generator {
     /// A generator on this table and bucket, with this queue for dead letters.
@@ -121,7 +115,7 @@ impl Generator {
                         message,
                         task: Task::Signal(signal),
                     }),
-                Err(error) => failed.push((message, error.to_string())),
+                Err(error) => failed.push((message, Reason::from(error))),
             }
         }
         let groups = by_user.into_values().chain(by_turn.into_values()).collect();
@@ -136,7 +130,7 @@ impl Generator {
                 .into_iter()
                 .map(|(delivery, reason)| (delivery.message, reason)),
         );
-        self.report(failed).await
+        report(&self.dead_letters, failed).await
     }
 
     /// Works off events of one user, or what was said of one turn, one after the other: reactions
@@ -168,44 +162,4 @@ impl Generator {
         let erasure = work::erasure_of(&self.store, owner).await?;
         Ok(erasure.is_some_and(|erasure| erasure.covers(at)))
     }
-
-    /// Says which messages failed. One that was received for the last time goes to the dead
-    /// letters instead, with its reason.
-    async fn report(&self, failed: Vec<Failed>) -> SqsBatchResponse {
-        let mut response = SqsBatchResponse::default();
-        for (message, reason) in failed {
-            let message_id = message.message_id.clone().unwrap_or_default();
-            let receives = receives(&message);
-            tracing::warn!(message_id, receives, reason, "message not worked off");
-            let buried = receives >= MAX_RECEIVES && self.bury(&message, &reason).await;
-            if !buried {
-                let mut failure = BatchItemFailure::default();
-                failure.item_identifier = message_id;
-                response.batch_item_failures.push(failure);
-            }
-        }
-        response
-    }
-
-    /// Whether the message is among the dead letters now. If not, it fails once more, and the
-    /// queue's own redrive policy moves it.
-    async fn bury(&self, message: &SqsMessage, reason: &str) -> bool {
-        let body = message.body.as_deref().unwrap_or_default();
-        match self.dead_letters.bury(body, reason).await {
-            Ok(()) => true,
-            Err(error) => {
-                tracing::error!(reason = %error, "dead letter not sent");
-                false
-            }
-        }
-    }
-}
-
-/// How often a message was received, this time included.
-fn receives(message: &SqsMessage) -> u32 {
-    message
-        .attributes
-        .get("ApproximateReceiveCount")
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(1)
 }

@@ -21,6 +21,7 @@ use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::preferences::{Cause, Crossing, Lesson, Version, learn};
 use hearback_domain::publication::{Outcome, Processed};
 use hearback_lambda::clock::Clock;
+use hearback_lambda::queue::{self, Tries};
 use hearback_storage::Written;
 use hearback_storage::claims::Claim;
 use hearback_storage::erasures::{Owner, Unit};
@@ -44,6 +45,15 @@ pub(crate) enum Failure {
     Storage(#[from] Error),
     #[error("what it writes to was changed too often at once")]
     Contended,
+}
+
+impl queue::Failure for Failure {
+    fn tries(&self) -> Tries {
+        match self {
+            Self::Storage(error) => error.tries(),
+            Self::Contended => Tries::Many,
+        }
+    }
 }
 
 /// The events of one user that are this delivery's to finish.

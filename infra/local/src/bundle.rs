@@ -271,13 +271,13 @@ impl Bundle {
 
     fn importer(&self) -> Result<Importer> {
         let intake = Intake::from(self.app()?);
-        let (blobs, queue) = (self.blobs.clone(), self.clients.sqs.clone());
-        Ok(Importer::new(intake, blobs, queue, &self.queues.imports))
+        let queue = (self.clients.sqs.clone(), &self.queues.imports);
+        let letters = self.letters(&self.queues.imports_dead_letters);
+        Ok(Importer::new(intake, self.blobs.clone(), queue, letters))
     }
 
     fn ingest(&self) -> Result<Ingest> {
-        let letters = &self.queues.ingest_dead_letters;
-        let letters = DeadLetters::new(self.clients.sqs.clone(), letters);
+        let letters = self.letters(&self.queues.ingest_dead_letters);
         Ok(Ingest::new(Intake::from(self.app()?), letters))
     }
 
@@ -287,17 +287,21 @@ impl Bundle {
 
     fn eraser(&self) -> Eraser {
         let (store, blobs) = (self.store.clone(), self.blobs.clone());
-        Eraser::new(store, blobs, Clock::system(), self.erasures())
+        let letters = self.letters(&self.queues.erasures_dead_letters);
+        Eraser::new(store, blobs, Clock::system(), (self.erasures(), letters))
+    }
+
+    fn letters(&self, queue_url: &str) -> DeadLetters {
+        DeadLetters::new(self.clients.sqs.clone(), queue_url)
     }
 
     /// A signal generator on this bundle's table.
     #[must_use]
     pub fn generator(&self) -> Generator {
-        let dead_letters = DeadLetters::new(self.clients.sqs.clone(), &self.queues.dead_letters);
         Generator::new(
             self.store.clone(),
             self.blobs.clone(),
-            dead_letters,
+            self.letters(&self.queues.dead_letters),
             Clock::system(),
         )
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use aws_sdk_s3::operation::create_bucket::CreateBucketError;
 use aws_sdk_sqs::types::QueueAttributeName;
 use hearback_domain::publication::Subject;
-use hearback_signals::MAX_RECEIVES;
+use hearback_lambda::queue::REDRIVE_RECEIVES;
 use hearback_storage::Store;
 
 use crate::names::Names;
@@ -15,8 +15,8 @@ use crate::names::Names;
 /// Messages are kept this long, as in the template: 14 days.
 const RETENTION: Duration = Duration::from_hours(14 * 24);
 
-/// Receives after which a message of a back end, which could not be stored, goes to the dead letters.
-pub const INGEST_RECEIVES: u32 = 100;
+/// Receives by a subscriber after which a message of a subject goes to the dead letters.
+pub const SUBJECT_RECEIVES: u32 = 5;
 
 /// The URLs of the queues.
 #[derive(Debug, Clone)]
@@ -31,8 +31,12 @@ pub struct QueueUrls {
     pub ingest_dead_letters: String,
     /// The queue of imports.
     pub imports: String,
+    /// What could not be imported.
+    pub imports_dead_letters: String,
     /// The queue of erasures.
     pub erasures: String,
+    /// Passes of erasures that failed for good.
+    pub erasures_dead_letters: String,
     /// What the relay could not carry.
     pub stream_dead_letters: String,
     subjects: HashMap<Subject, String>,
@@ -84,22 +88,24 @@ pub async fn queues(
     let subjects_dead_letters =
         queue(client, &names.subjects_dead_letters(), visibility, None).await?;
     let ingest_dead_letters = queue(client, &names.ingest_dead_letters(), visibility, None).await?;
-    let ingest = Some((ingest_dead_letters.as_str(), INGEST_RECEIVES));
+    let ingest = Some((ingest_dead_letters.as_str(), REDRIVE_RECEIVES));
     let ingest = queue(client, &names.ingest(), visibility, ingest).await?;
-    let imports = queue(client, &names.imports_dead_letters(), visibility, None).await?;
+    let imports_dead_letters =
+        queue(client, &names.imports_dead_letters(), visibility, None).await?;
     let imports = queue(
         client,
         &names.imports(),
         visibility,
-        Some((&imports, MAX_RECEIVES)),
+        Some((&imports_dead_letters, REDRIVE_RECEIVES)),
     )
     .await?;
-    let erasures = queue(client, &names.erasures_dead_letters(), visibility, None).await?;
+    let erasures_dead_letters =
+        queue(client, &names.erasures_dead_letters(), visibility, None).await?;
     let erasures = queue(
         client,
         &names.erasures(),
         visibility,
-        Some((&erasures, MAX_RECEIVES)),
+        Some((&erasures_dead_letters, REDRIVE_RECEIVES)),
     )
     .await?;
     let mut subjects = HashMap::new();
@@ -108,7 +114,7 @@ pub async fn queues(
             client,
             &names.subject(*subject),
             visibility,
-            Some((&subjects_dead_letters, MAX_RECEIVES)),
+            Some((&subjects_dead_letters, SUBJECT_RECEIVES)),
         )
         .await?;
         subjects.insert(*subject, url);
@@ -118,14 +124,16 @@ pub async fn queues(
             client,
             &names.signals(),
             visibility,
-            Some((&dead_letters, MAX_RECEIVES)),
+            Some((&dead_letters, REDRIVE_RECEIVES)),
         )
         .await?,
         dead_letters,
         ingest,
         ingest_dead_letters,
         imports,
+        imports_dead_letters,
         erasures,
+        erasures_dead_letters,
         stream_dead_letters: queue(client, &names.stream_dead_letters(), visibility, None).await?,
         subjects,
     })

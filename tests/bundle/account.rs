@@ -1,0 +1,287 @@
+//! The template, read as an account of AWS takes it: what a first deployment, a small account, a fault and an
+//! operator meet. And that the pages say of it what is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hearback_tests::template::{resource, resources, template};
+use serde_json::{Value, json};
+
+const README: &str = include_str!("../../README.md");
+const OPERATIONS: &str = include_str!("../../docs/operations.md");
+
+/// The names of what a value refers to, by `!Ref` or `!GetAtt`, wherever in it.
+fn referred(value: &Value) -> BTreeSet<String> {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .flat_map(|(name, member)| match (name.as_str(), member) {
+                ("Ref" | "GetAtt", Value::String(to)) => {
+                    BTreeSet::from([to.split('.').next().unwrap().to_owned()])
+                }
+                _ => referred(member),
+            })
+            .collect(),
+        Value::Array(items) => items.iter().flat_map(referred).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+fn names(kind: &str) -> BTreeSet<String> {
+    resources(kind).into_iter().map(|(name, _)| name).collect()
+}
+
+/// What the alarms on a metric watch, with the threshold of each.
+fn watched(metric: &str) -> BTreeMap<String, Value> {
+    let alarms = resources("AWS::CloudWatch::Alarm").into_iter();
+    let on_metric =
+        alarms.filter(|(_, alarm)| alarm.to_string().contains(&format!("\"{metric}\"")));
+    on_metric
+        .flat_map(|(_, alarm)| {
+            let properties = &alarm["Properties"];
+            let threshold = properties["Threshold"].clone();
+            let mut watched = referred(&properties["Dimensions"]);
+            watched.extend(referred(&properties["Metrics"]));
+            watched.into_iter().map(move |to| (to, threshold.clone()))
+        })
+        .collect()
+}
+
+#[test]
+fn a_function_may_go_on_by_its_own_queue_more_than_sixteen_times() {
+    let mut recursive = BTreeSet::new();
+    for (_, source) in resources("AWS::Lambda::EventSourceMapping") {
+        let source = &source["Properties"];
+        let function = source["FunctionName"]["Ref"].as_str().unwrap();
+        let statements = resource(function)["Policies"][0]["Statement"].clone();
+        let sends_to_itself = statements.as_array().unwrap().iter().any(|statement| {
+            statement["Action"] == "sqs:SendMessage"
+                && statement["Resource"] == source["EventSourceArn"]
+        });
+        let loops = resource(function)["RecursiveLoop"].clone();
+        let expected = if sends_to_itself {
+            json!("Allow")
+        } else {
+            Value::Null
+        };
+        assert_eq!(loops, expected, "{function}");
+        if sends_to_itself {
+            recursive.insert(function.to_owned());
+        }
+    }
+    let known = ["EraserFunction", "ImportsFunction"].map(str::to_owned);
+    assert_eq!(recursive, BTreeSet::from(known));
+}
+
+#[test]
+fn a_first_deployment_that_failed_leaves_nothing_and_can_be_repeated() {
+    for name in ["Table", "Bucket", "PseudonymKey"] {
+        let kept = &template()["Resources"][name];
+        assert_eq!(kept["DeletionPolicy"], "RetainExceptOnCreate", "{name}");
+        assert_eq!(kept["UpdateReplacePolicy"], "Retain", "{name}");
+    }
+    // DynamoDB would refuse to remove a protected table again.
+    let protection = &resource("Table")["DeletionProtectionEnabled"];
+    assert_eq!(*protection, json!({"Ref": "TableProtection"}));
+    let parameter = &template()["Parameters"]["TableProtection"];
+    assert_eq!(parameter["Default"], "false");
+}
+
+#[test]
+fn every_queue_is_watched() {
+    let dead = watched("ApproximateNumberOfMessagesVisible");
+    let old = watched("ApproximateAgeOfOldestMessage");
+    for queue in names("AWS::SQS::Queue") {
+        let watched = if queue.ends_with("DeadLetters") {
+            &dead
+        } else {
+            &old
+        };
+        assert!(watched.contains_key(&queue), "no alarm watches {queue}");
+    }
+    assert!(dead.values().all(|threshold| *threshold == 0), "{dead:?}");
+    // Before the queue forgets what nobody read.
+    for (queue, threshold) in old {
+        let kept = resource(&queue)["MessageRetentionPeriod"].as_u64().unwrap();
+        assert!(threshold.as_u64().unwrap() * 2 < kept, "{queue}");
+    }
+}
+
+#[test]
+fn the_throttles_of_every_function_are_watched() {
+    let watched: BTreeSet<_> = watched("Throttles").into_keys().collect();
+    assert_eq!(watched, names("AWS::Serverless::Function"));
+}
+
+#[test]
+fn a_pipe_that_fails_for_some_records_is_noticed_and_says_why_without_them() {
+    let pipes = names("AWS::Pipes::Pipe");
+    for metric in ["ExecutionFailed", "ExecutionPartiallyFailed"] {
+        let watched: BTreeSet<_> = watched(metric).into_keys().collect();
+        assert_eq!(watched, pipes, "{metric}");
+    }
+    for pipe in pipes {
+        let logs = resource(&pipe)["LogConfiguration"].clone();
+        assert_eq!(logs["Level"], "ERROR", "{pipe}");
+        assert_eq!(logs["IncludeExecutionData"], Value::Null, "{pipe}");
+        let group = referred(&logs["CloudwatchLogsLogDestination"]);
+        assert_eq!(group.len(), 1, "{pipe}");
+        let group = group.first().unwrap();
+        let retention = &resource(group)["RetentionInDays"];
+        assert_eq!(*retention, json!({"Ref": "LogRetentionDays"}), "{group}");
+    }
+}
+
+#[test]
+fn published_messages_are_encrypted_and_none_is_lost_between_topic_and_queue() {
+    for (topic, properties) in resources("AWS::SNS::Topic") {
+        let key = &properties["Properties"]["KmsMasterKeyId"];
+        assert_eq!(*key, "alias/aws/sns", "{topic}");
+    }
+    let role = resource("ResultsPipeRole")["Policies"].clone();
+    for action in ["kms:GenerateDataKey", "kms:Decrypt"] {
+        assert!(role.to_string().contains(action), "{action}");
+    }
+    let may_send = &resource("SubjectQueuesPolicy")["Queues"];
+    for (name, subscription) in resources("AWS::SNS::Subscription") {
+        let letters = referred(&subscription["Properties"]["RedrivePolicy"]);
+        assert_eq!(letters.len(), 1, "{name} has no dead letters");
+        for queue in letters.union(&referred(&subscription["Properties"]["Endpoint"])) {
+            assert!(referred(may_send).contains(queue), "{queue} of {name}");
+        }
+    }
+    for (name, queue) in resources("AWS::SQS::Queue") {
+        assert_eq!(queue["Properties"]["SqsManagedSseEnabled"], true, "{name}");
+    }
+}
+
+#[test]
+fn the_page_says_how_many_functions_run_at_once() {
+    let sources = resources("AWS::Lambda::EventSourceMapping").into_iter();
+    let most = sources.map(|(_, source)| {
+        let scaling = &source["Properties"]["ScalingConfig"];
+        scaling["MaximumConcurrency"].as_u64().unwrap()
+    });
+    let most: u64 = most.sum();
+    let told = format!("{most} functions at once");
+    assert!(OPERATIONS.contains(&told), "{told}");
+}
+
+#[test]
+fn the_page_has_every_alarm_and_no_other() {
+    let alarms = names("AWS::CloudWatch::Alarm");
+    let table = section(OPERATIONS, "## Alarms");
+    let told: BTreeSet<_> = table
+        .split('`')
+        .filter(|word| word.ends_with("Alarm"))
+        .map(ToOwned::to_owned)
+        .collect();
+    assert_eq!(told, alarms);
+}
+
+#[test]
+fn the_readme_counts_what_is_there() {
+    let queues = names("AWS::SQS::Queue");
+    let dead = queues.iter().filter(|name| name.ends_with("DeadLetters"));
+    let deploy = section(README, "## Deploy").replace('\n', " ");
+    for told in [
+        format!("{} functions", names("AWS::Serverless::Function").len()),
+        format!("{} dead-letter queues", dead.count()),
+        format!("{} alarms", names("AWS::CloudWatch::Alarm").len()),
+    ] {
+        assert!(deploy.contains(&told), "{told}");
+    }
+}
+
+#[test]
+fn the_readme_has_every_parameter_with_its_default() {
+    let parameters = template()["Parameters"].as_object().unwrap().clone();
+    let rows = rows(section(README, "The guide asks for"));
+    let told: BTreeMap<_, _> = rows
+        .iter()
+        .map(|row| (row[0].trim_matches('`').to_owned(), row[1].clone()))
+        .collect();
+    let actual: BTreeMap<_, _> = parameters
+        .iter()
+        .map(|(name, parameter)| {
+            let default = match &parameter["Default"] {
+                Value::Null => String::new(),
+                Value::String(text) if text.is_empty() => "none".to_owned(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            (name.clone(), default)
+        })
+        .collect();
+    assert_eq!(told, actual);
+}
+
+/// The variables that the template sets, each with the functions that it sets it for.
+fn variables() -> BTreeMap<String, BTreeSet<String>> {
+    let mut variables: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (_, function) in resources("AWS::Serverless::Function") {
+        let binary = function["Metadata"]["BuildProperties"]["Binary"].as_str();
+        let own = function["Properties"]["Environment"]["Variables"].as_object();
+        for name in own.into_iter().flat_map(|own| own.keys()) {
+            let functions = variables.entry(name.clone()).or_default();
+            functions.insert(binary.unwrap().to_owned());
+        }
+    }
+    variables
+}
+
+#[test]
+fn the_page_says_which_function_reads_which_setting() {
+    let rows = rows(section(OPERATIONS, "## Settings"));
+    for (variable, functions) in variables() {
+        let name = format!("`{variable}`");
+        let row = rows.iter().find(|row| row[0] == name);
+        let row = row.unwrap_or_else(|| panic!("no row tells of {variable}"));
+        let told: BTreeSet<_> = row[1]
+            .split(", ")
+            .map(|name| name.trim_matches('`').to_owned())
+            .collect();
+        assert_eq!(told, functions, "{variable}");
+    }
+}
+
+#[test]
+fn the_readme_names_every_function_and_sets_what_it_needs() {
+    let single = section(README, "## Invoke a single function");
+    for (name, function) in resources("AWS::Serverless::Function") {
+        let binary = function["Metadata"]["BuildProperties"]["Binary"].as_str();
+        let binary = format!("`{}`", binary.unwrap());
+        assert!(single.contains(&binary), "{name}");
+    }
+    // With a default, or without a use on one machine.
+    let optional = ["HEARBACK_MIRROR_PROJECTS", "HEARBACK_EMBEDDING_MODEL"];
+    let needed = variables().into_keys().chain(["HEARBACK_TABLE".to_owned()]);
+    let needed: BTreeSet<_> = needed
+        .filter(|name| !optional.contains(&name.as_str()))
+        .collect();
+    let exported: BTreeSet<_> = single
+        .lines()
+        .filter(|line| line.starts_with("export "))
+        .flat_map(|line| line.split(' '))
+        .filter_map(|word| word.split_once('='))
+        .map(|(name, _)| name.to_owned())
+        .filter(|name| name.starts_with("HEARBACK_"))
+        .collect();
+    assert_eq!(exported, needed);
+}
+
+/// A page from a text on to the next headline.
+fn section<'a>(page: &'a str, from: &str) -> &'a str {
+    let (_, section) = page.split_once(from).unwrap();
+    section.split("\n## ").next().unwrap()
+}
+
+/// The rows of the first table of a section, without its head.
+fn rows(section: &str) -> Vec<Vec<String>> {
+    let lines = section.lines().skip_while(|line| !line.starts_with('|'));
+    let rows = lines.take_while(|line| line.starts_with('|')).skip(2);
+    rows.map(|row| {
+        let cells = row.split('|').skip(1);
+        cells.map(|cell| cell.trim().to_owned()).collect()
+    })
+    .collect()
+}
