@@ -94,6 +94,58 @@ async fn what_is_not_sure_enough_sets_the_status_and_writes_nothing_down() {
 }
 
 #[tokio::test]
+async fn the_same_question_again_is_the_machines_not_ok_and_another_subject_is_no_reaction() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    let question = "What do owls hunt at night?";
+    register(&app, &ada, "t1", (0, question)).await;
+    let again = register(&app, &ada, "t2", (60, question)).await;
+    let detection = &again.body["detection"];
+    assert_eq!(detection["feedback_type"], "rejected");
+    assert_eq!(detection["correction_type"], "rephrased");
+    let reactions = turn(&app, &ada, "t1").await["reactions"].clone();
+    assert_eq!(reactions[0]["reaction"]["reaction"], "not_ok");
+    let other = register(&app, &ada, "t3", (120, "Who built the Karlstejn castle?")).await;
+    let detection = &other.body["detection"];
+    assert_eq!(detection["feedback_type"], "accepted");
+    assert_eq!(detection["confidence"], 0.6);
+    assert_eq!(turn(&app, &ada, "t2").await["reactions"], json!([]));
+}
+
+#[tokio::test]
+async fn embeddings_of_the_caller_tell_a_rephrase_where_both_turns_have_one() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    let question = "How can I make the washing machine quieter?";
+    let same = "How do I stop the washer from rattling so loudly?";
+    for (conversation, one, other, rephrased) in [
+        ("near", Some([0.6, 0.8, 0.0]), Some([0.59, 0.8, 0.05]), true),
+        ("far", Some([0.6, 0.8, 0.0]), Some([0.0, 0.1, 0.9]), false),
+        ("one", Some([0.6, 0.8, 0.0]), None, false),
+        ("none", None, None, false),
+    ] {
+        let put = |turn: &'static str, text, minute: u32, embedding: Option<[f64; 3]>| {
+            let mut body = said(text, "Washing machines are loud.");
+            body["ts"] = json!(format!("2026-01-04T10:{minute:02}:00Z"));
+            if let Some(embedding) = embedding {
+                body["embedding"] = json!(embedding);
+            }
+            let (app, ada, path) = (&app, &ada, path(conversation, turn));
+            async move { app.put(ada, &path, &body).await }
+        };
+        put("t1", question, 0, one).await;
+        let next = put("t2", same, 1, other).await;
+        let correction = &next.body["detection"]["correction_type"];
+        assert_eq!(
+            correction == "rephrased",
+            rephrased,
+            "{conversation}: {}",
+            next.body
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_message_after_half_an_hour_follows_nothing() {
     let app = TestApp::start().await;
     let ada = app.token("ada");

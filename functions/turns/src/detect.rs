@@ -74,6 +74,7 @@ async fn detect(
             prev_response,
             message,
             language,
+            embedding_similarity: None,
         }))),
         _ => Err(Problem::invalid(errors.into_vec())),
     }

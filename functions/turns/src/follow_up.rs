@@ -2,12 +2,13 @@
 
 use hearback_domain::caller::Caller;
 use hearback_domain::detection::Exchange;
+use hearback_domain::embedded::Embedded;
 use hearback_domain::follow_up::{FollowUp, SESSION, UserFeedback};
 use hearback_domain::turn::{Turn, TurnCore};
 use hearback_lambda::App;
 use hearback_storage::Error;
 use hearback_storage::turns::IndexRow;
-use hearback_storage::vectors::Span;
+use hearback_storage::vectors::{Span, TurnVector};
 
 use crate::{Registry, machine};
 
@@ -16,7 +17,7 @@ pub(crate) async fn detect(
     registry: &Registry,
     turn: &Turn,
 ) -> Result<Option<(FollowUp, TurnCore)>, Error> {
-    let Some(previous) = previous(&registry.app.app, &turn.core).await? else {
+    let Some((previous, vector)) = previous(&registry.app.app, &turn.core).await? else {
         return Ok(None);
     };
     let answer = previous.summary.answer();
@@ -25,28 +26,36 @@ pub(crate) async fn detect(
         prev_response: Some(&answer),
         message: turn.query(),
         language: None,
+        embedding_similarity: similarity(turn, &vector),
     });
     let turn = previous.core.at.turn.clone();
     let follow_up = FollowUp::of(turn, detection, previous.follow_up.as_ref());
     Ok(Some((follow_up, previous.core)))
 }
 
-/// The turn of the same user in the same conversation that was last before this one, if that was
-/// within a session.
-async fn previous(app: &App, turn: &TurnCore) -> Result<Option<IndexRow>, Error> {
+/// The cosine of the embeddings that the caller made of both turns, if there are both.
+fn similarity(turn: &Turn, previous: &TurnVector) -> Option<f64> {
+    let own = Embedded::given(turn.embedding.as_deref()?);
+    own.cosine(&previous.mark.embedder, &previous.embedding)
+}
+
+/// The turn of the same user in the same conversation that was last before this one, with its
+/// vector, if that was within a session.
+async fn previous(app: &App, turn: &TurnCore) -> Result<Option<(IndexRow, TurnVector)>, Error> {
     let owner = (&turn.at.within.tenant, &turn.user_id);
     let span = Span {
         from: turn.ts - SESSION,
         to: turn.ts,
     };
     for earlier in app.store.latest_turns(owner, span).await? {
-        if earlier.at.within != turn.at.within || earlier.at == turn.at {
+        let mark = &earlier.mark;
+        if mark.at.within != turn.at.within || mark.at == turn.at {
             continue;
         }
-        let row = app.store.turn(&earlier.at).await?;
-        let row = row.filter(|row| row.is_marked(&turn.user_id, earlier.ts));
-        if row.is_some() {
-            return Ok(row);
+        let row = app.store.turn(&mark.at).await?;
+        let row = row.filter(|row| row.is_marked(&turn.user_id, mark.ts));
+        if let Some(row) = row {
+            return Ok(Some((row, earlier)));
         }
     }
     Ok(None)

@@ -10,6 +10,8 @@
 //! | how far a cue is trusted | `cue` |
 //! | what a cue means beside others, and after which answer | `verdict`, `reply` |
 //! | whether a complaint is about the answer | `about` |
+//! | whether a question asks the same again | `rephrase` |
+//! | whether a question refers to the answer | `refers` |
 //! | how a phrase is written and found | `pattern`, `matching` |
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +24,7 @@ mod lexicon;
 mod matching;
 mod pattern;
 mod phrases;
+mod refers;
 mod rephrase;
 mod reply;
 #[cfg(test)]
@@ -35,7 +38,7 @@ pub use detector::Detector;
 pub use phrases::PhraseError;
 
 /// A message with what was said before it, as far as that is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Exchange<'a> {
     /// What the user had asked.
     pub prev_query: Option<&'a str>,
@@ -46,6 +49,9 @@ pub struct Exchange<'a> {
     /// The message's language, as its code (`en`, or `en-GB`). Without it, and with one that has
     /// no phrases, the language is guessed.
     pub language: Option<&'a str>,
+    /// The cosine of the caller's own embeddings of both turns, −1 to 1, if both have one. It counts
+    /// for a rephrase beside the similarity of the words.
+    pub embedding_similarity: Option<f64>,
 }
 
 /// What a message says of the answer before it.

@@ -3,7 +3,7 @@
 //! Source: product specification, section 3: embeddings come from the request, from Amazon Bedrock,
 //! or from the embedded lexical embedder, and the report says from which.
 
-use crate::embedding::{self, embed};
+use crate::embedding::{self, Quantized, embed};
 use crate::turn::quantized;
 
 /// A vector, and who made it.
@@ -33,6 +33,17 @@ impl Embedded {
             embedder: embedding::NAME.to_owned(),
             vector: embed(text),
         }
+    }
+
+    /// The cosine of this vector and a stored one of `embedder`, −1 to 1; `None` if another made that
+    /// one.
+    #[must_use]
+    pub fn cosine(&self, embedder: &str, stored: &[u8]) -> Option<f64> {
+        if self.embedder != embedder {
+            return None;
+        }
+        let own = self.stored();
+        Quantized::read(&own)?.cosine(&Quantized::read(stored)?)
     }
 
     /// The vector as it is kept.

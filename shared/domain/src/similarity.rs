@@ -38,32 +38,50 @@ pub(crate) struct Comparison<'a> {
     pub only_second: Vec<&'a str>,
 }
 
-/// A word, what it counts, and how often it is left without an equal.
-struct Counted<'a> {
+/// A word, and what it counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counted<'a> {
     word: &'a str,
     weight: f64,
+}
+
+impl<'a> Counted<'a> {
+    /// A word, which counts little if it is light or every text has it.
+    pub(crate) fn of(word: &'a str, light: bool) -> Self {
+        let weight = if light || is_function_word(word) {
+            FREQUENT
+        } else {
+            1.0
+        };
+        Self { word, weight }
+    }
+
+    /// Whether it may tell what a text is about.
+    pub(crate) fn matters(&self) -> bool {
+        self.weight > FREQUENT
+    }
 }
 
 impl<'a> Comparison<'a> {
     /// Compares two texts.
     pub(crate) fn of(one: &'a Text, other: &'a Text) -> Self {
-        Self::by(one, other, |word| word)
+        let words = |text: &'a Text| text.all_folded().map(|word| Counted::of(word, false));
+        Self::by(words(one), words(other))
     }
 
-    /// Compares two texts by what their words stand for.
+    /// Compares the words of two texts.
     pub(crate) fn by(
-        one: &'a Text,
-        other: &'a Text,
-        stands_for: impl Fn(&'a str) -> &'a str,
+        one: impl Iterator<Item = Counted<'a>>,
+        other: impl Iterator<Item = Counted<'a>>,
     ) -> Self {
-        let (mut first, mut second) = (sorted(one, &stands_for), sorted(other, &stands_for));
+        let (mut first, mut second) = (sorted(one), sorted(other));
         let weight = |words: &[Counted<'_>]| words.iter().map(|word| word.weight).sum::<f64>();
         let all = weight(&first) + weight(&second);
         remove_equal(&mut first, &mut second);
         let alike = alike(&mut first, &mut second);
         let left = weight(&first) + weight(&second) + alike;
         let words = |left: Vec<Counted<'a>>| {
-            let matters = left.into_iter().filter(|word| word.weight > FREQUENT);
+            let matters = left.into_iter().filter(Counted::matters);
             matters.map(|word| word.word).collect()
         };
         Self {
@@ -78,19 +96,8 @@ impl<'a> Comparison<'a> {
     }
 }
 
-fn sorted<'a>(text: &'a Text, stands_for: impl Fn(&'a str) -> &'a str) -> Vec<Counted<'a>> {
-    let mut words: Vec<_> = text
-        .all_folded()
-        .map(stands_for)
-        .map(|word| Counted {
-            word,
-            weight: if is_function_word(word) {
-                FREQUENT
-            } else {
-                1.0
-            },
-        })
-        .collect();
+fn sorted<'a>(words: impl Iterator<Item = Counted<'a>>) -> Vec<Counted<'a>> {
+    let mut words: Vec<_> = words.collect();
     words.sort_unstable_by_key(|counted| counted.word);
     words
 }

@@ -83,13 +83,13 @@ impl Store {
             .map_err(|error| Error::unavailable("PutItem", &error))
     }
 
-    /// The latest of a user's turns of a span, at most 25, the latest first; sees every
-    /// write that was acknowledged. One call, one read for each 4 KB.
+    /// The latest of a user's turns of a span with their vectors, at most 25, the latest first; sees
+    /// every write that was acknowledged. One call, one read for each 4 KB.
     pub async fn latest_turns(
         &self,
         owner: (&TenantId, &UserId),
         span: Span,
-    ) -> Result<Vec<Mark>, Error> {
+    ) -> Result<Vec<TurnVector>, Error> {
         let query = self.turns_of(owner, span);
         let found = query
             .consistent_read(true)
@@ -97,8 +97,7 @@ impl Store {
             .send()
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
-        let marks = found.items().iter();
-        marks.map(|mark| item::json(mark, VECTOR, CORE)).collect()
+        found.items().iter().map(stored).collect()
     }
 
     /// The user's own turns of a project that a text may be about, the likeliest first, at most

@@ -38,6 +38,7 @@ impl Labelled {
             prev_response: self.prev_response.as_deref(),
             message: &self.message,
             language: None,
+            embedding_similarity: None,
         }
     }
 }
@@ -83,6 +84,7 @@ fn main() -> anyhow::Result<()> {
     }
     let all: Vec<_> = scored.iter().collect();
     quality::print("all", &all);
+    quality::print_reactions(&all);
     quality::print_calibration(&all);
     quality::print_worst(&all, errors);
     speed::print(&labelled)

@@ -14,6 +14,9 @@ const CLASSES: [FeedbackType; 3] = [
 /// The lower bounds of the buckets of confidence.
 const BUCKETS: [f64; 6] = [0.0, 0.55, 0.65, 0.70, 0.80, 0.90];
 
+/// The least confidence of a reaction of the machine.
+const MIN_CONFIDENCE: f64 = 0.70;
+
 /// `part` of `whole`; nothing if there is no whole.
 fn share(part: usize, whole: usize) -> Option<f64> {
     let number = |count: usize| u32::try_from(count).map_or(f64::INFINITY, f64::from);
@@ -60,6 +63,21 @@ pub(crate) fn print(source: &str, scored: &[&Scored<'_>]) {
         "  macro-F1 over the classes that are labelled {}   false-reject rate {} ({falsely} of {kept})",
         shown((classes > 0).then(|| sum / f64::from(classes))),
         shown(share(falsely, kept)),
+    );
+}
+
+/// Prints how many of the machine's reactions that these verdicts make are right.
+pub(crate) fn print_reactions(scored: &[&Scored<'_>]) {
+    let reacts = |scored: &&&Scored<'_>| {
+        let detection = &scored.detection;
+        detection.feedback_type != FeedbackType::Neutral && detection.confidence >= MIN_CONFIDENCE
+    };
+    let reactions: Vec<_> = scored.iter().filter(reacts).copied().collect();
+    let right = count(&reactions, |label, said| label == said);
+    let share = shown(share(right, reactions.len()));
+    println!(
+        "  reactions of the machine {}, right {right}, share {share}",
+        reactions.len()
     );
 }
 

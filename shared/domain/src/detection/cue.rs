@@ -86,7 +86,7 @@ pub enum Cue {
     Chosen,
     /// "That's all".
     Enough,
-    /// "Tell me more about …"; a question about what was answered.
+    /// "Tell me more"; a question that refers to the answer.
     FollowUp,
     /// "What about the …", "which one …".
     DrillDown,
@@ -102,9 +102,9 @@ pub enum Cue {
     Rephrase,
     /// A name, a price or another detail of the answer.
     Mention,
-    /// Another request about the same.
+    /// A request that refers to the answer, or a question or a request about the same subject.
     NextRequest,
-    /// A request about something else.
+    /// A question or a request about something else.
     TopicChange,
 }
 
@@ -166,6 +166,16 @@ pub(super) enum Role {
     Question,
     /// It starts a request.
     Request,
+    /// It asks to go on, however often it is said: "next", "tell me more".
+    Onward,
+    /// It puts something in the place of what the answer says: "wasn't that", "it was".
+    Doubt,
+    /// It refers to what was said before: "it", "the second one".
+    Refers,
+    /// What refers to nothing although it looks so: "what time is it".
+    Dummy,
+    /// It asks for something of a kind.
+    Seeks(Kind),
     /// In an answer: what it asks of the user.
     Asks(Asks),
     /// In an answer: it did something, or gives steps to take, and either may fail.
@@ -187,6 +197,40 @@ pub(super) enum Asks {
     Detail,
 }
 
+/// The kind of thing that a question word asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// "What", "which": what a request without a question word asks for, too.
+    Thing,
+    /// "Who".
+    Person,
+    /// "Where".
+    Place,
+    /// "When".
+    Time,
+    /// "Why", "how come".
+    Reason,
+    /// "How".
+    Manner,
+    /// "How many".
+    Amount,
+}
+
+impl Kind {
+    /// Its bit in a set of kinds.
+    pub(super) fn bit(self) -> u8 {
+        match self {
+            Self::Thing => 1,
+            Self::Person => 1 << 1,
+            Self::Place => 1 << 2,
+            Self::Time => 1 << 3,
+            Self::Reason => 1 << 4,
+            Self::Manner => 1 << 5,
+            Self::Amount => 1 << 6,
+        }
+    }
+}
+
 /// The other sections of a phrase file, beside the cues.
 const OTHERS: &[(&str, Role)] = &[
     ("harmless", Role::Harmless),
@@ -200,6 +244,21 @@ const OTHERS: &[(&str, Role)] = &[
     ("opener", Role::Opener),
     ("question", Role::Question),
     ("request", Role::Request),
+    ("onward", Role::Onward),
+    ("doubt", Role::Doubt),
+    ("refers", Role::Refers),
+    ("dummy", Role::Dummy),
+];
+
+/// The sections for what a question word asks for.
+const QUESTIONS: &[(&str, Role)] = &[
+    ("thing", Role::Seeks(Kind::Thing)),
+    ("person", Role::Seeks(Kind::Person)),
+    ("place", Role::Seeks(Kind::Place)),
+    ("time", Role::Seeks(Kind::Time)),
+    ("reason", Role::Seeks(Kind::Reason)),
+    ("manner", Role::Seeks(Kind::Manner)),
+    ("amount", Role::Seeks(Kind::Amount)),
 ];
 
 /// The sections for what an answer asks, or does.
@@ -229,6 +288,7 @@ impl Role {
             | Self::OwnFault
             | Self::UserFixed
             | Self::Opener
+            | Self::Seeks(_)
             | Self::Asks(_) => true,
             Self::Aside
             | Self::Overcome
@@ -237,8 +297,17 @@ impl Role {
             | Self::Acknowledgement
             | Self::Question
             | Self::Request
+            | Self::Onward
+            | Self::Doubt
+            | Self::Refers
+            | Self::Dummy
             | Self::Actionable => false,
         }
+    }
+
+    /// The roles that question words may have, by the names of their sections.
+    pub(super) fn of_questions() -> impl Iterator<Item = (&'static str, Self)> {
+        QUESTIONS.iter().copied()
     }
 
     /// The roles that phrases of answers may have, by the names of their sections.

@@ -125,8 +125,7 @@ impl Detector {
     pub fn detect(&self, exchange: &Exchange<'_>) -> Detection {
         let text = Text::read(exchange.message, READ, READ);
         let given = self.given(exchange.language);
-        let guessed = || guess(&text, &self.function_words).filter(|code| self.has(code));
-        let language = given.or_else(guessed).unwrap_or(FALLBACK);
+        let language = given.or_else(|| self.guessed(&text)).unwrap_or(FALLBACK);
         let mut detection = self.detect_in(language, exchange, &text);
         // Few words may tell another language than theirs, or none.
         let told = !detection.evidence.is_empty() || given.is_some();
@@ -148,7 +147,10 @@ impl Detector {
         let matched = Matched::message(text, lexicon);
         let response = exchange.prev_response.filter(said);
         let case = Case {
+            detector: self,
             text,
+            message: exchange.message,
+            embedding_similarity: exchange.embedding_similarity,
             matched: &matched,
             asked: OnceCell::new(),
             response,
@@ -178,6 +180,17 @@ impl Detector {
             let cue = Text::read(&cue, cue.len(), 0);
             evidence.cue.has_phrases() && self.has_foreign_word(&cue)
         })
+    }
+
+    /// The language that a text's words tell, if there are phrases for it.
+    fn guessed(&self, text: &Text) -> Option<&str> {
+        guess(text, &self.function_words).filter(|code| self.has(code))
+    }
+
+    /// The phrases of the language that a text's words tell.
+    pub(super) fn lexicon_of(&self, text: &Text) -> Option<&Lexicon> {
+        let (_, lexicon) = self.lexicon(self.guessed(text)?)?;
+        Some(lexicon)
     }
 
     fn has(&self, code: &str) -> bool {

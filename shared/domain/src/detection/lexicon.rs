@@ -24,6 +24,8 @@ pub(super) struct Lexicon {
     pub messages: Tree,
     /// What is looked for in answers.
     pub answers: Tree,
+    /// What tells the kind of a question.
+    pub questions: Tree,
 }
 
 impl Lexicon {
@@ -35,6 +37,7 @@ impl Lexicon {
             synonyms: Synonyms::default(),
             messages: Tree::new(room),
             answers: Tree::new(room / 8),
+            questions: Tree::new(room / 64),
         }
     }
 
@@ -43,6 +46,7 @@ impl Lexicon {
         let pattern = Pattern::read(written)?;
         let tree = match role {
             Role::Asks(_) | Role::Actionable => &mut self.answers,
+            Role::Seeks(_) => &mut self.questions,
             Role::Cue(_)
             | Role::Harmless
             | Role::OwnFault
@@ -54,7 +58,11 @@ impl Lexicon {
             | Role::Acknowledgement
             | Role::Opener
             | Role::Question
-            | Role::Request => &mut self.messages,
+            | Role::Request
+            | Role::Onward
+            | Role::Doubt
+            | Role::Refers
+            | Role::Dummy => &mut self.messages,
         };
         let mut labels = Vec::new();
         let mut reached = vec![ROOT];

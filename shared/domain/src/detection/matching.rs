@@ -43,6 +43,13 @@ impl Matched {
         matched
     }
 
+    /// Finds a language's question words.
+    pub(super) fn question(text: &Text, lexicon: &Lexicon) -> Self {
+        let mut matched = Self::of(text, lexicon, &lexicon.questions);
+        matched.keep_longest();
+        matched
+    }
+
     /// Finds a language's phrases for answers.
     pub(super) fn answer(text: &Text, lexicon: &Lexicon) -> Self {
         Self::of(text, lexicon, &lexicon.answers)

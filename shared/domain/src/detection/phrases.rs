@@ -47,7 +47,8 @@ const SYNONYMS: &str = "synonyms";
 const CLASSES: &str = "classes";
 const PHRASES: &str = "phrases";
 const ANSWERS: &str = "answers";
-const MEMBERS: [&str; 7] = [
+const QUESTIONS: &str = "questions";
+const MEMBERS: [&str; 8] = [
     LANGUAGE,
     FUNCTION_WORDS,
     SPELLING,
@@ -55,6 +56,7 @@ const MEMBERS: [&str; 7] = [
     CLASSES,
     PHRASES,
     ANSWERS,
+    QUESTIONS,
 ];
 
 impl<'a> PhraseFile<'a> {
@@ -138,6 +140,8 @@ impl<'a> PhraseFile<'a> {
         });
         let messages: Vec<_> = Role::of_messages().collect();
         self.sections(PHRASES, &messages, lexicon, errors);
+        let questions: Vec<_> = Role::of_questions().collect();
+        self.sections(QUESTIONS, &questions, lexicon, errors);
         let answers: Vec<_> = Role::of_answers().collect();
         self.sections(ANSWERS, &answers, lexicon, errors);
     }

@@ -6,6 +6,7 @@ mod about;
 mod after;
 mod languages;
 mod properties;
+mod questions;
 mod sentences;
 
 /// The laptops of the source's example.
@@ -18,6 +19,7 @@ fn about_laptops(message: &str) -> Detection {
         ),
         message,
         language: None,
+        embedding_similarity: None,
     })
 }
 
@@ -167,6 +169,7 @@ fn the_same_question_about_another_thing_is_no_rephrase() {
             prev_response: Some("Here you are."),
             message,
             language: None,
+            embedding_similarity: None,
         });
         let correction = detection.correction_type;
         assert_ne!(correction, Some(CorrectionType::Rephrased), "{message}");
@@ -196,6 +199,7 @@ fn the_same_in_other_words_is_a_rephrase() {
             prev_response: Some("Here is one."),
             message,
             language: None,
+            embedding_similarity: None,
         });
         let is = detection.correction_type == Some(CorrectionType::Rephrased);
         assert_eq!(is, rephrased, "{query}, {message}: {detection:?}");

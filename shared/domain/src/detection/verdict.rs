@@ -5,26 +5,29 @@
 //! "actually") gives way to what the same message says besides, and to what it replies to.
 
 use std::cell::OnceCell;
+use std::ops::Range;
 
 use super::cue::{CorrectionType, Cue, FeedbackType, Role};
+use super::detector::Detector;
 use super::lexicon::Lexicon;
 use super::matching::{Found, Matched};
 use super::pattern::Start;
-use super::rephrase::rephrases;
 use super::reply::{Asked, asked, may_fail};
 use super::vocabulary::{Token, Trait};
 use crate::text::{Break, Text, Word};
 
 /// Words of a message that is short.
 const SHORT: usize = 30;
-/// Letters of a word that may be a name.
-const NAME: usize = 3;
 /// Words of a message that is nothing but a wish.
 const WISH: usize = 10;
 
 /// A message in its exchange, read.
 pub(super) struct Case<'a> {
-    /// The words of the message.
+    /// The detector, with all languages.
+    pub detector: &'a Detector,
+    /// The message.
+    pub message: &'a str,
+    /// Its words.
     pub text: &'a Text,
     /// What was found in them.
     pub matched: &'a Matched,
@@ -38,6 +41,8 @@ pub(super) struct Case<'a> {
     pub query: Option<&'a str>,
     /// Its words, once they matter.
     pub query_text: OnceCell<Text>,
+    /// How alike the caller's own embeddings of both turns are.
+    pub embedding_similarity: Option<f64>,
     /// The language.
     pub lexicon: &'a Lexicon,
 }
@@ -70,7 +75,7 @@ impl Verdict {
         }
     }
 
-    fn accepted(cue: Cue, from: usize, to: usize) -> Self {
+    pub(super) fn accepted(cue: Cue, from: usize, to: usize) -> Self {
         Self {
             feedback_type: FeedbackType::Accepted,
             confidence: cue.confidence(),
@@ -111,7 +116,7 @@ impl Case<'_> {
     }
 
     /// The words of the answer; none if it is not known.
-    fn response(&self) -> &Text {
+    pub(super) fn response(&self) -> &Text {
         let read = || Text::read(self.response.unwrap_or_default(), READ, READ);
         self.response_text.get_or_init(read)
     }
@@ -134,6 +139,7 @@ impl Case<'_> {
     /// Priority 1: it says so.
     fn explicit(&self) -> Option<Verdict> {
         self.strong()
+            .or_else(|| self.doubt())
             .or_else(|| self.negation())
             .or_else(|| self.symptom())
             .or_else(|| self.change())
@@ -194,6 +200,60 @@ impl Case<'_> {
         may_fail.then(|| Verdict::rejected(Cue::Symptom, found))
     }
 
+    /// "Wasn't that Bern?", "Lyon? It was Nice.": a name or a number that the answer does not have is
+    /// put in the place of what it says, and nothing else is said.
+    fn doubt(&self) -> Option<Verdict> {
+        self.response?;
+        let mut doubts = self.matched.of_role(Role::Doubt);
+        let found = doubts.find(|found| {
+            let sentence = self.matched.sentence(found.from);
+            let tokens = &self.matched.tokens;
+            let behind = tokens.get(sentence.end);
+            let asks = behind.map_or(self.text.end, |token| token.before) == Break::Question;
+            let after_question = tokens
+                .get(found.from)
+                .is_some_and(|token| token.before == Break::Question);
+            let echoes = after_question && self.is_in_answer(0..found.from);
+            (asks || echoes) && self.names_another(found.to..sentence.end)
+        })?;
+        Some(Verdict::rejected(Cue::Contrast, found))
+    }
+
+    /// Whether what these tokens name is all in the answer.
+    fn is_in_answer(&self, tokens: Range<usize>) -> bool {
+        self.words(tokens)
+            .all(|word| self.is_plain(word) || self.answers_with(word))
+    }
+
+    /// Whether these tokens are nothing but names and numbers, one of which the answer does not have.
+    fn names_another(&self, tokens: Range<usize>) -> bool {
+        let names = |word: &Word| {
+            let digits = |byte: u8| byte.is_ascii_digit();
+            word.capital || self.text.folded(word).bytes().any(digits)
+        };
+        let mut words = self.words(tokens.clone());
+        words.all(|word| self.is_plain(word) || names(word))
+            && self
+                .words(tokens)
+                .any(|word| names(word) && !self.answers_with(word))
+    }
+
+    fn words(&self, tokens: Range<usize>) -> impl Iterator<Item = &Word> {
+        let tokens = self.matched.tokens.get(tokens).unwrap_or_default();
+        tokens
+            .iter()
+            .filter_map(|token| self.text.words.get(token.word))
+    }
+
+    fn is_plain(&self, word: &Word) -> bool {
+        !matters(self.text.folded(word))
+    }
+
+    fn answers_with(&self, word: &Word) -> bool {
+        let folded = self.text.folded(word);
+        self.response().all_folded().any(|other| other == folded)
+    }
+
     /// Something else than what was understood.
     fn change(&self) -> Option<Verdict> {
         if self.asked().wants_reply() || self.is_content() {
@@ -234,28 +294,6 @@ impl Case<'_> {
         let again = last.is_some_and(|last| query.all_folded().any(|word| word == last));
         let only = all <= WISH && self.text.end != Break::Question;
         (found.to == all || (again && only)).then(|| Verdict::rejected(Cue::Wanted, found))
-    }
-
-    /// Priority 2: the same was asked before.
-    fn rephrased(&self) -> Option<Verdict> {
-        let continues = [
-            Cue::FollowUp,
-            Cue::DrillDown,
-            Cue::Comparison,
-            Cue::Addition,
-        ];
-        // To say again what one wants is an answer, if that is what one was asked.
-        if self.asked() == Asked::Detail || self.is_content() || self.has_any(&continues) {
-            return None;
-        }
-        self.query?;
-        let similarity = rephrases(self.text, self.query(), self.lexicon)?;
-        Some(Verdict {
-            feedback_type: FeedbackType::Rejected,
-            confidence: similarity,
-            correction_type: Some(CorrectionType::Rephrased),
-            because: Some((Cue::Rephrase, 0, self.matched.tokens.len())),
-        })
     }
 
     /// Priority 3: it gives up.
@@ -313,63 +351,7 @@ impl Case<'_> {
         if agreement.is_some() {
             return agreement;
         }
-        let on = [
-            Cue::FollowUp,
-            Cue::Comparison,
-            Cue::DrillDown,
-            Cue::Addition,
-        ];
-        on.into_iter()
-            .find_map(by)
-            .or_else(|| self.mentions())
-            .or_else(|| self.goes_on())
-    }
-
-    /// A name or a number of the answer that the user had not said themself.
-    fn mentions(&self) -> Option<Verdict> {
-        self.response?;
-        let mut tokens = self.matched.tokens.iter().enumerate();
-        let words = |token: &Token| self.text.words.get(token.word);
-        let digits = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
-        let at = tokens.find_map(|(at, token)| {
-            let word = words(token)?;
-            let folded = self.text.folded(word);
-            if token.symbol.is_some() || (folded.len() < NAME && !digits(folded)) {
-                return None;
-            }
-            let (response, query) = (self.response(), self.query());
-            let named = |other: &Word| {
-                let name = other.capital && !other.before.ends_sentence();
-                (name || digits(folded)) && response.folded(other) == folded
-            };
-            let known = query.all_folded().any(|other| other == folded);
-            (!known && response.words.iter().any(named)).then_some(at)
-        })?;
-        Some(Verdict::accepted(Cue::Mention, at, at + 1))
-    }
-
-    /// A question or a request without any cue: the user has moved on, within the topic or to
-    /// another.
-    fn goes_on(&self) -> Option<Verdict> {
-        self.response?;
-        let question = self.text.end == Break::Question || self.matched.has(Role::Question);
-        let wish = [Role::Request, Role::Standing];
-        if !question && !wish.into_iter().any(|role| self.matched.has(role)) {
-            return None;
-        }
-        let refers = |token: &Token| token.is(Trait::Reference);
-        let related = self.matched.tokens.iter().any(refers) || {
-            let response = self.response();
-            let mut mine = self.text.all_folded().filter(|word| matters(word));
-            mine.any(|word| response.all_folded().any(|other| other == word))
-        };
-        let cue = match (question, related) {
-            (true, true) => Cue::FollowUp,
-            (false, true) => Cue::NextRequest,
-            (_, false) => Cue::TopicChange,
-        };
-        let all = self.matched.tokens.len();
-        Some(Verdict::accepted(cue, 0, all))
+        self.continues()
     }
 
     /// Priority 5: nothing that can be told.
@@ -384,6 +366,6 @@ impl Case<'_> {
 const READ: usize = 1_000;
 
 /// Whether a word may tell what a text is about.
-fn matters(word: &str) -> bool {
+pub(super) fn matters(word: &str) -> bool {
     !crate::text::language::is_function_word(word)
 }

@@ -24,11 +24,13 @@ pub(super) enum Trait {
     Interrogative,
     /// It says that something lasts: "still".
     Lasting,
+    /// It is in so many texts that it ties no question to an answer: "time", "people".
+    Common,
 }
 
 impl Trait {
     /// All of them, by the names that their classes have in the files.
-    pub(super) const NAMES: [(&'static str, Self); 8] = [
+    pub(super) const NAMES: [(&'static str, Self); 9] = [
         ("filler", Self::Filler),
         ("opener", Self::Opener),
         ("negator", Self::Negator),
@@ -37,6 +39,7 @@ impl Trait {
         ("reference", Self::Reference),
         ("interrogative", Self::Interrogative),
         ("lasting", Self::Lasting),
+        ("common", Self::Common),
     ];
 
     fn bit(self) -> u64 {
@@ -49,6 +52,7 @@ impl Trait {
             Self::Reference => 1 << 5,
             Self::Interrogative => 1 << 6,
             Self::Lasting => 1 << 7,
+            Self::Common => 1 << 8,
         }
     }
 }
@@ -237,6 +241,15 @@ impl Vocabulary {
     /// Whether a phrase has this word.
     pub(super) fn knows(&self, word: &str) -> bool {
         self.written.contains_key(word)
+    }
+
+    /// Whether a word is known to be of a class that the engine knows.
+    pub(super) fn is(&self, word: &str, class: Trait) -> bool {
+        let symbols = self.written.get(word).map(Symbols::as_slice);
+        let [symbol] = symbols.unwrap_or_default() else {
+            return false;
+        };
+        self.classes_of(*symbol) & class.bit() != 0
     }
 
     /// The words of a text as phrases know them.

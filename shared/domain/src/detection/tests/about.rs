@@ -218,6 +218,39 @@ const KINDS: &[Kind] = &[
         rejects: &["I disagree", "I disagree with your answer"],
     },
     Kind {
+        what: "a slip of the user's own",
+        after: Answer,
+        harmless: &[
+            "oops, wrong window, forget that one",
+            "Wrong chat, never mind that",
+            "that was for someone else, ignore it",
+        ],
+        rejects: &["wrong, forget that one", "never mind that"],
+    },
+    Kind {
+        what: "what failed for long, and runs now",
+        after: Code,
+        harmless: &[
+            "this had been broken for months, great that it works now",
+            "it had been crashing for days, glad it runs again",
+            "what caused it to fail in the first place?",
+            "what made this break to begin with?",
+        ],
+        rejects: &[
+            "this is still broken",
+            "it keeps crashing, it is still broken",
+        ],
+    },
+    Kind {
+        what: "another thing to be undone",
+        after: Code,
+        harmless: &[
+            "and revert the change in main.rs too",
+            "also restore the old logo, please",
+        ],
+        rejects: &["revert the change in main.rs", "put it back"],
+    },
+    Kind {
         what: "a start over of something else",
         after: Code,
         harmless: &["Rename it and start over from the first row"],

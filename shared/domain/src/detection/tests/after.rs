@@ -76,5 +76,6 @@ pub(super) fn verdict(after: &After, message: &str) -> Detection {
         prev_response,
         message,
         language: None,
+        embedding_similarity: None,
     })
 }

@@ -77,6 +77,7 @@ proptest! {
             prev_response: Some(&answer),
             message: &message,
             language: None,
+            embedding_similarity: None,
         };
         let detection = DETECTOR.detect(&exchange);
         prop_assert_eq!(&detection, &DETECTOR.detect(&exchange));
@@ -184,6 +185,7 @@ fn a_message_of_a_megabyte_is_no_trouble() {
             prev_response: Some(&long),
             message: &long,
             language: None,
+            embedding_similarity: None,
         });
         let took = start.elapsed();
         assert!(took < Duration::from_secs(20), "{unit:?} took {took:?}");

@@ -7,6 +7,47 @@ use After::{Answer, Code, Confirmation, More, Offer, Question, Unknown};
 use FeedbackType::{Accepted, Neutral, Rejected};
 
 const SENTENCES: &[(FeedbackType, After, &[&str])] = &[
+    // Praise with a complaint behind it, and one thing mended while another broke.
+    (
+        Rejected,
+        Code,
+        &[
+            "nice, although the error is still there",
+            "great, though the old banner still shows up",
+            "the list is fine now but the menu disappeared",
+            "the sorting works now but the search box is gone",
+            "wonderful, and now nothing builds any more",
+            "That's great, just great, now it crashed",
+            "oh brilliant, now there are seven errors",
+            "tried that, same thing",
+            "three of them fail",
+            "it's even slower now",
+            "don't use globals, pass it as an argument",
+        ],
+    ),
+    (
+        Rejected,
+        Answer,
+        &[
+            "that formula is plain incorrect",
+            "this date is outright wrong",
+            "How come you never answer?",
+            "why do you never listen",
+            "And this is why I hate bots",
+            "since when is butter vegan",
+            "wasn't that Linz?",
+            "Isn't it 1912?",
+        ],
+    ),
+    (
+        Accepted,
+        Answer,
+        &[
+            "isn't that slow?",
+            "Isn't it the same for customers in Linz?",
+            "cool, although I wonder how it does that?",
+        ],
+    ),
     (
         Rejected,
         Answer,
