@@ -65,7 +65,7 @@ impl Case<'_> {
             return None;
         }
         let similarity = self.similarity_to_query()?;
-        (!self.adds_continuation()).then(|| Verdict {
+        (!self.adds_continuation()).then_some(Verdict {
             feedback_type: FeedbackType::Rejected,
             confidence: similarity,
             correction_type: Some(CorrectionType::Rephrased),
