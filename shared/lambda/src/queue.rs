@@ -140,7 +140,8 @@ pub async fn report(
 /// Whether a message is among the dead letters now. If not, it fails once more, until its queue gives it up.
 async fn give_up(dead_letters: &DeadLetters, message: &SqsMessage, reason: &Reason) -> bool {
     let body = message.body.as_deref().unwrap_or_default();
-    match dead_letters.bury(body, &reason.text).await {
+    // In a box: a call of the SDK is so deep a type that the compiler gives up on the size of what calls it.
+    match Box::pin(dead_letters.bury(body, &reason.text)).await {
         Ok(()) => true,
         Err(error) => {
             tracing::error!(reason = %error, "dead letter not sent");
