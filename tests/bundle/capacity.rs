@@ -289,6 +289,40 @@ async fn registering_a_turn_is_one_look_and_a_write_for_each_item() {
 }
 
 #[tokio::test]
+async fn a_turn_in_two_steps_costs_its_completion_beside() {
+    let metered = Metered::start().await;
+    let turn = path("c", "t");
+    let register = |body: &Value| {
+        let (metered, turn, body) = (&metered, &turn, body.clone());
+        async move { metered.call(Method::PUT, turn, &body).await }
+    };
+    let open = json!({"user": {"text": "How?"}});
+    let opened = register(&open).await;
+    assert_eq!(
+        opened,
+        (StatusCode::CREATED, cost(5, 3.0, 2.0)),
+        "as with its answer"
+    );
+    // Its row, its vector, and its message.
+    let body = message("m", "How?", "So.");
+    let completed = register(&body).await;
+    assert_eq!(completed, (StatusCode::OK, cost(5, 2.0, 3.0)), "completed");
+    let opened = register(&open).await;
+    assert_eq!(
+        opened,
+        (StatusCode::OK, cost(2, 2.0, 0.0)),
+        "the first body again"
+    );
+    // It sees to it that the vector is the answer's.
+    let completed = register(&body).await;
+    assert_eq!(
+        completed,
+        (StatusCode::OK, cost(3, 2.0, 1.0)),
+        "the second body again"
+    );
+}
+
+#[tokio::test]
 async fn a_turn_that_follows_another_is_noted_with_it_in_a_write_for_each_note() {
     let metered = Metered::start().await;
     metered

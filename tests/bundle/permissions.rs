@@ -215,6 +215,13 @@ async fn turns_may_what_it_calls() {
     let path = path("c", "u");
     let next = (Method::PUT, path.as_str(), next);
     make(&functions, &[turn(), next.clone(), turn(), next]).await;
+    let (_, _, mut whole) = turn();
+    whole["assistant"]["message_id"] = json!("o");
+    let mut open = whole.clone();
+    open.as_object_mut().unwrap().remove("assistant");
+    let third = format!("{}/turns/v", conversation_path("c"));
+    let steps = [open, whole].map(|body| (Method::PUT, third.as_str(), body));
+    make(&functions, &steps).await;
     watched.check("TurnsFunction");
 }
 

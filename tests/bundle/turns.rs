@@ -22,7 +22,7 @@ async fn a_turn_is_registered_once_and_read_back() {
     let answer = app.put(&token, &path, &body).await;
     assert_eq!(answer.status, StatusCode::CREATED);
     let registered = json!({
-        "conversation_id": "c1", "turn_id": "t1", "user_id": "ada",
+        "conversation_id": "c1", "turn_id": "t1", "user_id": "ada", "status": "complete",
         "ts": "2025-11-06T15:00:00Z", "tags": ["artifact:turn.log", "turn:t1", "track:A"], "detection": null
     });
     assert_eq!(answer.body, registered);

@@ -80,6 +80,7 @@ impl Intercept for Recorder {
                 &["GetObjectVersion"]
             }
             "HeadObject" => &["GetObject"],
+            "PutObject" if is_tagged(context.input()) => &["PutObject", "PutObjectTagging"],
             "ListObjectsV2" => &["ListBucket"],
             "CreateMultipartUpload" | "UploadPart" | "CompleteMultipartUpload" => &["PutObject"],
             "DeleteObject" if version(context.input()).is_some() => &["DeleteObjectVersion"],
@@ -140,6 +141,12 @@ fn key(input: &Input) -> Option<&str> {
         .or_else(begin)
         .or_else(part)
         .or_else(end)
+}
+
+/// Whether a call puts a file with tags.
+fn is_tagged(input: &Input) -> bool {
+    let put = input.downcast_ref::<PutObjectInput>();
+    put.is_some_and(|put| put.tagging.is_some())
 }
 
 /// Which version of a file a call names.

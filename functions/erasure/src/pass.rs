@@ -222,7 +222,7 @@ impl<'a> Pass<'a> {
             }
         }
         let turns: Vec<_> = turns.into_iter().collect();
-        for row in store.turns(&turns).await?.into_iter().flatten() {
+        for row in store.kept_turns(&turns).await?.into_iter().flatten() {
             if row.core.user_id == *user {
                 traces.add_turn(&row.core);
             }
@@ -306,7 +306,7 @@ impl<'a> Pass<'a> {
         let Eraser { store, blobs, .. } = self.eraser;
         let now = self.eraser.clock.now();
         let foreign = |row: &IndexRow| row.core.user_id != *user;
-        if store.turn(at).await?.is_none_or(|row| !foreign(&row)) {
+        if store.kept_turn(at).await?.is_none_or(|row| !foreign(&row)) {
             return Ok(());
         }
         let unsay = |log: &mut TurnLog| {
@@ -315,7 +315,7 @@ impl<'a> Pass<'a> {
             log.turn_log != before
         };
         blobs.change_turn_log(store, at, unsay).await?;
-        if let Some(row) = store.turn(at).await? {
+        if let Some(row) = store.kept_turn(at).await? {
             let current = Some(row.hosted_uri.as_str());
             blobs
                 .delete_old_turn_logs(at, self.settled(), current)
@@ -329,7 +329,7 @@ impl<'a> Pass<'a> {
     async fn turn(&mut self, user: &UserId, at: &TurnRef) -> Result<bool, Failure> {
         let Eraser { store, blobs, .. } = self.eraser;
         let settled = self.settled();
-        let Some(row) = store.turn(at).await? else {
+        let Some(row) = store.kept_turn(at).await? else {
             let left = blobs.delete_old_turn_logs(at, settled, None).await?;
             if left {
                 self.found().await?;

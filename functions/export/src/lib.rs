@@ -166,7 +166,9 @@ impl Exporter {
         turns.dedup();
         stream::iter(turns)
             .map(|at| async move {
-                let found = self.blobs.turn_with_log(&self.store, &at, |_| true).await?;
+                let place = (&at, self.clock.now());
+                let found = self.blobs.turn_with_log(&self.store, place, |_| true);
+                let found = found.await?;
                 // The texts at once, so that few logs are held whole.
                 Ok(found.map(|(_, log)| (at, Exchange::from(log))))
             })

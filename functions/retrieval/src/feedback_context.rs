@@ -52,7 +52,7 @@ async fn feedback_context(
     mut params: Params,
 ) -> Result<Response, Problem> {
     let caller = params.on_behalf(caller)?;
-    let row = app.store.turn(&at).await?;
+    let row = app.store.turn(&at, app.clock.now()).await?;
     let row = row
         .filter(|row| caller.sees(&row.core.user_id))
         .ok_or_else(|| Problem::no_such("turn"))?;
@@ -99,7 +99,11 @@ async fn section(app: &App, row: &IndexRow, preferences: &str) -> Result<String,
     if let Some(detected_in) = detected_in {
         let mut at = row.core.at.clone();
         at.turn = detected_in.clone();
-        let follow_up = app.store.turn(&at).await?.and_then(|row| row.follow_up);
+        let follow_up = app
+            .store
+            .turn(&at, app.clock.now())
+            .await?
+            .and_then(|row| row.follow_up);
         sequence = follow_up.map_or(sequence, |follow_up| follow_up.sequence);
     }
     let turn = row.core.at.turn.as_str();
@@ -138,7 +142,10 @@ async fn said(app: &App, row: &IndexRow) -> Result<String, Problem> {
     }
     let at = &row.core.at;
     let place = keys::user_reaction(&at.turn, &row.core.user_id);
-    let found = app.store.turn_and_reaction(at, Some(&place)).await?;
+    let found = app
+        .store
+        .turn_and_reaction(at, Some(&place), app.clock.now())
+        .await?;
     let standing = found.and_then(|(_, standing)| standing);
     Ok(standing.map_or_else(String::new, |standing| standing.held.text))
 }

@@ -133,7 +133,9 @@ async fn signals(
     let mut bytes = 0;
     for _ in 0..MAX_CALLS {
         let left = i32::try_from(limit - page.len()).unwrap_or(1);
-        let found = app.store.signals_of(owner, &wanted, after.as_deref(), left);
+        let found = app
+            .store
+            .signals_of(owner, (&wanted, app.clock.now()), after.as_deref(), left);
         let (rows, next) = found.await?;
         after = next;
         // Who left a project left its messages, too.

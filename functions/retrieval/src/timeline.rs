@@ -100,14 +100,14 @@ fn from_legacy(legacy: LegacyReaction) -> Option<TurnReaction> {
 
 async fn rows(app: &App, within: &InConversation, turns: &[TurnId]) -> Result<Vec<Row>, Error> {
     if turns.len() > FEW_TURNS {
-        return app.store.reactions(&within.at).await;
+        return app.store.reactions(&within.at, app.clock.now()).await;
     }
     let of_each = turns.iter().map(|turn| async {
         let at = TurnRef {
             within: within.at.clone(),
             turn: turn.clone(),
         };
-        app.store.reactions_of(&at).await
+        app.store.reactions_of(&at, app.clock.now()).await
     });
     Ok(try_join_all(of_each).await?.into_iter().flatten().collect())
 }

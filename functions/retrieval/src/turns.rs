@@ -12,7 +12,7 @@ use hearback_domain::identifier::TurnId;
 use hearback_domain::mirror;
 use hearback_domain::period::Counts;
 use hearback_domain::reaction::StoredReaction;
-use hearback_domain::turn::{TurnCore, TurnLog, TurnRef};
+use hearback_domain::turn::{Status, TurnCore, TurnLog, TurnRef};
 use hearback_domain::turn_report::{Artifact, Request};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::{InConversation, InTurn, Params};
@@ -40,7 +40,7 @@ struct Turn {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     turn_log: Option<Map<String, Value>>,
-    /// What was answered.
+    /// What was answered; left out of a turn that is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     assistant: Option<Value>,
     /// What the user said.
@@ -69,7 +69,7 @@ impl Turn {
             let feedbacks = log.turn_log.get("feedbacks").and_then(Value::as_array);
             this.feedbacks = feedbacks.cloned().unwrap_or_default();
             this.turn_log = Some(log.turn_log);
-            this.assistant = Some(log.assistant);
+            this.assistant = log.assistant;
             this.user = Some(log.user);
         }
         this
@@ -82,6 +82,8 @@ struct OneTurn {
     /// Whose turn it is.
     user_id: String,
     conversation_id: String,
+    /// `open` until it has an answer.
+    status: Status,
     /// When it was.
     ts: DateTime<Utc>,
     /// How it is found.
@@ -106,6 +108,9 @@ struct OneTurn {
     validation_outcome: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     quality_score: Option<f64>,
+    /// The language of what the user said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<String>,
     /// How it was taken: as its user said, or else as their next message implied.
     user_feedback_status: FeedbackType,
     /// How sure that is, 0 to 1; 0.5 where nothing is known.
@@ -124,6 +129,7 @@ impl OneTurn {
         Self {
             user_id: core.user_id.into(),
             conversation_id: core.at.within.conversation.into(),
+            status: Status::of(core.open),
             ts: core.ts,
             tags,
             trace_id: core.trace_id.map(Into::into),
@@ -136,6 +142,7 @@ impl OneTurn {
             strategy: core.strategy.map(Into::into),
             validation_outcome: core.validation_outcome.map(Into::into),
             quality_score: core.quality_score,
+            language: core.language.map(Into::into),
             user_feedback_status: status.status(),
             feedback_confidence: status.confidence(),
             rejection_detected_in: status.rejection_detected_in().map(ToString::to_string),
@@ -178,7 +185,8 @@ async fn turn(
     let (row, log) = materialized(&app, &at, &caller)
         .await?
         .ok_or_else(|| Problem::no_such("turn"))?;
-    let reactions = seen(app.app.store.reactions_of(&at).await?, &caller);
+    let reactions = app.app.store.reactions_of(&at, app.app.clock.now()).await?;
+    let reactions = seen(reactions, &caller);
     let turn = Turn::of(&at.turn, Some(log), &reactions);
     Ok(Json(OneTurn::of(row.core, row.status, turn)))
 }
@@ -190,9 +198,10 @@ async fn materialized(
     caller: &Caller,
 ) -> Result<Option<(IndexRow, TurnLog)>, Error> {
     let sees = |turn: &TurnCore| caller.sees(&turn.user_id);
-    let mut found = app.blobs.turn_with_log(&app.app.store, at, sees).await?;
+    let now = app.app.clock.now();
+    let found = app.blobs.turn_with_log(&app.app.store, (at, now), sees);
+    let mut found = found.await?;
     if let Some((_, log)) = &mut found {
-        let now = app.app.clock.now();
         mirror::hide(&mut log.turn_log, now, |user| caller.sees(user));
     }
     Ok(found)
@@ -273,9 +282,10 @@ async fn turns_with_feedbacks(
     ];
     let query = request.fingerprint(names, caller.view());
     let cursors = &app.app.cursors;
+    let now = app.app.clock.now();
     let place = match &request.cursor {
         None => Place {
-            since: request.since(app.app.clock.now()),
+            since: request.since(now),
             after: After::default(),
         },
         Some(cursor) => cursors.open(&query, cursor).map_err(Problem::cursor)?,
@@ -284,6 +294,7 @@ async fn turns_with_feedbacks(
         app: &app,
         within: &within,
         request: &request,
+        now,
         place,
         bytes: 0,
         turns: Vec::new(),
@@ -320,6 +331,7 @@ struct Report<'a> {
     app: &'a WithBlobs,
     within: &'a InConversation,
     request: &'a Request,
+    now: DateTime<Utc>,
     place: Place,
     bytes: usize,
     turns: Vec<Turn>,
@@ -329,7 +341,12 @@ impl Report<'_> {
     /// Lists turns that are named, and answers whether there are more.
     async fn named(&mut self, turns: &[TurnId]) -> Result<bool, Error> {
         for turn in turns.iter().skip(self.place.after.named) {
-            let rows = self.app.app.store.reactions_of(&self.at(turn)).await?;
+            let rows = self
+                .app
+                .app
+                .store
+                .reactions_of(&self.at(turn), self.now)
+                .await?;
             if !self.list(turn, rows).await? {
                 return Ok(true);
             }
@@ -344,7 +361,7 @@ impl Report<'_> {
             let store = &self.app.app.store;
             let after = self.place.after.key.clone();
             let (rows, next) = store
-                .reactions_from(&self.within.at, after.as_deref())
+                .reactions_from(&self.within.at, after.as_deref(), self.now)
                 .await?;
             let mut turns: Vec<(TurnId, Vec<Row>)> = Vec::new();
             for row in rows {
@@ -371,7 +388,7 @@ impl Report<'_> {
                 // Nothing but rows that this report cannot show.
                 (None, next) => self.place.after.key = next,
                 (Some((turn, _)), _) if alone => {
-                    let rows = store.reactions_of(&self.at(&turn)).await?;
+                    let rows = store.reactions_of(&self.at(&turn), self.now).await?;
                     if !self.list(&turn, rows).await? {
                         return Ok(true);
                     }

@@ -21,7 +21,7 @@ pub(crate) async fn work_off(
         return Ok(());
     }
     let reason = if signal.signal.tells_reason() {
-        reason(store, signal).await?
+        reason(store, clock, signal).await?
     } else {
         None
     };
@@ -37,8 +37,12 @@ pub(crate) async fn work_off(
 
 /// What was written with a signal, which stands in the table alone. If another act took its place
 /// since, its words are gone with it, and it is withdrawn by the message of that act.
-async fn reason(store: &Store, signal: &SignalCore) -> Result<Option<String>, Failure> {
-    let standing = store.signal(signal).await?;
+async fn reason(
+    store: &Store,
+    clock: Clock,
+    signal: &SignalCore,
+) -> Result<Option<String>, Failure> {
+    let standing = store.signal(signal, clock.now()).await?;
     let own = standing.filter(|standing| standing.core.act == signal.act);
     Ok(own.and_then(|standing| standing.reason))
 }

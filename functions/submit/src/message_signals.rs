@@ -131,13 +131,14 @@ async fn look_up(
     caller: &DomainCaller,
     posted: &Posted,
 ) -> Result<(TurnCore, Option<Standing<StoredSignal>>), Problem> {
+    let now = app.clock.now();
     let (entry, standing) = app
         .store
-        .message_and_signal(caller, &posted.message_id, posted.signal)
+        .message_and_signal(caller, &posted.message_id, (posted.signal, now))
         .await?;
     let entry = entry.ok_or_else(|| Problem::no_such("message"))?;
     // The directory may name a message of a registration that was never finished.
-    let turn = app.store.turn(&entry.at).await?.map(|row| row.core);
+    let turn = app.store.turn(&entry.at, now).await?.map(|row| row.core);
     let turn = turn.filter(|turn| turn.message_id.as_ref() == Some(&posted.message_id));
     Ok((turn.ok_or_else(|| Problem::no_such("message"))?, standing))
 }
@@ -204,7 +205,8 @@ async fn take_back(
     // Not refused while the caller is erased: a tombstone takes a row's place or is not written.
     let owner = (&caller.tenant, &caller.user);
     let store = &app.store;
-    let mut standing = store.standing_signal(owner, &message, signal).await?;
+    let standing = store.standing_signal(owner, &message, (signal, app.clock.now()));
+    let mut standing = standing.await?;
     for _ in 0..TRIES {
         let seen = standing.as_ref();
         let withdrawn = seen.filter(|seen| reaches(&seen.held));

@@ -119,8 +119,8 @@ async fn react(
         .place(&caller)
         .map(|user| keys::user_reaction(&at.turn, user));
     let standing = async {
-        let standing = app.store.turn_and_reaction(&at, place.as_deref()).await?;
-        standing.ok_or_else(|| Problem::no_such("turn"))
+        let standing = app.store.turn_and_reaction(&at, place.as_deref(), now);
+        standing.await?.ok_or_else(|| Problem::no_such("turn"))
     };
     let taken = async {
         match posted.place(&caller) {

@@ -4,6 +4,7 @@ use hearback_domain::caller::Caller;
 use hearback_domain::detection::Exchange;
 use hearback_domain::embedded::Embedded;
 use hearback_domain::follow_up::{FollowUp, SESSION, UserFeedback};
+use hearback_domain::language::Language;
 use hearback_domain::turn::{Turn, TurnCore};
 use hearback_lambda::App;
 use hearback_storage::Error;
@@ -25,7 +26,7 @@ pub(crate) async fn detect(
         prev_query: Some(&previous.summary.user),
         prev_response: Some(&answer),
         message: turn.query(),
-        language: None,
+        language: turn.core.language.as_ref().map(Language::as_str),
         embedding_similarity: similarity(turn, &vector),
     });
     let turn = previous.core.at.turn.clone();
@@ -40,7 +41,7 @@ fn similarity(turn: &Turn, previous: &TurnVector) -> Option<f64> {
 }
 
 /// The turn of the same user in the same conversation that was last before this one, with its
-/// vector, if that was within a session.
+/// vector, if that was within a session. Of one that has no answer yet nothing can be said.
 async fn previous(app: &App, turn: &TurnCore) -> Result<Option<(IndexRow, TurnVector)>, Error> {
     let owner = (&turn.at.within.tenant, &turn.user_id);
     let span = Span {
@@ -52,10 +53,10 @@ async fn previous(app: &App, turn: &TurnCore) -> Result<Option<(IndexRow, TurnVe
         if mark.at.within != turn.at.within || mark.at == turn.at {
             continue;
         }
-        let row = app.store.turn(&mark.at).await?;
+        let row = app.store.turn(&mark.at, app.clock.now()).await?;
         let row = row.filter(|row| row.is_marked(&turn.user_id, mark.ts));
         if let Some(row) = row {
-            return Ok(Some((row, earlier)));
+            return Ok((!row.core.open).then_some((row, earlier)));
         }
     }
     Ok(None)
@@ -90,7 +91,7 @@ pub(crate) async fn note_again(app: &App, caller: &Caller, known: &IndexRow) -> 
     };
     let mut at = known.core.at.clone();
     at.turn = follow_up.previous_turn_id.clone();
-    match app.store.turn(&at).await? {
+    match app.store.turn(&at, app.clock.now()).await? {
         Some(previous) => note(app, caller, &known.core, (follow_up, &previous.core)).await,
         None => Ok(()),
     }

@@ -6,10 +6,14 @@
 //! because an erasure finds the log by it. What the turn says of the one
 //! before it (`follow_up.rs`) stands in the row, and is noted with that turn after; the repeat of a
 //! registration notes it again, which changes nothing.
+//!
+//! A turn may be opened with what the user said alone, so that an agent learns what that says of the turn
+//! before it answers; a body with the answer completes it (`known.rs`).
 
 mod detect;
 mod follow_up;
 mod infer;
+mod known;
 mod machine;
 mod registry;
 mod wire;
@@ -26,7 +30,6 @@ use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{Problem, WithBlobs, routes};
 use hearback_storage::Written;
-use hearback_storage::turns::IndexRow;
 
 pub use registry::{Registry, detector};
 use wire::{Registered, Registration};
@@ -43,8 +46,9 @@ pub fn routes() -> Routes<Registry> {
 
 /// Register a turn
 ///
-/// Answers with what the turn says of the one before it. The identical body again changes nothing;
-/// another one for a known turn is refused.
+/// Answers with what the turn says of the one before it. Without `assistant` the turn is open until a
+/// body with the same `user` and an `assistant` completes it and adds what the first body left out. A
+/// body that says nothing new changes nothing; one that contradicts what is registered is rejected.
 #[utoipa::path(
     put,
     path = "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}",
@@ -58,11 +62,11 @@ pub fn routes() -> Routes<Registry> {
     request_body = Registration,
     responses(
         (status = 201, description = "Registered", body = Registered),
-        (status = 200, description = "Registered before, with the same body", body = Registered),
+        (status = 200, description = "Completed, or registered before with the same body", body = Registered),
         (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Not the token's tenant or project, or another user's turn without `feedback:on-behalf`", body = ProblemDocument),
-        (status = 409, description = "The turn is known with another body, its message is another turn's, or its user's data is being erased", body = ProblemDocument),
+        (status = 409, description = "The turn is known with another body or is another user's, its message is another turn's, or its user's data is being erased", body = ProblemDocument),
         (status = 413, description = "The body has more than 5 MiB", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
@@ -74,16 +78,18 @@ async fn register(
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Response, Problem> {
     let app = &registry.app;
-    let turn = Turn::parse(at, &body, &caller, app.app.clock.now()).map_err(refused)?;
+    let now = app.app.clock.now();
+    let mut turn = Turn::parse(at, &body, &caller, now).map_err(refused)?;
+    turn.core.expires_at = registry.retention.until(now);
     let core = &turn.core;
     let taken = app
         .app
         .refuse_while_erased(&core.at.within.tenant, &core.user_id);
-    let (known, taken) = futures::join!(app.app.store.turn(&core.at), taken);
+    let (known, taken) = futures::join!(app.app.store.turn(&core.at, now), taken);
     taken?;
     let known = known?;
     if let Some(known) = known {
-        return repeated(app, &caller, &turn, known).await;
+        return known::settle(&registry, &caller, &turn, known).await;
     }
     let follow_up = follow_up::detect(&registry, &turn).await?;
     enter_message(app, &turn).await?;
@@ -91,9 +97,10 @@ async fn register(
         .of(turn.embedding.as_deref(), &turn.texts())
         .await;
     app.app.store.put_vector(&turn.core, &vector).await?;
-    let log = app.blobs.put_turn_log(&turn.core.at, &turn.log).await?;
+    let log = app.blobs.put_turn_log(&turn.core, &turn.log).await?;
     let said = follow_up.as_ref().map(|(follow_up, _)| follow_up);
-    match app.app.store.put_turn(&turn, &log, said).await? {
+    let row = (log.as_str(), said);
+    match app.app.store.put_turn(&turn, row, now).await? {
         Written::New => {
             if let Some((follow_up, previous)) = &follow_up {
                 let said = (follow_up, previous);
@@ -103,7 +110,7 @@ async fn register(
             let registered = Registered::of(&turn.core, follow_up);
             Ok((StatusCode::CREATED, Json(registered)).into_response())
         }
-        Written::Known => lost(app, &caller, &turn, &log).await,
+        Written::Known => lost(&registry, &caller, &turn, &log).await,
     }
 }
 
@@ -112,7 +119,9 @@ async fn enter_message(app: &WithBlobs, turn: &Turn) -> Result<(), Problem> {
     let Some(message) = &turn.core.message_id else {
         return Ok(());
     };
-    match app.app.store.put_message(message, &turn.core).await? {
+    let now = app.app.clock.now();
+    let entered = app.app.store.put_message(message, &turn.core, now);
+    match entered.await? {
         None => Ok(()),
         Some(_) => Err(Problem::new(StatusCode::CONFLICT, "message_conflict")
             .detail("This message_id is another turn's.")),
@@ -121,12 +130,14 @@ async fn enter_message(app: &WithBlobs, turn: &Turn) -> Result<(), Problem> {
 
 /// Somebody else registered the turn meanwhile: what is not theirs is taken away again.
 async fn lost(
-    app: &WithBlobs,
+    registry: &Registry,
     caller: &Caller,
     turn: &Turn,
     log: &str,
 ) -> Result<Response, Problem> {
-    let known = app.app.store.turn(&turn.core.at).await?;
+    let app = &registry.app;
+    let now = app.app.clock.now();
+    let known = app.app.store.turn(&turn.core.at, now).await?;
     let known = known.ok_or_else(|| Problem::no_such("turn"))?;
     if known.hosted_uri != log {
         app.blobs.delete_turn_log(log).await?;
@@ -136,22 +147,7 @@ async fn lost(
     {
         app.app.store.remove_message(message, &turn.core).await?;
     }
-    repeated(app, caller, turn, known).await
-}
-
-/// Answers what was answered before, and sees to it that all of it was done.
-async fn repeated(
-    app: &WithBlobs,
-    caller: &Caller,
-    turn: &Turn,
-    known: IndexRow,
-) -> Result<Response, Problem> {
-    if known.core.fingerprint != turn.core.fingerprint {
-        return Err(Problem::new(StatusCode::CONFLICT, "turn_conflict")
-            .detail("This turn is registered with another body."));
-    }
-    follow_up::note_again(&app.app, caller, &known).await?;
-    Ok(Json(Registered::of(&known.core, known.follow_up)).into_response())
+    known::settle(registry, caller, turn, known).await
 }
 
 fn refused(refused: Refused) -> Problem {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use hearback_domain::detection::Detector;
-use hearback_lambda::app::{PHRASES, setting};
+use hearback_domain::retention::Retention;
+use hearback_lambda::app::{PHRASES, TURN_RETENTION_DAYS, setting};
 use hearback_lambda::{App, BadSetting, FromEnv, WithBlobs};
 
 /// Table, bucket, and what detects and embeds.
@@ -15,13 +16,25 @@ pub struct Registry {
     pub app: WithBlobs,
     /// Detects what a message says of the answer before it.
     pub detector: Arc<Detector>,
+    /// How long turns are kept.
+    pub retention: Retention,
 }
 
 impl Registry {
-    /// A registry on this table and bucket.
+    /// A registry on this table and bucket, which keeps turns for the default time.
     #[must_use]
     pub fn new(app: WithBlobs, detector: Arc<Detector>) -> Self {
-        Self { app, detector }
+        Self {
+            app,
+            detector,
+            retention: Retention::default(),
+        }
+    }
+
+    /// The same, which keeps turns for so long.
+    #[must_use]
+    pub fn keeping(self, retention: Retention) -> Self {
+        Self { retention, ..self }
     }
 }
 
@@ -35,13 +48,29 @@ impl From<WithBlobs> for Registry {
 impl FromEnv for Registry {
     fn from_env() -> Result<Self, BadSetting> {
         let app = WithBlobs::from_env()?;
+        let retention = retention()?;
         let Ok(folder) = setting(PHRASES) else {
-            return Ok(app.into());
+            return Ok(Self::from(app).keeping(retention));
         };
         let detector = detector(Path::new(&folder));
         let detector = detector.map_err(|reason| BadSetting::Unusable(PHRASES, reason))?;
-        Ok(Self::new(app, Arc::new(detector)))
+        Ok(Self::new(app, Arc::new(detector)).keeping(retention))
     }
+}
+
+/// How long the environment says that turns are kept.
+fn retention() -> Result<Retention, BadSetting> {
+    let Ok(days) = setting(TURN_RETENTION_DAYS) else {
+        return Ok(Retention::default());
+    };
+    let days = days
+        .parse()
+        .ok()
+        .filter(|days| *days <= Retention::MAX_DAYS);
+    days.map(Retention::days).ok_or_else(|| {
+        let expected = format!("must be a number from 0 to {}", Retention::MAX_DAYS);
+        BadSetting::Unusable(TURN_RETENTION_DAYS, expected)
+    })
 }
 
 /// A detector with the built-in phrases, and those of a folder's `.toml` files; or everything that is

@@ -1,21 +1,24 @@
-//! The shapes of a registration (product specification, section 2). The request is described here
+//! The shapes of a registration. The request is described here
 //! and read by the domain, which reports every wrong member at once.
 
 use chrono::{DateTime, Utc};
 use hearback_domain::follow_up::FollowUp;
-use hearback_domain::turn::TurnCore;
+use hearback_domain::turn::{Status, TurnCore};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 /// A turn as callers register it.
 #[derive(Serialize, ToSchema)]
-#[schema(example = json!({
-    "user": {"text": "How do I return an item?"},
-    "assistant": {"text": "Within 30 days, with the receipt.", "message_id": "msg-1"},
-    "track_id": "A",
-    "task_type": "support"
-}))]
+#[schema(examples(
+    json!({
+        "user": {"text": "How do I return an item?"},
+        "assistant": {"text": "Within 30 days, with the receipt.", "message_id": "msg-1"},
+        "track_id": "A",
+        "task_type": "support"
+    }),
+    json!({"user": {"text": "Wie gebe ich etwas zurück?"}, "language": "de"})
+))]
 pub(crate) struct Registration {
     /// RFC 3339 with an offset; the time of receipt if left out.
     #[schema(format = DateTime)]
@@ -24,8 +27,9 @@ pub(crate) struct Registration {
     user_id: Option<String>,
     /// What the user said, and whatever is to be kept beside.
     user: Said,
-    /// What was answered, and whatever is to be kept beside.
-    assistant: Answered,
+    /// What was answered, and whatever is to be kept beside. Left out, the turn is open until a body with
+    /// the answer completes it.
+    assistant: Option<Answered>,
     /// Trace of the answer.
     trace_id: Option<String>,
     /// Track that the turn is on.
@@ -49,6 +53,9 @@ pub(crate) struct Registration {
     quality_score: Option<f64>,
     /// Embedding of the turn, 1 to 4096 numbers.
     embedding: Option<Vec<f32>>,
+    /// Language of what the user said, as a BCP 47 tag such as `de` or `pt-BR`; guessed if left out.
+    #[schema(max_length = 64, pattern = "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$")]
+    language: Option<String>,
     /// The caller's own log of the turn, into which feedback may be mirrored.
     #[schema(value_type = Option<Object>)]
     turn_log: Option<Value>,
@@ -75,6 +82,8 @@ pub(crate) struct Registered {
     turn_id: String,
     /// Whose turn it is.
     user_id: String,
+    /// `open` until it has an answer.
+    status: Status,
     /// When it was.
     ts: DateTime<Utc>,
     /// How it is found.
@@ -89,6 +98,7 @@ impl Registered {
             conversation_id: turn.at.within.conversation.to_string(),
             turn_id: turn.at.turn.to_string(),
             user_id: turn.user_id.to_string(),
+            status: Status::of(turn.open),
             ts: turn.ts,
             tags: turn.tags(),
             detection,

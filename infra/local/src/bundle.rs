@@ -13,6 +13,7 @@ use hearback_batch::{Importer, Ingest, Intake};
 use hearback_domain::cursor::Cursors;
 use hearback_domain::detection::Detector;
 use hearback_domain::privacy::Pseudonyms;
+use hearback_domain::retention::Retention;
 use hearback_erasure::{Eraser, Erasures};
 use hearback_lambda::app::mirrored;
 use hearback_lambda::aws::{Aws, Service};
@@ -66,6 +67,8 @@ pub struct Options {
     /// Projects whose reactions are mirrored into turn logs, as `tenant/project` with commas
     /// between.
     pub mirror: String,
+    /// How long turns are kept.
+    pub retention: Retention,
     /// A folder of phrase files that add to those of the detector.
     pub phrases: Option<PathBuf>,
     /// How much the gateway takes on.
@@ -83,6 +86,7 @@ impl Default for Options {
             // Longer than a request takes, or a batch of messages: nothing here is frozen on its way.
             settle: TimeDelta::seconds(10),
             mirror: String::new(),
+            retention: Retention::default(),
             phrases: None,
             limits: Limits::default(),
         }
@@ -168,6 +172,7 @@ pub struct Bundle {
     /// Makes tokens that the gateway takes.
     pub tokens: Tokens,
     mirrored: Arc<[String]>,
+    retention: Retention,
     detector: Arc<Detector>,
     load: Load,
     limits: Limits,
@@ -213,6 +218,7 @@ impl Bundle {
             blobs: Blobs::new(clients.s3.clone(), options.names.bucket()),
             clients,
             mirrored: mirrored(&options.mirror),
+            retention: options.retention,
             detector: Arc::new(detector),
             store,
             queues,
@@ -237,6 +243,8 @@ impl Bundle {
     async fn carry(&self) -> Result<()> {
         let relay = Relay {
             stream: self.stream().await?,
+            store: self.store.clone(),
+            blobs: self.blobs.clone(),
             sqs: self.clients.sqs.clone(),
             queues: self.queues.clone(),
             position: self.data.path().join("relay.json"),
@@ -325,7 +333,7 @@ impl Bundle {
             app,
             blobs: self.blobs.clone(),
         };
-        let registry = Registry::new(app, self.detector.clone());
+        let registry = Registry::new(app, self.detector.clone()).keeping(self.retention);
         let router: Router = gateway::router(
             gateway::functions(registry, self.erasures()),
             self.tokens.clone(),

@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use hearback_domain::caller::Scope;
 use hearback_domain::identifier::UserId;
 use hearback_domain::publication::Subject;
+use hearback_domain::retention::Retention;
 use hearback_lambda::telemetry::filter;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt;
@@ -77,6 +78,10 @@ struct Serve {
     /// tenant/project with commas between
     #[arg(long, default_value = "", value_name = "LIST")]
     mirror: String,
+    /// Days for which turns are kept, with their reactions and signals; 0 is without end
+    #[arg(long, default_value_t = Retention::DEFAULT_DAYS, value_name = "DAYS",
+        value_parser = clap::value_parser!(u16).range(..=i64::from(Retention::MAX_DAYS)))]
+    turn_retention_days: u16,
     /// Folder of phrase files (<language>.toml) that add to those by which feedback is detected
     #[arg(long, value_name = "DIR")]
     phrases: Option<PathBuf>,
@@ -234,6 +239,7 @@ impl Serve {
             endpoint_url: self.endpoint_url,
             names: Names::new(self.stack),
             mirror: self.mirror,
+            retention: Retention::days(self.turn_retention_days),
             phrases: self.phrases,
             ..Options::default()
         })

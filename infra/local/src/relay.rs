@@ -3,6 +3,8 @@
 //!
 //! The position is a file in the data folder. It moves only after what it passes is in the queues,
 //! which are durable, so after a crash some records are carried again and none is missed.
+//!
+//! It also stands in for the bucket's lifecycle rule: where the table deletes a turn, it deletes its log.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +14,8 @@ use anyhow::{Context, Result};
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use futures::future::try_join_all;
 use hearback_signals::publish;
-use hearback_storage::stream::{RESULTS, SUBMITTED};
+use hearback_storage::stream::{RESULTS, SUBMITTED, deleted_turn};
+use hearback_storage::{Blobs, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +43,10 @@ struct Position {
 pub struct Relay {
     /// The stream.
     pub stream: Stream,
+    /// The table.
+    pub store: Store,
+    /// The bucket.
+    pub blobs: Blobs,
     /// Writes to the queues.
     pub sqs: aws_sdk_sqs::Client,
     /// The queues.
@@ -124,6 +131,12 @@ impl Relay {
                         let queue = self.queues.stream_dead_letters.as_str();
                         messages.entry(queue).or_default().push(record.to_string());
                     }
+                }
+            } else if let Some((at, log)) = deleted_turn(record) {
+                let row = self.store.kept_turn(&at).await?;
+                // Unless the turn was registered anew, with the same content.
+                if row.is_none_or(|row| row.hosted_uri != log) {
+                    self.blobs.delete_turn_log(&log).await?;
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! Registers the turns of a file of conversations with a running bundle, through its HTTP API.
 //!
 //! Each line is `{"conversation_id": …, "turns": [{"turn_id": …, "user": …, "assistant": …}]}`; a
-//! side is a text or an object with one, and whatever else a registration takes may stand beside.
+//! side is a text or an object with one, and whatever else a registration takes may stand beside. A turn
+//! without `assistant` is opened.
 //! A turn that is known is left as it is, so a replay that was stopped is simply run again.
 
 use std::fs::File;
@@ -128,9 +129,9 @@ fn turns_of(line: &Map<String, Value>) -> Option<Vec<Turn>> {
 fn one(conversation: &str, turn: &Map<String, Value>) -> Option<Turn> {
     let mut body = turn.clone();
     let id = body.remove("turn_id")?.as_str()?.to_owned();
+    body.get("user")?;
     for side in ["user", "assistant"] {
-        let said = body.get_mut(side)?;
-        if said.is_string() {
+        if let Some(said) = body.get_mut(side).filter(|said| said.is_string()) {
             *said = json!({"text": said.take()});
         }
     }

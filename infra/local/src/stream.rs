@@ -164,11 +164,14 @@ fn record_json(record: &Record) -> Value {
                 .collect::<Map<_, _>>()
         })
     };
+    let old = stream.and_then(|stream| stream.old_image.as_ref());
+    let deleted = old.filter(|_| record.event_name == Some(OperationType::Remove));
     json!({
         "eventName": record.event_name.as_ref().map(OperationType::as_str),
         "dynamodb": {
             "Keys": attributes(stream.and_then(|stream| stream.keys.as_ref())),
             "NewImage": attributes(stream.and_then(|stream| stream.new_image.as_ref())),
+            "OldImage": attributes(deleted),
         },
     })
 }

@@ -106,7 +106,7 @@ impl From<TurnLog> for Exchange {
     fn from(log: TurnLog) -> Self {
         Self {
             prompt: text_of(log.user),
-            answer: text_of(log.assistant),
+            answer: log.assistant.map(text_of).unwrap_or_default(),
         }
     }
 }

@@ -16,6 +16,7 @@
 //! | what is kept of an anonymous user | [`privacy`] |
 //! | what counts as personal data in free text | [`scrub`] |
 //! | what erasing a person removes, and for how long it holds | [`erasure`] |
+//! | how a turn is registered in one step or two, and how long it is kept | [`turn`], [`registration`], [`retention`] |
 //! | what an agent is told of the feedback on its turns | [`timeline`] |
 //! | what an evaluation reads of all users | [`evaluation`] |
 //! | what a model can learn from feedback, as rows of a file | [`training`] |
@@ -40,6 +41,7 @@ pub mod follow_up;
 mod hash;
 pub mod identifier;
 pub mod import;
+pub mod language;
 pub mod ledger;
 pub mod legacy;
 pub mod lines;
@@ -53,6 +55,8 @@ pub mod publication;
 pub mod rarity;
 pub mod reaction;
 pub mod refused;
+pub mod registration;
+pub mod retention;
 pub mod satisfaction;
 pub mod scrub;
 pub mod sequence;

@@ -102,6 +102,9 @@ pub struct SignalCore {
     /// What the ledger is told of the turn.
     #[serde(default)]
     pub context: EventContext,
+    /// When it expires: with its turn. An attribute of the row of its own, which does not travel.
+    #[serde(skip)]
+    pub expires_at: Option<DateTime<Utc>>,
 }
 
 impl SignalCore {
@@ -305,6 +308,7 @@ impl Posted {
                 ..turn.context()
             },
             workspace,
+            expires_at: turn.expires_at,
         };
         let reason = match &self.reason {
             Reason::Kept => live.and_then(|standing| standing.reason.clone()),

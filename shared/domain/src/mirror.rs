@@ -56,6 +56,26 @@ pub fn write(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
     true
 }
 
+/// Writes what was mirrored into a log into another one, behind what that has of its own.
+pub(crate) fn carry_over(mirrored: &Map<String, Value>, log: &mut Map<String, Value>) {
+    let items = |name| {
+        mirrored
+            .get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    for entry in items(ENTRIES).filter(|entry| entry.get(ID).is_some()) {
+        list(log, ENTRIES).push(entry.clone());
+        if let Some(line) = entry.get(LINE).and_then(Value::as_str) {
+            append(log, line);
+        }
+    }
+    for feedback in items(FEEDBACKS) {
+        list(log, FEEDBACKS).push(feedback.clone());
+    }
+}
+
 /// Takes out of a log the feedback of those whom a reader may not see, and what has expired.
 pub fn hide(log: &mut Map<String, Value>, now: DateTime<Utc>, sees: impl Fn(&UserId) -> bool) {
     let hidden = |item: &Value| {

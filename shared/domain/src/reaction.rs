@@ -110,6 +110,9 @@ pub struct ReactionCore {
     /// What stood here before, the newest first: see [`Trace`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trail: Vec<Trace>,
+    /// When it expires: with its turn. An attribute of the row of its own, which does not travel.
+    #[serde(skip)]
+    pub expires_at: Option<DateTime<Utc>>,
 }
 
 /// When a reaction was that another took the place of. A report that is read page by page while
@@ -370,6 +373,7 @@ impl Posted {
                 bundle_id: turn.bundle_id.clone(),
                 context: turn.context(),
                 trail: Vec::new(),
+                expires_at: turn.expires_at,
             },
             text: self.text,
         }

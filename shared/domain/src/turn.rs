@@ -5,14 +5,17 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::caller::{Caller, Forbidden};
 use crate::digest::digest;
-use crate::event::EventContext;
+use crate::event::{EventContext, is_false};
 use crate::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId};
+use crate::language::Language;
 use crate::parse::{
     Errors, FieldError, Object, date_time, identifier, number_in, string, to_instant,
 };
+use crate::registration::{Given, given};
 
 /// Characters of what the user said that the index row keeps: as many as it takes to tell whether the
 /// next message asks the same.
@@ -48,6 +51,25 @@ pub struct TurnRef {
     pub turn: TurnId,
 }
 
+/// How far a turn is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = TurnStatus)]
+pub enum Status {
+    /// The user spoke, and the answer is not there yet.
+    Open,
+    /// It has an answer.
+    Complete,
+}
+
+impl Status {
+    /// The status of a turn that is open, or not.
+    #[must_use]
+    pub fn of(open: bool) -> Self {
+        if open { Self::Open } else { Self::Complete }
+    }
+}
+
 /// What an index row tells of a turn, without what was said in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnCore {
@@ -58,6 +80,9 @@ pub struct TurnCore {
     pub user_id: UserId,
     /// When it was.
     pub ts: DateTime<Utc>,
+    /// Whether it has no answer yet.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub open: bool,
     /// The answer's own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
@@ -91,8 +116,17 @@ pub struct TurnCore {
     /// How good the answer was held to be, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality_score: Option<f64>,
+    /// The language of what the user said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
     /// Tells one body from another: the same is a repeat.
     pub fingerprint: String,
+    /// The same of the body that completed it, if it was opened first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_by: Option<String>,
+    /// When it expires, and all that belongs to it; `None` is never. An attribute of the row of its own.
+    #[serde(skip)]
+    pub expires_at: Option<DateTime<Utc>>,
 }
 
 impl TurnCore {
@@ -126,10 +160,14 @@ impl TurnCore {
 pub struct TurnLog {
     /// What the user said: `{text}` and whatever else was given.
     pub user: Value,
-    /// What was answered: `{text, message_id?}` and whatever else was given.
-    pub assistant: Value,
+    /// What was answered: `{text, message_id?}` and whatever else was given; `None` of an open turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assistant: Option<Value>,
     /// The caller's log, or an empty one.
     pub turn_log: Map<String, Value>,
+    /// What bodies gave; empty if the log was stored before that was noted.
+    #[serde(default, skip_serializing_if = "Given::is_empty")]
+    pub given: Given,
 }
 
 /// What was said in a turn, in short.
@@ -165,6 +203,8 @@ pub struct Turn {
     pub summary: Summary,
     /// The embedding of the turn, if the caller made one.
     pub embedding: Option<Vec<f32>>,
+    /// The turn's time, if the caller gave one.
+    pub given_ts: Option<DateTime<Utc>>,
     /// What goes to the bucket.
     pub log: TurnLog,
 }
@@ -197,6 +237,7 @@ const MEMBERS: &[&str] = &[
     "quality_score",
     "embedding",
     "turn_log",
+    "language",
 ];
 
 impl Turn {
@@ -206,10 +247,13 @@ impl Turn {
         text_of(&self.log.user)
     }
 
-    /// What was said on both sides.
+    /// What was said, on both sides as far as both spoke.
     #[must_use]
     pub fn texts(&self) -> String {
-        format!("{}\n{}", self.query(), text_of(&self.log.assistant))
+        match &self.log.assistant {
+            Some(assistant) => format!("{}\n{}", self.query(), text_of(assistant)),
+            None => self.query().to_owned(),
+        }
     }
 
     /// Reads a registration. `now` is the time of receipt, and the turn's own time if it names
@@ -243,8 +287,13 @@ fn read(
     turn.known_only(MEMBERS, errors);
     let user_id = turn.nullable("user_id", errors, identifier);
     let ts = turn.nullable("ts", errors, date_time);
-    let user = side(turn, "user", errors);
-    let assistant = side(turn, "assistant", errors);
+    let user = turn.required("user", errors, object);
+    let assistant = turn.nullable("assistant", errors, object);
+    for (name, side) in [("user", user), ("assistant", assistant)] {
+        if let Some(side) = side {
+            with_text(side, &turn.pointer(name), errors);
+        }
+    }
     let message_id = assistant.and_then(|assistant| {
         Object::at(assistant, "/assistant", errors).nullable("message_id", errors, identifier)
     });
@@ -253,12 +302,15 @@ fn read(
     let turn_log = turn.nullable("turn_log", errors, |value| {
         value.as_object().cloned().ok_or("must be an object")
     });
+    let language = turn.nullable("language", errors, identifier);
+    let ts = ts.map(to_instant);
     let mut label = |name| turn.nullable(name, errors, identifier);
-    let (user, assistant) = (user?, assistant?);
+    let user = user?;
     Some(Turn {
         core: TurnCore {
             user_id: user_id.unwrap_or_else(|| caller.user.clone()),
-            ts: to_instant(ts.unwrap_or(now)),
+            ts: ts.unwrap_or_else(|| to_instant(now)),
+            open: assistant.is_none(),
             message_id,
             trace_id: label("trace_id"),
             track_id: label("track_id"),
@@ -270,27 +322,34 @@ fn read(
             strategy: label("strategy"),
             validation_outcome: label("validation_outcome"),
             quality_score,
+            language,
             fingerprint: fingerprint(body, caller),
+            completed_by: None,
+            expires_at: None,
             at,
         },
         summary: summary(user, assistant),
         embedding,
+        given_ts: ts,
         log: TurnLog {
             user: user.clone(),
-            assistant: assistant.clone(),
+            assistant: assistant.cloned(),
             turn_log: turn_log.unwrap_or_default(),
+            given: given(body),
         },
     })
 }
 
+fn object(value: &Value) -> Result<&Value, &'static str> {
+    value
+        .is_object()
+        .then_some(value)
+        .ok_or("must be an object")
+}
+
 /// `{text: "…"}`, with whatever else the caller wants to keep beside.
-fn side<'a>(turn: Object<'a>, name: &str, errors: &mut Errors) -> Option<&'a Value> {
-    let value = turn.required(name, errors, |value| {
-        value.as_object().map(|_| value).ok_or("must be an object")
-    })?;
-    let at = turn.pointer(name);
-    Object::at(value, &at, errors).required("text", errors, |text| string(text).map(|_| ()))?;
-    Some(value)
+fn with_text(side: &Value, at: &str, errors: &mut Errors) {
+    Object::at(side, at, errors).required("text", errors, |text| string(text).map(|_| ()));
 }
 
 /// Reads an embedding.
@@ -320,8 +379,8 @@ fn fingerprint(body: &Value, caller: &Caller) -> String {
 }
 
 /// What was said, cut short.
-fn summary(user: &Value, assistant: &Value) -> Summary {
-    let (user, assistant) = (text_of(user), text_of(assistant));
+fn summary(user: &Value, assistant: Option<&Value>) -> Summary {
+    let (user, assistant) = (text_of(user), assistant.map_or("", text_of));
     let beginning = |text: &str, most| -> String { text.chars().take(most).collect() };
     let length = assistant.chars().count();
     let from = length.saturating_sub(ENDING).max(SUMMARY);

@@ -52,6 +52,8 @@ pub const ACTIVITY_SHARDS: &str = "HEARBACK_ACTIVITY_SHARDS";
 /// Projects whose reactions are mirrored into turn logs unless a request says otherwise, as
 /// `tenant/project` with commas between.
 pub const MIRROR_PROJECTS: &str = "HEARBACK_MIRROR_PROJECTS";
+/// For how many days turns are kept; for as many as the default if it is not set, and without end if it is 0.
+pub const TURN_RETENTION_DAYS: &str = "HEARBACK_TURN_RETENTION_DAYS";
 /// A folder of phrase files (`<language>.toml`) that add to those of the detector; none if it is
 /// not set.
 pub const PHRASES: &str = "HEARBACK_PHRASES";

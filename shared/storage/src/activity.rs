@@ -1,11 +1,13 @@
 //! Activity markers: in which conversations of a project somebody reacted, minute by minute.
 //!
 //! They have no counts that could drift: a report walks them backwards and reads the reactions
-//! of each conversation that it meets. A marker may outlive what it marks; it never comes after.
+//! of each conversation that it meets. A marker may outlive what it marks; it never comes after, and never
+//! expires before.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Timelike, Utc};
 use hearback_domain::identifier::{ConversationId, ProjectId, TenantId, UserId};
@@ -111,7 +113,9 @@ impl Store {
     ) -> Result<(), Error> {
         let (pk, sk) = self.marker_key(reaction);
         let erased = erased.unwrap_or_default();
-        let digest: [u8; 32] = Sha256::digest(format!("{pk}\n{sk}\n{erased}")).into();
+        let until = expiry(reaction).map(|until| until.timestamp());
+        let marker = format!("{pk}\n{sk}\n{erased}\n{}", until.unwrap_or(i64::MAX));
+        let digest: [u8; 32] = Sha256::digest(marker).into();
         if !self.marked.has(&digest) {
             self.mark_activity(reaction).await?;
             self.marked.add(digest);
@@ -119,7 +123,8 @@ impl Store {
         Ok(())
     }
 
-    /// Marks that somebody reacted. One call and two writes, one of them into the index of authors.
+    /// Marks that somebody reacted, unless it is marked for as long already: reactions to several turns
+    /// share a marker. One call and two writes, one of them into the index of authors.
     pub async fn mark_activity(&self, reaction: &ReactionCore) -> Result<(), Error> {
         let at = &reaction.at.within;
         let activity = Activity {
@@ -130,18 +135,38 @@ impl Store {
         let (pk, sk) = self.marker_key(reaction);
         // By its author an erasure finds where somebody reacted.
         let author = keys::user(&at.tenant, &reaction.user_id);
+        let until = expiry(reaction);
         let item = Builder::new(pk, sk)
             .json(MARKER, CORE, &activity)?
-            .string(AUTHOR, author);
-        self.client
+            .string(AUTHOR, author)
+            .expires_at(until);
+        let put = self
+            .client
             .put_item()
             .table_name(&self.table)
             .set_item(Some(item.build()))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await
-            .map(|_| ())
-            .map_err(|error| Error::unavailable("PutItem", &error))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let put = match until {
+            Some(until) => put
+                .condition_expression("attribute_not_exists(PK) OR expires_at < :until")
+                .expression_attribute_values(
+                    ":until",
+                    AttributeValue::N(until.timestamp().to_string()),
+                ),
+            None => {
+                put.condition_expression("attribute_not_exists(PK) OR attribute_exists(expires_at)")
+            }
+        };
+        match put.send().await {
+            Err(error)
+                if !error
+                    .as_service_error()
+                    .is_some_and(PutItemError::is_conditional_check_failed_exception) =>
+            {
+                Err(Error::unavailable("PutItem", &error))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     fn marker_key(&self, reaction: &ReactionCore) -> (String, String) {
@@ -213,6 +238,13 @@ impl Store {
         let [a, b, c, d, ..] = digest;
         u32::from_be_bytes([a, b, c, d]) % self.shards.max(1)
     }
+}
+
+/// When the marker of a reaction expires: at the end of the day on which that does, so that few markers are
+/// written again.
+fn expiry(reaction: &ReactionCore) -> Option<DateTime<Utc>> {
+    let day = reaction.expires_at?.date_naive() + TimeDelta::days(1);
+    Some(day.and_time(NaiveTime::MIN).and_utc())
 }
 
 fn marker(found: &Item) -> Result<Marker, Error> {

@@ -5,6 +5,7 @@
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectError;
 use aws_sdk_s3::primitives::ByteStream;
+use chrono::{DateTime, Utc};
 use hearback_domain::turn::{TurnCore, TurnLog, TurnRef};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -13,6 +14,8 @@ use crate::turns::{IndexRow, Moved};
 use crate::{Error, Store, keys};
 
 const TURN_LOG: &str = "turn log";
+/// The tag of the logs of turns that expire, to which `template.yaml` has a lifecycle rule.
+const EXPIRING: &str = "kept=turn-retention";
 /// How often a turn's log is looked for that is being moved.
 const LOG_TRIES: usize = 5;
 /// How often a turn's log is changed when others write into it too.
@@ -37,12 +40,20 @@ impl Blobs {
         }
     }
 
-    /// Stores a version of a turn's log under a name that its content gives it, and answers
-    /// where it is. The same content again is there already. One call.
-    pub async fn put_turn_log(&self, at: &TurnRef, log: &TurnLog) -> Result<String, Error> {
+    /// Stores a version of a turn's log under a name that its content gives it, and the day on which its
+    /// turn expires, and answers where it is. The same again is there already. That of a turn that expires
+    /// has a tag, by which the bucket deletes it. One call.
+    pub async fn put_turn_log(&self, turn: &TurnCore, log: &TurnLog) -> Result<String, Error> {
         let body = serde_json::to_vec(log).map_err(|e| Error::undecodable(TURN_LOG, &e))?;
-        let digest: Vec<u8> = Sha256::digest(&body).into_iter().take(16).collect();
-        let key = keys::turn_log(at, &hex::encode(digest));
+        let mut digest = Sha256::new_with_prefix(&body);
+        if let Some(expires) = turn.expires_at {
+            // Without the day a log of an earlier turn of this name could be taken for this one's, which
+            // the bucket is about to delete.
+            digest.update(expires.date_naive().to_string());
+        }
+        let digest: Vec<u8> = digest.finalize().into_iter().take(16).collect();
+        let key = keys::turn_log(&turn.at, &hex::encode(digest));
+        let tags = turn.expires_at.map(|_| EXPIRING.to_owned());
         for _ in 0..PUT_TRIES {
             let put = self
                 .client
@@ -50,6 +61,7 @@ impl Blobs {
                 .bucket(&self.bucket)
                 .key(&key)
                 .content_type("application/json")
+                .set_tagging(tags.clone())
                 .if_none_match("*")
                 .body(ByteStream::from(body.clone()))
                 .send()
@@ -105,22 +117,29 @@ impl Blobs {
             .map_err(|error| Error::undecodable(kind, &error))
     }
 
-    /// A turn and its log, if the turn is there and one that is wanted. Two calls, and more while the
-    /// log is being moved.
+    /// A turn and its log, if the turn is there `now` and one that is wanted. Two calls, and more while
+    /// the log is being moved.
     pub async fn turn_with_log(
         &self,
         store: &Store,
-        at: &TurnRef,
+        (at, now): (&TurnRef, DateTime<Utc>),
         wanted: impl Fn(&TurnCore) -> bool,
     ) -> Result<Option<(IndexRow, TurnLog)>, Error> {
+        let mut missing = None;
         for _ in 0..LOG_TRIES {
-            let Some(row) = store.turn(at).await?.filter(|row| wanted(&row.core)) else {
+            let row = store.turn(at, now).await?;
+            let Some(row) = row.filter(|row| wanted(&row.core)) else {
                 return Ok(None);
             };
-            // A log that is not there was moved on since the row was read.
+            if missing.as_ref() == Some(&row.hosted_uri) {
+                // The bucket has deleted it: a shorter retention holds for older turns at once.
+                return Ok(None);
+            }
             if let Some(log) = self.turn_log(&row.hosted_uri).await? {
                 return Ok(Some((row, log)));
             }
+            // It was moved on since the row was read, or is gone.
+            missing = Some(row.hosted_uri);
         }
         Err(Error::Unavailable {
             operation: "GetObject",
@@ -140,8 +159,9 @@ impl Blobs {
     ) -> Result<(), Error> {
         // From which version to which the row was to be moved.
         let mut lost: Option<(String, String)> = None;
+        let mut missing = None;
         for _ in 0..CHANGE_TRIES {
-            let row = store.turn(at).await?;
+            let row = store.kept_turn(at).await?;
             if let Some((from, to)) = lost.take() {
                 let moved = row.as_ref().is_some_and(|row| row.hosted_uri == to);
                 // A version has the name of its content: that it lost may mean that the row was moved
@@ -155,13 +175,18 @@ impl Blobs {
                 return Ok(());
             };
             let Some(mut log) = self.turn_log(&row.hosted_uri).await? else {
-                // Somebody else moved the row on and deleted this version.
+                if missing.as_ref() == Some(&row.hosted_uri) {
+                    // The bucket has deleted it.
+                    return Ok(());
+                }
+                // Or somebody else moved the row on and deleted this version.
+                missing = Some(row.hosted_uri);
                 continue;
             };
             if !change(&mut log) {
                 return Ok(());
             }
-            let to = self.put_turn_log(at, &log).await?;
+            let to = self.put_turn_log(&row.core, &log).await?;
             match store.move_turn_log(at, &row.hosted_uri, &to).await? {
                 Moved::Done => {
                     self.forget(&row.hosted_uri).await;
@@ -178,7 +203,7 @@ impl Blobs {
 
     /// Deletes a version that nobody points to. If that fails, it lies there unread until the turn is
     /// erased.
-    async fn forget(&self, hosted_uri: &str) {
+    pub async fn forget(&self, hosted_uri: &str) {
         if let Err(error) = self.delete_turn_log(hosted_uri).await {
             tracing::warn!(%error, "a version of a turn log was not deleted");
         }

@@ -52,6 +52,14 @@ impl Builder {
         self.number(EXPIRES_AT, at.timestamp())
     }
 
+    /// Lets the table delete the item at this time; without one, never.
+    pub(crate) fn expires_at(self, at: Option<DateTime<Utc>>) -> Self {
+        match at {
+            Some(at) => self.number(EXPIRES_AT, at.timestamp()),
+            None => self,
+        }
+    }
+
     pub(crate) fn build(self) -> Item {
         self.0
     }
@@ -83,9 +91,14 @@ pub(crate) fn number(item: &Item, kind: &'static str, name: &str) -> Result<u64,
         .ok_or_else(|| Error::unreadable(kind, format!("{name} is missing")))
 }
 
+/// When an item expires, if it does.
+pub(crate) fn expires_at(item: &Item) -> Option<DateTime<Utc>> {
+    let expires = item.get(EXPIRES_AT).and_then(|value| value.as_n().ok());
+    let seconds = expires.and_then(|text| text.parse().ok());
+    seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0))
+}
+
 /// Whether an item's time has come. The table deletes it days later.
 pub(crate) fn is_expired(item: &Item, now: DateTime<Utc>) -> bool {
-    let expires = item.get(EXPIRES_AT).and_then(|value| value.as_n().ok());
-    let expires = expires.and_then(|text| text.parse::<i64>().ok());
-    expires.is_some_and(|expires| expires <= now.timestamp())
+    expires_at(item).is_some_and(|expires| expires <= now)
 }

@@ -66,7 +66,7 @@ impl Store {
         &self,
         caller: &Caller,
         message: &MessageId,
-        signal: MessageSignal,
+        (signal, now): (MessageSignal, DateTime<Utc>),
     ) -> Result<(Option<DirectoryEntry>, Option<Standing<StoredSignal>>), Error> {
         let mut wanted = vec![(
             keys::user(&caller.tenant, &caller.user),
@@ -82,8 +82,9 @@ impl Store {
             }
         }
         let mut found = self.get_batch(&wanted).await?.into_iter();
-        let standing = found.next().flatten();
-        let entry = found.flatten().next();
+        let standing = found.next().flatten().filter(|said| stands(said, now));
+        let mut entries = found.flatten();
+        let entry = entries.find(|entry| !item::is_expired(entry, now));
         let entry = entry.map(|entry| item::json(&entry, "message", CORE));
         Ok((
             entry.transpose()?,
@@ -91,22 +92,27 @@ impl Store {
         ))
     }
 
-    /// What stands where a user's signal on a message would go. One call, one read.
+    /// What stands `now` where a user's signal on a message would go. One call, one read.
     pub async fn standing_signal(
         &self,
         (tenant, user): (&TenantId, &UserId),
         message: &MessageId,
-        signal: MessageSignal,
+        (signal, now): (MessageSignal, DateTime<Utc>),
     ) -> Result<Option<Standing<StoredSignal>>, Error> {
         let key = keys::message_signal(message, signal);
         let found = self.get(keys::user(tenant, user), key).await?;
-        found.item.as_ref().map(standing_signal).transpose()
+        let found = found.item.filter(|said| stands(said, now));
+        found.as_ref().map(standing_signal).transpose()
     }
 
-    /// The signal that stands where this one was put. One call, one read.
-    pub async fn signal(&self, core: &SignalCore) -> Result<Option<StoredSignal>, Error> {
+    /// The signal that stands `now` where this one was put. One call, one read.
+    pub async fn signal(
+        &self,
+        core: &SignalCore,
+        now: DateTime<Utc>,
+    ) -> Result<Option<StoredSignal>, Error> {
         let owner = (&core.at.within.tenant, &core.user_id);
-        let standing = self.standing_signal(owner, &core.message_id, core.signal);
+        let standing = self.standing_signal(owner, &core.message_id, (core.signal, now));
         Ok(standing.await?.map(|standing| standing.held))
     }
 
@@ -130,7 +136,7 @@ impl Store {
         } else {
             let shard = self.shard(core.user_id.as_str());
             let day = keys::signal_day(tenant, core.updated_at.date_naive(), shard);
-            item = item.string(DAY, day);
+            item = item.string(DAY, day).expires_at(core.expires_at);
             if let Some(trace) = &core.trace_id {
                 item = item.string(TRACE, keys::trace(tenant, trace));
             }
@@ -138,16 +144,18 @@ impl Store {
         if let Some(reason) = &said.reason {
             item = item.string(TEXT, reason.clone());
         }
-        self.put_over(item.build(), seen, standing_signal).await
+        let seen = (seen, core.updated_at);
+        self.put_over_live(item.build(), seen, standing_signal)
+            .await
     }
 
-    /// A page of a user's signals behind a sort key, by message and signal, tombstones left out,
-    /// and the sort key of the last row that was looked at if there may be more. One call, one
-    /// read for each 4 KB.
+    /// A page of a user's signals behind a sort key, by message and signal, tombstones and what has
+    /// expired by `now` left out, and the sort key of the last row that was looked at if there may be
+    /// more. One call, one read for each 4 KB.
     pub async fn signals_of(
         &self,
         (tenant, user): (&TenantId, &UserId),
-        wanted: &Wanted,
+        (wanted, now): (&Wanted, DateTime<Utc>),
         after: Option<&str>,
         limit: i32,
     ) -> Result<(Vec<StoredSignal>, Option<String>), Error> {
@@ -176,7 +184,11 @@ impl Store {
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
         let mut signals = Vec::new();
-        for item in found.items() {
+        for item in found
+            .items()
+            .iter()
+            .filter(|item| !item::is_expired(item, now))
+        {
             let said = stored(item)?;
             if !said.core.retracted
                 && wanted
@@ -312,9 +324,19 @@ impl Store {
     }
 }
 
+/// Whether a row still stands: a tombstone does until the table deletes it.
+fn stands(item: &Item, now: DateTime<Utc>) -> bool {
+    !item::is_expired(item, now) || stored(item).is_ok_and(|said| said.core.retracted)
+}
+
 fn stored(item: &Item) -> Result<StoredSignal, Error> {
+    let core: SignalCore = item::json(item, SIGNAL, CORE)?;
     Ok(StoredSignal {
-        core: item::json(item, SIGNAL, CORE)?,
+        core: SignalCore {
+            // What a tombstone has is its own.
+            expires_at: item::expires_at(item).filter(|_| !core.retracted),
+            ..core
+        },
         reason: item
             .get(TEXT)
             .and_then(|text| text.as_s().ok())

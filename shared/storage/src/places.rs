@@ -10,6 +10,7 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
 };
+use chrono::{DateTime, Utc};
 use hearback_domain::digest::digest;
 use uuid::Uuid;
 
@@ -97,7 +98,27 @@ impl Store {
 
     /// Puts an item whose key must be new, or this attempt's already. One call, one write.
     pub(crate) async fn put_once_by(&self, by: Attempt, item: Item) -> Result<Written, Error> {
-        Ok(match self.take(by, item, None).await? {
+        self.written(by, item, Expected::Nothing).await
+    }
+
+    /// Puts an item whose key must be new, or that of an item that has expired by `now`. One call, one
+    /// write for each KB.
+    pub(crate) async fn put_live_once(
+        &self,
+        item: Item,
+        now: DateTime<Utc>,
+    ) -> Result<Written, Error> {
+        let expected = Expected::NothingLive(now);
+        self.written(Attempt::drawn(), item, expected).await
+    }
+
+    async fn written(
+        &self,
+        by: Attempt,
+        item: Item,
+        expected: Expected<'_>,
+    ) -> Result<Written, Error> {
+        Ok(match self.take(by, item, expected).await? {
             Taken::Done => Written::New,
             Taken::Lost(_) => Written::Known,
         })
@@ -106,7 +127,21 @@ impl Store {
     /// Puts an item if its key is new, and answers the item that holds the key otherwise. One
     /// call, one write either way.
     pub(crate) async fn put_if_new(&self, item: Item) -> Result<Option<Item>, Error> {
-        match self.put_if(item, None).await? {
+        self.held(item, Expected::Nothing).await
+    }
+
+    /// Puts an item if its key is new, or that of an item that has expired by `now`, and answers the item
+    /// that holds the key otherwise. One call, one write either way.
+    pub(crate) async fn put_live_if_new(
+        &self,
+        item: Item,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Item>, Error> {
+        self.held(item, Expected::NothingLive(now)).await
+    }
+
+    async fn held(&self, item: Item, expected: Expected<'_>) -> Result<Option<Item>, Error> {
+        match self.put_if(item, expected).await? {
             Taken::Done => Ok(None),
             Taken::Lost(held) => held
                 .map(Some)
@@ -122,8 +157,29 @@ impl Store {
         seen: Option<&Standing<T>>,
         read: impl FnOnce(&Item) -> Result<Standing<T>, Error>,
     ) -> Result<Replaced<T>, Error> {
-        let seen = seen.map(|seen| &seen.version);
-        let taken = self.take(Attempt::drawn(), item, seen).await?;
+        self.replace(item, (seen, Expected::Nothing), read).await
+    }
+
+    /// Puts an item where `seen` stood, or nothing but what has expired by `now`; else as
+    /// [`put_over`](Self::put_over).
+    pub(crate) async fn put_over_live<T>(
+        &self,
+        item: Item,
+        (seen, now): (Option<&Standing<T>>, DateTime<Utc>),
+        read: impl FnOnce(&Item) -> Result<Standing<T>, Error>,
+    ) -> Result<Replaced<T>, Error> {
+        let expected = Expected::NothingLive(now);
+        self.replace(item, (seen, expected), read).await
+    }
+
+    async fn replace<T>(
+        &self,
+        item: Item,
+        (seen, vacant): (Option<&Standing<T>>, Expected<'_>),
+        read: impl FnOnce(&Item) -> Result<Standing<T>, Error>,
+    ) -> Result<Replaced<T>, Error> {
+        let expected = seen.map_or(vacant, |seen| Expected::Version(&seen.version));
+        let taken = self.take(Attempt::drawn(), item, expected).await?;
         Ok(match taken {
             Taken::Done => Replaced::Done,
             Taken::Lost(held) => {
@@ -133,22 +189,22 @@ impl Store {
         })
     }
 
-    /// Puts an item, with the number of this attempt, where the version `seen` stood, or nothing.
+    /// Puts an item, with the number of this attempt, where this is expected.
     async fn take(
         &self,
         by: Attempt,
         mut item: Item,
-        seen: Option<&AttributeValue>,
+        expected: Expected<'_>,
     ) -> Result<Taken, Error> {
         let version = by.number();
         item.insert(ATTEMPT.to_owned(), version.clone());
-        Ok(match self.put_if(item, seen).await? {
+        Ok(match self.put_if(item, expected).await? {
             Taken::Lost(Some(held)) if held.get(ATTEMPT) == Some(&version) => Taken::Done,
             taken => taken,
         })
     }
 
-    async fn put_if(&self, item: Item, seen: Option<&AttributeValue>) -> Result<Taken, Error> {
+    async fn put_if(&self, item: Item, expected: Expected<'_>) -> Result<Taken, Error> {
         let put = self
             .client
             .put_item()
@@ -156,9 +212,15 @@ impl Store {
             .set_item(Some(item))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let put = match seen {
-            None => put.condition_expression("attribute_not_exists(PK)"),
-            Some(seen) => put
+        let put = match expected {
+            Expected::Nothing => put.condition_expression("attribute_not_exists(PK)"),
+            Expected::NothingLive(now) => put
+                .condition_expression("attribute_not_exists(PK) OR expires_at <= :now")
+                .expression_attribute_values(
+                    ":now",
+                    AttributeValue::N(now.timestamp().to_string()),
+                ),
+            Expected::Version(seen) => put
                 .condition_expression("attempt = :seen")
                 .expression_attribute_values(":seen", seen.clone()),
         };
@@ -180,6 +242,17 @@ pub(crate) async fn updated(update: UpdateItemFluentBuilder) -> Result<(), Error
     updated
         .map(|_| ())
         .map_err(|error| Error::unavailable("UpdateItem", &error))
+}
+
+/// What a put expects at its key.
+#[derive(Clone, Copy)]
+enum Expected<'a> {
+    /// No item.
+    Nothing,
+    /// No item but one that has expired by this time, which the table deletes within days.
+    NothingLive(DateTime<Utc>),
+    /// The item of this version.
+    Version(&'a AttributeValue),
 }
 
 /// What became of a conditional put.

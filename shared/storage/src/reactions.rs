@@ -1,6 +1,7 @@
 //! Reactions on turns, beside the turns of their conversation.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use chrono::{DateTime, Utc};
 use hearback_domain::identifier::TurnId;
 use hearback_domain::legacy::{self, LegacyReaction};
 use hearback_domain::reaction::{ReactionCore, StoredReaction};
@@ -8,7 +9,7 @@ use hearback_domain::turn::{ConversationRef, TurnCore, TurnRef};
 
 use crate::item::{self, Builder, Item};
 use crate::table::SK;
-use crate::turns::CORE;
+use crate::turns::{self, CORE};
 use crate::{Error, Replaced, Standing, Store, keys};
 
 const REACTION: &str = "reaction";
@@ -26,22 +27,24 @@ pub enum Row {
 }
 
 impl Store {
-    /// A turn, and what stands where a reaction of this key would go, if the key is known. Sees
-    /// every write that was acknowledged. One call, one read for each.
+    /// A turn, and what stands where a reaction of this key would go, if the key is known; neither if it
+    /// has expired by `now`. Sees every write that was acknowledged. One call, one read for each.
     pub async fn turn_and_reaction(
         &self,
         at: &TurnRef,
         reaction_key: Option<&str>,
+        now: DateTime<Utc>,
     ) -> Result<Option<(TurnCore, Option<Standing<StoredReaction>>)>, Error> {
         let pk = keys::conversation(&at.within);
         let mut wanted = vec![(pk.clone(), keys::turn(&at.turn))];
         wanted.extend(reaction_key.map(|key| (pk, key.to_owned())));
-        let mut found = self.get_batch(&wanted).await?.into_iter();
+        let found = self.get_batch(&wanted).await?.into_iter();
+        let mut found = found.map(|item| item.filter(|item| !item::is_expired(item, now)));
         let Some(turn) = found.next().flatten() else {
             return Ok(None);
         };
         let standing = found.next().flatten().as_ref().map(standing).transpose()?;
-        Ok(Some((item::json(&turn, "turn", CORE)?, standing)))
+        Ok(Some((turns::core(&turn)?, standing)))
     }
 
     /// Puts a reaction where `seen` stood, or nothing. One call, one write for each KB.
@@ -52,11 +55,13 @@ impl Store {
     ) -> Result<Replaced<StoredReaction>, Error> {
         let core = &reaction.core;
         let mut item = Builder::new(keys::conversation(&core.at.within), keys::reaction(core))
-            .json(REACTION, CORE, core)?;
+            .json(REACTION, CORE, core)?
+            .expires_at(core.expires_at);
         if !reaction.text.is_empty() {
             item = item.string(TEXT, reaction.text.clone());
         }
-        self.put_over(item.build(), seen, standing).await
+        let seen = (seen, core.received_at);
+        self.put_over_live(item.build(), seen, standing).await
     }
 
     /// What stands where this reaction was put. One call, one read.
@@ -71,23 +76,33 @@ impl Store {
             .map(|standing| standing.held))
     }
 
-    /// The reactions of a conversation, by turn; sees every write that was acknowledged. One
-    /// call for each MB, one read for each 4 KB.
-    pub async fn reactions(&self, at: &ConversationRef) -> Result<Vec<Row>, Error> {
-        self.reactions_in(at, &Span::from(None)).await
+    /// The reactions of a conversation that have not expired by `now`, by turn; sees every write that was
+    /// acknowledged. One call for each MB, one read for each 4 KB.
+    pub async fn reactions(
+        &self,
+        at: &ConversationRef,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Row>, Error> {
+        self.reactions_in(at, &Span::from(None), now).await
     }
 
-    /// The reactions of a turn. One call, one read for each 4 KB.
-    pub async fn reactions_of(&self, at: &TurnRef) -> Result<Vec<Row>, Error> {
-        self.reactions_in(&at.within, &Span::of(&at.turn)).await
+    /// The reactions of a turn that have not expired by `now`. One call, one read for each 4 KB.
+    pub async fn reactions_of(&self, at: &TurnRef, now: DateTime<Utc>) -> Result<Vec<Row>, Error> {
+        self.reactions_in(&at.within, &Span::of(&at.turn), now)
+            .await
     }
 
-    async fn reactions_in(&self, at: &ConversationRef, span: &Span) -> Result<Vec<Row>, Error> {
+    async fn reactions_in(
+        &self,
+        at: &ConversationRef,
+        span: &Span,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Row>, Error> {
         let mut rows = Vec::new();
         let mut resume = None;
         loop {
             let (page, next) = self.reaction_page(at, span, resume).await?;
-            rows.extend(page.iter().map(row));
+            rows.extend(live(&page, now));
             resume = next;
             if resume.is_none() {
                 return Ok(rows);
@@ -96,15 +111,16 @@ impl Store {
     }
 
     /// A page of reactions, by turn, from the key `from` on, and the key behind the last turn of
-    /// the page if there is more. That turn may be cut in two.
+    /// the page if there is more. That turn may be cut in two. What has expired by `now` is left out.
     pub async fn reactions_from(
         &self,
         at: &ConversationRef,
         from: Option<&str>,
+        now: DateTime<Utc>,
     ) -> Result<(Vec<Row>, Option<String>), Error> {
         let (page, next) = self.reaction_page(at, &Span::from(from), None).await?;
         let next = next.and_then(|last| item::string(&last, REACTION, SK).map(after_turn).ok());
-        Ok((page.iter().map(row).collect(), next))
+        Ok((live(&page, now).collect(), next))
     }
 
     pub(crate) async fn reaction_page(
@@ -171,6 +187,12 @@ pub fn behind(turn: &TurnId) -> String {
     after_turn(&keys::reactions_of(turn))
 }
 
+fn live(page: &[Item], now: DateTime<Utc>) -> impl Iterator<Item = Row> {
+    page.iter()
+        .filter(move |item| !item::is_expired(item, now))
+        .map(row)
+}
+
 pub(crate) fn row(item: &Item) -> Row {
     if item.contains_key(CORE) {
         return match stored(item) {
@@ -185,8 +207,12 @@ pub(crate) fn row(item: &Item) -> Row {
 }
 
 fn stored(item: &Item) -> Result<StoredReaction, Error> {
+    let core: ReactionCore = item::json(item, REACTION, CORE)?;
     Ok(StoredReaction {
-        core: item::json(item, REACTION, CORE)?,
+        core: ReactionCore {
+            expires_at: item::expires_at(item),
+            ..core
+        },
         text: if item.contains_key(TEXT) {
             item::string(item, REACTION, TEXT)?.to_owned()
         } else {

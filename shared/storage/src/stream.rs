@@ -9,10 +9,11 @@ use hearback_domain::ledger::Retraction;
 use hearback_domain::message_signal::SignalCore;
 use hearback_domain::publication::Outcome;
 use hearback_domain::reaction::ReactionCore;
+use hearback_domain::turn::TurnRef;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Error, events, keys};
+use crate::{Error, events, keys, turns};
 
 /// Items that a pipe takes, by how their sort key reads.
 #[derive(Debug, Clone, Copy)]
@@ -145,6 +146,19 @@ pub fn submitted(body: &str) -> Result<Submitted, Error> {
     } else {
         part(&record, events::CORE).map(|core| Submitted::Event(Box::new(core)))
     }
+}
+
+/// The turn whose row a record tells that it was deleted, and where its log was.
+#[must_use]
+pub fn deleted_turn(record: &Value) -> Option<(TurnRef, String)> {
+    let key = sort_key(record).filter(|key| key.starts_with(keys::TURN_PREFIX));
+    key.filter(|_| record.get("eventName").and_then(Value::as_str) == Some("REMOVE"))?;
+    let part = |name: &str| {
+        let image = record.pointer("/dynamodb/OldImage")?;
+        image.get(name)?.get("S")?.as_str()
+    };
+    let at = serde_json::from_str(part(turns::CORE)?).ok()?;
+    Some((at, part(turns::HOSTED_URI)?.to_owned()))
 }
 
 /// What a record of [`RESULTS`] is about.

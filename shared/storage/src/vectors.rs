@@ -57,7 +57,7 @@ pub struct Span {
 }
 
 impl Store {
-    /// Notes a turn of a user's. The same again is there already. One call, one write.
+    /// Notes a turn of a user's, in the place of what was noted of it before. One call, one write.
     pub async fn put_vector(&self, turn: &TurnCore, embedded: &Embedded) -> Result<(), Error> {
         let mark = Mark {
             at: turn.at.clone(),
@@ -69,6 +69,7 @@ impl Store {
             keys::vector(turn.ts, &turn.at),
         )
         .json(VECTOR, CORE, &mark)?
+        .expires_at(turn.expires_at)
         .build();
         let bytes = AttributeValue::B(Blob::new(embedded.stored()));
         item.insert(EMBEDDING.to_owned(), bytes);
@@ -115,7 +116,7 @@ impl Store {
             from: now - WINDOW,
             to: now + AHEAD,
         };
-        let turns = self.vectors_of(owner, span).await?;
+        let turns = self.vectors_of(owner, span, now).await?;
         let comparable = turns.iter().filter(|TurnVector { mark, .. }| {
             mark.at.within.project == *project && mark.embedder == about.embedder
         });
@@ -137,10 +138,11 @@ impl Store {
             }
         }
         let at: Vec<TurnRef> = found.iter().map(|target| target.turn.clone()).collect();
-        let rows = self.turns(&at).await?;
+        let rows = self.live_turns(&at, now).await?;
         let (_, user) = owner;
         let own = found.into_iter().zip(rows).filter_map(|(target, row)| {
-            let row = row.filter(|row| row.core.user_id == *user)?;
+            // Nothing is about an answer that is not there yet.
+            let row = row.filter(|row| row.core.user_id == *user && !row.core.open)?;
             Some((target, row))
         });
         Ok(own.collect())
@@ -150,6 +152,7 @@ impl Store {
         &self,
         owner: (&TenantId, &UserId),
         span: Span,
+        now: DateTime<Utc>,
     ) -> Result<Vec<TurnVector>, Error> {
         let mut turns = Vec::new();
         let mut resume = None;
@@ -160,7 +163,11 @@ impl Store {
                 .send()
                 .await
                 .map_err(|error| Error::unavailable("Query", &error))?;
-            for item in found.items() {
+            for item in found
+                .items()
+                .iter()
+                .filter(|item| !item::is_expired(item, now))
+            {
                 turns.push(stored(item)?);
             }
             resume = found.last_evaluated_key;

@@ -15,6 +15,8 @@ pub enum Deed {
     Import,
     Register,
     RegisterNext,
+    Open,
+    Complete,
     React,
     Replace,
     Clear,
@@ -32,7 +34,7 @@ pub enum Deed {
     ExportTraining,
 }
 
-pub const DEEDS: [(Deed, &str); 21] = [
+pub const DEEDS: [(Deed, &str); 23] = [
     (Deed::Submit, "submit an event"),
     (
         Deed::Batch,
@@ -50,6 +52,11 @@ pub const DEEDS: [(Deed, &str); 21] = [
     (
         Deed::RegisterNext,
         "register the next turn, which rejects the one before",
+    ),
+    (Deed::Open, "open a turn, which rejects the one before"),
+    (
+        Deed::Complete,
+        "complete it with an answer that has a message",
     ),
     (Deed::React, "react"),
     (Deed::Replace, "replace a reaction"),
@@ -105,6 +112,13 @@ pub fn said() -> (String, Value) {
     turn["trace_id"] = json!("4f3a");
     turn["turn_log"] = json!({"text": "log", "entries": []});
     (path("c", "t"), turn)
+}
+
+/// A turn that rejects the one before, and has no answer yet.
+pub fn open() -> (String, Value) {
+    let text = json!({"text": "No, that's wrong."});
+    let turn = json!({"user": text, "ts": "2086-01-04T09:05:00Z"});
+    (path("c", "u"), turn)
 }
 
 pub fn reaction(verdict: Option<&str>) -> (String, Value) {

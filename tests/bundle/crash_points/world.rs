@@ -14,7 +14,7 @@ use hearback_tests::queue::{self, submitted};
 use hearback_tests::turns::{SIGNALS, exported, message, path};
 use serde_json::{Value, json};
 
-use super::deeds::{Deed, before, edit, event, now, reaction, said};
+use super::deeds::{Deed, before, edit, event, now, open, reaction, said};
 
 /// The functions, with clients that may fail.
 pub fn at_work(engine: &Engine, faults: &Faults) -> Hands {
@@ -63,6 +63,10 @@ impl World {
             Deed::AskErasure | Deed::Erase => leave(&engine, &hands, deed).await,
             Deed::ExportDay | Deed::ExportTraining => live(&engine, &hands).await,
             _ => assert!(hands.request(Method::PUT, &turn, &body).await),
+        }
+        if deed == Deed::Complete {
+            let (turn, body) = open();
+            assert!(hands.request(Method::PUT, &turn, &body).await);
         }
         let verdicts: &[&str] = match deed {
             Deed::Replace | Deed::Clear => &["ok"],
@@ -140,6 +144,16 @@ impl World {
                 let mut next = message("n", "No, that's wrong.", "another answer");
                 next["ts"] = json!("2086-01-04T09:05:00Z");
                 hands.request(put, &path("c", "u"), &next).await
+            }
+            Deed::Open => {
+                let (turn, body) = open();
+                hands.request(put, &turn, &body).await
+            }
+            Deed::Complete => {
+                let (turn, mut body) = open();
+                body["assistant"] = json!({"text": "another answer", "message_id": "n"});
+                body["turn_log"] = json!({"text": "log"});
+                hands.request(put, &turn, &body).await
             }
             Deed::React => {
                 let (path, body) = reaction(Some("ok"));

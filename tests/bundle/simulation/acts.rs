@@ -147,7 +147,7 @@ impl World {
     }
 
     pub async fn say(&mut self, tenant: usize, user: &'static str) {
-        let turns = self.tenants[tenant].turns_for(user);
+        let turns = self.tenants[tenant].answered_for(user);
         if turns.is_empty() {
             return;
         }
@@ -179,7 +179,19 @@ impl World {
         signals.insert((turn, user), reason.to_owned());
     }
 
+    /// Registers a turn, in one step or two.
     pub async fn register(&mut self, tenant: usize, user: &'static str) {
+        let own = |turn: &&Turn| turn.0 == user;
+        let open: Vec<Turn> = self.tenants[tenant]
+            .open
+            .keys()
+            .filter(own)
+            .copied()
+            .collect();
+        if !open.is_empty() && self.random.below(2) == 0 {
+            let turn = self.one_of(&open);
+            return self.complete(tenant, turn).await;
+        }
         let turn = (user, self.name());
         let said = self.one_of(&[
             "Which parcels are late?",
@@ -187,19 +199,44 @@ impl World {
             "Thanks, that helped!",
         ]);
         let ts = now().to_rfc3339_opts(SecondsFormat::Secs, true);
-        let body = json!({
-            "user": {"text": said}, "ts": ts, "turn_log": {"text": "log", "entries": []},
-            "assistant": {"text": "Those of today.", "message_id": message_of(turn)}
-        });
-        let request = (Method::PUT, path(tenant, turn));
-        let answer = self
-            .ask((tenant, user), (request.0, &request.1), &body)
-            .await;
-        if self.refused((tenant, user), &answer) {
-            return;
+        let mut body = json!({"user": {"text": said}, "ts": ts});
+        let whole = self.random.below(2) == 0;
+        if whole {
+            answer(&mut body, turn);
+        }
+        if self.put(tenant, turn, &body).await {
+            let tenant = &mut self.tenants[tenant];
+            tenant.turns.insert(turn);
+            if !whole {
+                tenant.open.insert(turn, said);
+            }
+        }
+    }
+
+    async fn complete(&mut self, tenant: usize, turn: Turn) {
+        let mut body = json!({"user": {"text": self.tenants[tenant].open[&turn]}});
+        answer(&mut body, turn);
+        if self.put(tenant, turn, &body).await {
+            self.tenants[tenant].open.remove(&turn);
+        }
+    }
+
+    /// Puts a turn; answers whether it was accepted.
+    async fn put(&mut self, tenant: usize, turn: Turn, body: &Value) -> bool {
+        let path = path(tenant, turn);
+        let who = (tenant, turn.0);
+        let answer = self.ask(who, (Method::PUT, &path), body).await;
+        if self.refused(who, &answer) {
+            return false;
         }
         assert!(answer.status.is_success(), "{}", answer.body);
-        self.tenants[tenant].turns.insert(turn);
+        let status = if body.get("assistant").is_some() {
+            "complete"
+        } else {
+            "open"
+        };
+        assert_eq!(answer.body["status"], status, "{}", answer.body);
+        true
     }
 
     pub async fn prefer(&mut self, tenant: usize, user: &'static str) {
@@ -367,6 +404,12 @@ fn dead(mut response: SqsBatchResponse, faults: &Faults) -> SqsBatchResponse {
         response.batch_item_failures = vec![Default::default()];
     }
     response
+}
+
+/// Gives a turn its answer.
+fn answer(body: &mut Value, turn: Turn) {
+    body["assistant"] = json!({"text": "Those of today.", "message_id": message_of(turn)});
+    body["turn_log"] = json!({"text": "log", "entries": []});
 }
 
 fn data(user: &str) -> String {

@@ -22,6 +22,8 @@ pub struct Tenant {
     pub events: BTreeMap<Uuid, Value>,
     /// Turns that were registered.
     pub turns: BTreeSet<Turn>,
+    /// Those of them that have no answer yet, each with what its user said.
+    pub open: BTreeMap<Turn, &'static str>,
     /// The last verdict of a user on a turn.
     pub reactions: BTreeMap<(Turn, &'static str), &'static str>,
     /// What a user wrote of a turn's message last.
@@ -37,6 +39,13 @@ impl Tenant {
     pub fn turns_for(&self, user: &str) -> Vec<Turn> {
         let lasts = |turn: &&Turn| turn.0 == user || STAYERS.contains(&turn.0);
         self.turns.iter().filter(lasts).copied().collect()
+    }
+
+    /// The same, of those that have an answer.
+    pub fn answered_for(&self, user: &str) -> Vec<Turn> {
+        let mut turns = self.turns_for(user);
+        turns.retain(|turn| !self.open.contains_key(turn));
+        turns
     }
 
     /// The name under which an event is kept.
@@ -59,6 +68,7 @@ impl Tenant {
         self.leaving.remove(user);
         self.events.retain(|_, event| event["userId"] != user);
         self.turns.retain(|turn| turn.0 != user);
+        self.open.retain(|turn, _| turn.0 != user);
         self.reactions.retain(|(_, by), _| *by != user);
         self.signals.retain(|(_, by), _| *by != user);
     }

@@ -190,7 +190,7 @@ impl Exporter {
             // Moved on since the row was read, or gone with its turn.
             None => {
                 let found = (self.blobs)
-                    .turn_with_log(&self.store, &row.core.at, wanted)
+                    .turn_with_log(&self.store, (&row.core.at, self.clock.now()), wanted)
                     .await?;
                 found.map(|(_, log)| log)
             }

@@ -386,7 +386,8 @@ impl<'a> Walk<'a> {
             project: self.within.project.clone(),
             conversation: conversation.clone(),
         };
-        let reactions = visible(self.app.store.reactions(&at).await?, &self.within.caller);
+        let reactions = self.app.store.reactions(&at, self.app.clock.now()).await?;
+        let reactions = visible(reactions, &self.within.caller);
         let mark = mark(&conversation);
         let position = position(&reactions, self.request.window, self.as_of);
         let item = position

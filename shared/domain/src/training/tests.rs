@@ -49,8 +49,9 @@ fn turn(name: &str, minute: i64) -> TurnCore {
 fn exchange(prompt: &str, answer: &str) -> Exchange {
     Exchange::from(TurnLog {
         user: json!({"text": prompt}),
-        assistant: json!({"text": answer}),
+        assistant: Some(json!({"text": answer})),
         turn_log: serde_json::Map::new(),
+        given: Default::default(),
     })
 }
 

@@ -1,0 +1,314 @@
+//! How long turns are kept, and what belongs to them.
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::http::{Method, StatusCode};
+use chrono::{DateTime, TimeDelta, Utc};
+use hearback_domain::retention::Retention;
+use hearback_lambda::App;
+use hearback_lambda::clock::Clock;
+use hearback_lambda::http::service;
+use hearback_tests::app::{TestApp, eventually};
+use hearback_tests::engine::Engine;
+use hearback_tests::functions::call;
+use hearback_tests::hands::TIME;
+use hearback_tests::stored::rows;
+use hearback_tests::turns::{PERIOD, SIGNALS, conversation_path, message, path, said};
+use hearback_turns::Registry;
+use serde_json::{Value, json};
+
+const DAYS: i64 = 30;
+
+fn registered() -> DateTime<Utc> {
+    DateTime::from_timestamp(TIME, 0).unwrap()
+}
+
+/// Ten days later.
+fn later() -> DateTime<Utc> {
+    registered() + TimeDelta::days(10)
+}
+
+/// The last second for which it is kept.
+fn last() -> DateTime<Utc> {
+    registered() + TimeDelta::days(DAYS) - TimeDelta::seconds(1)
+}
+
+/// When it has expired, and the table has not deleted it yet.
+fn expired() -> DateTime<Utc> {
+    last() + TimeDelta::seconds(1)
+}
+
+fn functions_with(engine: &Engine, clock: fn() -> DateTime<Utc>, days: u16) -> Router {
+    let mut app = engine.with_blobs(engine.store.clone());
+    app.app = App {
+        clock: Clock::of(clock),
+        ..app.app
+    };
+    let registry = Registry::from(app).keeping(Retention::days(days));
+    service(hearback_local::gateway::functions(
+        registry,
+        engine.erasures(),
+    ))
+}
+
+fn functions(engine: &Engine, clock: fn() -> DateTime<Utc>) -> Router {
+    functions_with(engine, clock, DAYS.try_into().unwrap())
+}
+
+async fn ask(functions: &Router, request: (Method, &str), body: &Value) -> (StatusCode, Value) {
+    call(
+        functions,
+        ("order-service", "feedback:report"),
+        request,
+        body,
+    )
+    .await
+}
+
+/// When each kind of row expires, by how its sort key begins.
+async fn expiries(engine: &Engine) -> BTreeMap<String, Option<i64>> {
+    let rows = rows(&engine.clients.dynamodb, &engine.names.table()).await;
+    let expiry = |row: &hearback_tests::stored::Row| -> Option<i64> {
+        row.get("expires_at")?.as_n().ok()?.parse().ok()
+    };
+    rows.iter()
+        .map(|row| {
+            let (pk, sk) = (row["PK"].as_s().unwrap(), row["SK"].as_s().unwrap());
+            let kind = if pk.starts_with("DAY#") {
+                "MARKER"
+            } else {
+                sk.split('#').next().unwrap()
+            };
+            (kind.to_owned(), expiry(row))
+        })
+        .collect()
+}
+
+/// Registers a turn, and ten days later reacts to it and rates its message.
+async fn with_feedback(engine: &Engine, days: u16) {
+    let turn = (Method::PUT, &*path("c", "t"));
+    let body = message("m", "gaming laptops", "Here are three.");
+    let (status, _) = ask(&functions_with(engine, registered, days), turn, &body).await;
+    assert_eq!(status, StatusCode::CREATED);
+    let functions = functions_with(engine, later, days);
+    let feedback = format!("{}/feedback", path("c", "t"));
+    let (status, _) = ask(
+        &functions,
+        (Method::POST, &feedback),
+        &json!({"reaction": "ok"}),
+    )
+    .await;
+    assert_eq!(status, StatusCode::OK);
+    let helpful = json!({"message_id": "m", "signal": "helpful"});
+    let (status, _) = ask(&functions, (Method::POST, SIGNALS), &helpful).await;
+    assert_eq!(status, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn all_that_belongs_to_a_turn_expires_as_long_after_its_registration() {
+    let engine = Engine::start().await;
+    with_feedback(&engine, DAYS.try_into().unwrap()).await;
+    let expiries = expiries(&engine).await;
+    for kind in ["TURN", "VEC", "MESSAGE", "REACTION", "SIGNAL"] {
+        assert_eq!(expiries[kind], Some(expired().timestamp()), "{kind}");
+    }
+    // A marker of activity may be shared by the reactions of a day's turns.
+    let marker = expiries["MARKER"].unwrap() - expired().timestamp();
+    assert!((0..=86_400).contains(&marker), "{marker}");
+}
+
+#[tokio::test]
+async fn without_a_retention_nothing_of_a_turn_expires() {
+    let engine = Engine::start().await;
+    with_feedback(&engine, 0).await;
+    for (kind, expiry) in expiries(&engine).await {
+        assert_eq!(expiry, None, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_shows_what_has_expired() {
+    let engine = Engine::start().await;
+    with_feedback(&engine, DAYS.try_into().unwrap()).await;
+    let day = later().date_naive();
+    let search = "/conversations/acme/order-service/strategies/search".to_owned();
+    let feedback = format!("{}/feedback", path("c", "t"));
+    let reads = [
+        (Method::GET, path("c", "t"), Value::Null),
+        (
+            Method::GET,
+            format!("{}/feedback-context", path("c", "t")),
+            Value::Null,
+        ),
+        (
+            Method::POST,
+            format!("{}/turns-with-feedbacks", conversation_path("c")),
+            json!({"days": 3650}),
+        ),
+        (
+            Method::POST,
+            format!("{}/turns-with-feedbacks", conversation_path("c")),
+            json!({"turn_ids": ["t"]}),
+        ),
+        (
+            Method::POST,
+            format!("{}/timeline/refresh", conversation_path("c")),
+            json!({"turn_ids": ["t"], "cache": {"ttl_seconds": 0}}),
+        ),
+        (
+            Method::POST,
+            PERIOD.to_owned(),
+            json!({"start": format!("{day}T00:00:00Z"), "end": format!("{day}T23:59:59Z")}),
+        ),
+        (Method::GET, SIGNALS.to_owned(), Value::Null),
+        (Method::POST, search, json!({"query": "gaming laptops"})),
+        (Method::POST, feedback, json!({"reaction": "not_ok"})),
+        (
+            Method::POST,
+            SIGNALS.to_owned(),
+            json!({"message_id": "m", "signal": "unsafe"}),
+        ),
+    ];
+    let (before, after) = (functions(&engine, last), functions(&engine, expired));
+    // A world without anything.
+    let empty = functions(&engine.beside().await, expired);
+    for (method, path, body) in &reads {
+        let request = || (method.clone(), path.as_str());
+        let (shown, now) = (
+            ask(&after, request(), body).await,
+            ask(&empty, request(), body).await,
+        );
+        let plain = |(status, mut answer): (StatusCode, Value)| {
+            if let Some(members) = answer.as_object_mut() {
+                members.remove("request_id");
+            }
+            (status, answer)
+        };
+        let now = plain(now);
+        assert_eq!(plain(shown), now, "{method} {path}");
+        assert_ne!(
+            plain(ask(&before, request(), body).await),
+            now,
+            "{method} {path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_has_expired_is_free_before_the_table_deletes_its_row() {
+    let engine = Engine::start().await;
+    with_feedback(&engine, DAYS.try_into().unwrap()).await;
+    let functions = functions(&engine, expired);
+    let turn = path("c", "t");
+    let body = message("m", "other laptops", "Here are four.");
+    let (status, answer) = ask(&functions, (Method::PUT, &turn), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{answer}");
+    let feedback = format!("{turn}/feedback");
+    let (_, cleared) = ask(
+        &functions,
+        (Method::POST, &feedback),
+        &json!({"reaction": null}),
+    )
+    .await;
+    assert_eq!(cleared["message"], "There was nothing to clear.");
+    let (_, said) = ask(
+        &functions,
+        (Method::POST, &feedback),
+        &json!({"reaction": "ok"}),
+    )
+    .await;
+    assert_eq!(said["reaction"], "ok");
+    let helpful = json!({"message_id": "m", "signal": "helpful"});
+    let (status, _) = ask(&functions, (Method::POST, SIGNALS), &helpful).await;
+    assert_eq!(status, StatusCode::CREATED);
+    let (_, read) = ask(&functions, (Method::GET, &turn), &Value::Null).await;
+    assert_eq!(read["user"]["text"], "other laptops");
+    assert_eq!(read["reactions"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_completion_does_not_keep_a_turn_for_longer() {
+    let engine = Engine::start().await;
+    let turn = path("c", "t");
+    let open = json!({"user": {"text": "a"}});
+    ask(&functions(&engine, registered), (Method::PUT, &turn), &open).await;
+    let body = message("m", "a", "b");
+    let (status, _) = ask(&functions(&engine, later), (Method::PUT, &turn), &body).await;
+    assert_eq!(status, StatusCode::OK);
+    for (kind, expiry) in expiries(&engine).await {
+        assert_eq!(expiry, Some(expired().timestamp()), "{kind}");
+    }
+}
+
+/// A minute after the first turn expires.
+fn much_later() -> DateTime<Utc> {
+    expired() + TimeDelta::minutes(1)
+}
+
+/// Before any retention was set.
+async fn registered_for_ever(engine: &Engine, turn: &str) {
+    let functions = functions_with(engine, registered, 0);
+    ask(&functions, (Method::PUT, &path("c", turn)), &said("a", "b")).await;
+}
+
+#[tokio::test]
+async fn a_marker_that_turns_share_outlives_both() {
+    let engine = Engine::start().await;
+    registered_for_ever(&engine, "old").await;
+    let turn = path("c", "new");
+    ask(
+        &functions(&engine, registered),
+        (Method::PUT, &turn),
+        &said("a", "b"),
+    )
+    .await;
+    let functions = functions(&engine, later);
+    for turn in ["old", "new"] {
+        let feedback = format!("{}/feedback", path("c", turn));
+        ask(
+            &functions,
+            (Method::POST, &feedback),
+            &json!({"reaction": "ok"}),
+        )
+        .await;
+    }
+    assert_eq!(expiries(&engine).await["MARKER"], None);
+    let day = later().date_naive();
+    let period = json!({"start": format!("{day}T00:00:00Z"), "end": format!("{day}T23:59:59Z")});
+    let late = self::functions(&engine, much_later);
+    let (_, report) = ask(&late, (Method::POST, PERIOD), &period).await;
+    assert_eq!(
+        report["items"][0]["feedback_counts"]["total"], 1,
+        "{report}"
+    );
+}
+
+#[tokio::test]
+async fn on_one_machine_the_log_of_a_turn_goes_with_its_row() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    for turn in ["t", "u"] {
+        app.put(&token, &path("c", turn), &said("a", turn)).await;
+    }
+    let logs = || async {
+        let s3 = &app.bundle.clients.s3;
+        let bucket = hearback_local::names::Names::default().bucket();
+        let listed = s3
+            .list_objects_v2()
+            .bucket(bucket)
+            .prefix("turn-logs/")
+            .send()
+            .await;
+        listed.unwrap().contents().len()
+    };
+    assert_eq!(logs().await, 2);
+    let key = |name: &str| aws_sdk_dynamodb::types::AttributeValue::S(name.to_owned());
+    let delete = app.bundle.clients.dynamodb.delete_item();
+    let delete = delete.table_name(hearback_local::names::Names::default().table());
+    let delete = delete.key("PK", key("CONV#acme#order-service#c"));
+    delete.key("SK", key("TURN#t")).send().await.unwrap();
+    eventually(|| async { (logs().await == 1).then_some(()) }).await;
+    let read = app.get(&token, &path("c", "u")).await;
+    assert_eq!(read.status, reqwest::StatusCode::OK);
+}
