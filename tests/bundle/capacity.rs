@@ -151,6 +151,36 @@ async fn an_event_is_worked_off_in_three_more_write_units_and_half_a_read() {
 }
 
 #[tokio::test]
+async fn the_outcome_of_an_act_on_a_turn_with_labels_and_a_trace_is_one_write_unit() {
+    let metered = Metered::start().await;
+    let turn = path(
+        "0b9c7f1e-2d43-4c8a-9f10-6a5d3e8b7c21",
+        "7e1d5c3b-9a80-4f6e-8b27-1c4d0f9e6a53",
+    );
+    let mut body = said("How do I return an item?", "Within 30 days.");
+    body["trace_id"] = json!("4bf92f3577b34da6a3ce929d0e0e4736");
+    body["span_id"] = json!("00f067aa0ba902b7");
+    body["artifact_type"] = json!("answer");
+    body["task_type"] = json!("customer-support");
+    body["agent_id"] = json!("support-agent");
+    body["labels"] = json!({"model": "claude-opus-4-1", "prompt_version": "2026-11-21.3"});
+    metered.call(Method::PUT, &turn, &body).await;
+    let reaction = json!({"reaction": "not_ok", "text": "That is not what I asked."});
+    let feedback = format!("{turn}/feedback");
+    metered.call(Method::POST, &feedback, &reaction).await;
+    let engine = &metered.engine;
+    let generator = engine.generator(engine.store_with(metered.meter.clone()));
+    let reactions = queue::batch(queue::submitted(engine, "REACTION#").await);
+    generator.handle(reactions).await;
+    metered.meter.take();
+    let events = queue::batch(queue::submitted(engine, "EVENT").await);
+    assert_eq!(events.records.len(), 1);
+    generator.handle(events).await;
+    // Claim, version and outcome: a reward and a policy update, and all that is published with them.
+    assert_eq!(metered.meter.take(), cost(5, 1.0, 3.0));
+}
+
+#[tokio::test]
 async fn a_duplicate_is_a_claim_in_vain_and_an_outcome_in_the_index() {
     let metered = Metered::start().await;
     let first = acceptance("ada");

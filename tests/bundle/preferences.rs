@@ -221,6 +221,16 @@ async fn resolved_preferences_are_there_for_everybody() {
           "preferredComplexity": "moderate",
           "preferredFormat": "mixed",
           "preferredResponseLength": "balanced",
+          "source": {
+            "communicationStyle": "default",
+            "detailLevel": "default",
+            "learningMode": "default",
+            "preferredAgents": "default",
+            "preferredCodeStyle": "default",
+            "preferredComplexity": "default",
+            "preferredFormat": "default",
+            "preferredResponseLength": "default"
+          },
           "userId": "ada"
         }
         "#);
@@ -249,6 +259,9 @@ async fn resolved_preferences_are_there_for_everybody() {
         "the project wins"
     );
     assert_eq!(resolved["detailLevel"], "overview");
+    assert_eq!(resolved["source"]["preferredFormat"], "user");
+    assert_eq!(resolved["source"]["detailLevel"], "user");
+    assert_eq!(resolved["source"]["preferredComplexity"], "default");
 }
 
 #[tokio::test]
@@ -285,7 +298,7 @@ async fn preferences_that_do_not_want_to_learn_are_left_alone() {
     let event = acceptance("ada");
     app.submit(&token, &event).await;
     let outcome = app.outcome(&token, &id(&event)).await;
-    assert_eq!(outcome["signals"].as_array().map(Vec::len), Some(1));
+    assert_eq!(outcome["signals"].as_array().map(Vec::len), Some(2));
     let preferences = app.get(&token, ADA).await.body;
     assert_eq!(preferences["preferenceVersion"], 1);
     assert_eq!(preferences.get("artifactPreferences"), None);
@@ -315,4 +328,100 @@ async fn what_cannot_be_read_of_a_path_or_a_query_is_invalid() {
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}");
         assert_eq!(answer.body["error"], "invalid_request", "{path}");
     }
+}
+
+#[tokio::test]
+async fn resets_at_once_are_all_answered() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    set_detail(&app, 0, "overview").await;
+    let reset = format!("{ADA}/reset");
+    let answers = join_all((0..20).map(|_| app.post(&token, &reset, &json!(null)))).await;
+    let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [StatusCode::OK; 20]);
+    let now = app.get(&token, ADA).await.body;
+    assert_eq!(now["preferenceVersion"], 21);
+
+    let stale = app.request(Method::POST, &reset).bearer_auth(&token);
+    let stale = app.send(stale.header("if-match", "\"20\"")).await;
+    assert_eq!(stale.status, StatusCode::CONFLICT);
+    assert_eq!(stale.body["currentVersion"], 21);
+}
+
+#[tokio::test]
+async fn a_reset_does_not_turn_learning_on() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let off = json!({
+        "preferenceVersion": 0,
+        "globalPreferences": {"learningMode": false, "detailLevel": "overview"}
+    });
+    update(&app, off).await;
+    app.post(&token, &format!("{ADA}/reset"), &json!(null))
+        .await;
+    let now = app.get(&token, ADA).await.body;
+    assert_eq!(now["globalPreferences"]["learningMode"], false);
+    assert_eq!(now["globalPreferences"]["detailLevel"], "standard");
+}
+
+#[tokio::test]
+async fn what_anonymous_events_taught_is_read_by_their_user_alone() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let mut event = acceptance("ada");
+    event["privacyFlags"] = json!({"anonymize": true});
+    app.submit(&token, &event).await;
+    app.outcome(&token, &id(&event)).await;
+    assert_eq!(app.get(&token, ADA).await.status, StatusCode::NOT_FOUND);
+    let told = app.get(&token, &format!("{ADA}?anonymous=true")).await;
+    assert_eq!(told.status, StatusCode::OK);
+    assert_eq!(told.body["anonymous"], true);
+    assert_eq!(told.body["userId"], "ada");
+    assert_eq!(
+        told.body["artifactPreferences"]["unknown"]["sampleCount"],
+        1
+    );
+    let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
+    for page in ["", "/history", "/resolved"] {
+        let path = format!("{ADA}{page}?anonymous=true");
+        assert_eq!(
+            app.get(&token, &path).await.status,
+            StatusCode::OK,
+            "{page}"
+        );
+        let foreign = app.get(&back_end, &path).await;
+        assert_eq!(foreign.status, StatusCode::FORBIDDEN, "{page}");
+        let bad = app.get(&token, &format!("{ADA}{page}?anonymous=yes")).await;
+        assert_eq!(bad.status, StatusCode::BAD_REQUEST, "{page}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_user_accepts_changes_what_is_resolved() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let mut events = Vec::new();
+    for n in 0..24 {
+        let mut event = acceptance("ada");
+        event["data"] = json!({"accepted": n < 12});
+        let format = if n < 12 { "table" } else { "prose" };
+        event["context"]["artifactType"] = json!("checklist");
+        event["context"]["artifactFormat"] = json!(format);
+        event["context"]["agentId"] = json!(format!("agent-of-{format}"));
+        events.push(event);
+    }
+    app.post(&token, "/v1/feedback/batch", &json!({"events": events}))
+        .await;
+    for event in &events {
+        app.outcome(&token, &id(event)).await;
+    }
+    let query = "artifactType=checklist&taskType=code-review";
+    let resolved = app.get(&token, &format!("{ADA}/resolved?{query}")).await;
+    assert_eq!(resolved.body["preferredFormat"], "table");
+    assert_eq!(resolved.body["source"]["preferredFormat"], "learned");
+    assert_eq!(resolved.body["preferredAgents"], json!(["agent-of-table"]));
+    let shown = app.get(&token, ADA).await.body;
+    let checklist = &shown["artifactPreferences"]["checklist"];
+    assert_eq!(checklist["preferredFormat"], "table");
+    assert_eq!(checklist["sampleCount"], 24);
 }

@@ -32,7 +32,9 @@ async fn the_example_of_the_source_becomes_learning() {
         outcome["signals"][0]["reward"],
         json!({"value": 0.85, "confidence": 0.92, "decay": 0.99})
     );
-    assert_eq!(outcome["signals"].as_array().map(Vec::len), Some(1));
+    let policy = &outcome["signals"][1]["policyUpdate"];
+    assert_eq!(policy["adjustmentType"], "weight_boost");
+    assert_eq!(outcome["signals"].as_array().map(Vec::len), Some(2));
 
     let preferences = app.get(&token, "/v1/preferences/user-123").await.body;
     assert_eq!(

@@ -6,12 +6,15 @@
 mod lock;
 mod wire;
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
+use backon::{BackoffBuilder, ExponentialBuilder};
 use hearback_domain::caller::Caller as DomainCaller;
 use hearback_domain::identifier::UserId;
-use hearback_domain::preferences::{Cause, Patch, Preferences, Question, Version, resolve};
+use hearback_domain::preferences::{Cause, Patch, Profile, Question, Version, resolve};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::params::{Params, PathId};
@@ -32,8 +35,12 @@ const DEFAULT_PAGE: u64 = 100;
 const MAX_PAGE: u64 = 500;
 /// Greatest number of a version: that of the `int64` that the description calls it.
 const MAX_VERSION: u64 = i64::MAX.unsigned_abs();
-/// How often a reset is tried again when somebody else was faster.
-const RESET_TRIES: usize = 5;
+/// The pauses before a reset is tried again when others write too.
+const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(10))
+    .with_max_delay(Duration::from_millis(320))
+    .with_max_times(19)
+    .with_jitter();
 
 /// Every route of this function.
 pub fn routes() -> Routes<App> {
@@ -45,10 +52,13 @@ pub fn routes() -> Routes<App> {
     get,
     path = "/v1/preferences/{userId}",
     tag = "preferences",
-    params(("userId" = String, Path, description = "The user")),
+    params(
+        ("userId" = String, Path, description = "The user"),
+        ("anonymous" = Option<bool>, Query, description = "`true`: what was learned from the caller's own anonymous events, which lies under a pseudonym"),
+    ),
     responses(
         (status = 200, description = "The newest version, with its ETag", body = Document),
-        (status = 400, description = "The user is no identifier", body = ProblemDocument),
+        (status = 400, description = "The user is no identifier, or a parameter is out of its range", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Another user's", body = ProblemDocument),
         (status = 404, description = "The user has none", body = ProblemDocument),
@@ -60,12 +70,19 @@ async fn preferences(
     State(app): State<App>,
     Caller(caller): Caller,
     PathId(user): PathId<UserId>,
+    mut params: Params,
 ) -> Result<Tagged<Document>, Problem> {
     caller.act_as(&user)?;
-    let version = newest_of(&app, &caller, &user)
+    let anonymous = is_anonymous(&mut params);
+    params.check()?;
+    let name = name_of(&app, &caller, &user, anonymous)?;
+    let version = newest_of(&app, &caller, &name)
         .await?
         .ok_or_else(Problem::not_found)?;
-    Ok(Tagged(version.number, Document::of(user, version)))
+    Ok(Tagged(
+        version.number,
+        Document::of(user, version, anonymous),
+    ))
 }
 
 /// Change preferences
@@ -110,7 +127,7 @@ async fn update(
     if current != expected {
         return Err(conflict(expected, current));
     }
-    let base = newest.as_ref().map(|version| version.preferences.clone());
+    let base = newest.as_ref().map(Version::profile);
     let changed = patch
         .apply(&base.unwrap_or_default())
         .map_err(Problem::invalid)?;
@@ -131,7 +148,8 @@ async fn update(
 
 /// Reset preferences to the defaults
 ///
-/// Appends a version with the defaults; the ones before stay in the history.
+/// Appends a version with the defaults, and forgets what was learned; the versions before stay in the history.
+/// `learningMode` stays as it is. Without `If-Match` it is tried again when somebody else is faster.
 #[utoipa::path(
     post,
     path = "/v1/preferences/{userId}/reset",
@@ -146,7 +164,7 @@ async fn update(
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Another user's", body = ProblemDocument),
         (status = 404, description = "The user has none", body = ProblemDocument),
-        (status = 409, description = "Another version is the newest, or the user's data is being erased", body = ProblemDocument),
+        (status = 409, description = "Another version than that of `If-Match` is the newest, or the user's data is being erased", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
@@ -160,27 +178,36 @@ async fn reset(
     caller.act_as(&user)?;
     let expected = lock::if_match(&headers)?;
     app.refuse_while_erased(&caller.tenant, &user).await?;
-    let mut current = 0;
-    for _ in 0..RESET_TRIES {
+    let mut pauses = PAUSES.build();
+    loop {
         let newest = newest_of(&app, &caller, &user)
             .await?
             .ok_or_else(Problem::not_found)?;
-        current = newest.number;
+        let current = newest.number;
         if let Some(expected) = expected.filter(|expected| *expected != current) {
             return Err(conflict(expected, current));
         }
         let now = app.clock.now();
-        let version = Version::after(Some(&newest), Preferences::default(), Cause::Reset, now);
+        let profile = Profile {
+            preferences: newest.preferences.reset(),
+            ..Profile::default()
+        };
+        let version = Version::after(Some(&newest), profile, Cause::Reset, now);
         match app
             .store
             .put_version(&caller.tenant, &user, &version)
             .await?
         {
             Written::New => return Ok(Changed::of(user, &version)),
-            Written::Known => {}
+            Written::Known => {
+                let pause = pauses.next().ok_or_else(|| {
+                    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable")
+                        .detail("The preferences were changed too often at once. Try again.")
+                })?;
+                tokio::time::sleep(pause).await;
+            }
         }
     }
-    Err(conflict(expected.unwrap_or(current), current))
 }
 
 /// History of preferences
@@ -194,6 +221,7 @@ async fn reset(
         ("userId" = String, Path, description = "The user"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Versions on a page, 1 to 500; 100 if left out"),
         ("before" = Option<u64>, Query, minimum = 1, description = "Only versions before this one: `next` of the page before"),
+        ("anonymous" = Option<bool>, Query, description = "`true`: of what was learned from the caller's own anonymous events"),
     ),
     responses(
         (status = 200, description = "A page of versions", body = History),
@@ -214,14 +242,16 @@ async fn history(
     caller.act_as(&user)?;
     let limit = params.number("limit", 1, MAX_PAGE).unwrap_or(DEFAULT_PAGE);
     let before = params.number("before", 1, MAX_VERSION);
+    let anonymous = is_anonymous(&mut params);
     params.check()?;
+    let name = name_of(&app, &caller, &user, anonymous)?;
     let page = Page {
         after: 0,
         before,
         limit: i32::try_from(limit).ok(),
         freshness: Freshness::Latest,
     };
-    let versions = app.store.versions(&caller.tenant, &user, page).await?;
+    let versions = app.store.versions(&caller.tenant, &name, page).await?;
     if versions.is_empty() && before.is_none() {
         return Err(Problem::not_found());
     }
@@ -246,8 +276,8 @@ async fn history(
 
 /// Preferences that apply to one request
 ///
-/// Defaults, then those of the artifact type, then of the context, then global. Answers for every
-/// user, also one who has none.
+/// Defaults, then those of the artifact type, then of the context, then global; what the user set before what
+/// was learned. `source` tells which it is. Answers for every user, also one who has none.
 #[utoipa::path(
     get,
     path = "/v1/preferences/{userId}/resolved",
@@ -257,6 +287,7 @@ async fn history(
         ("artifactType" = Option<String>, Query, description = "Kind of artifact that will be made"),
         ("taskType" = Option<String>, Query, description = "Kind of task"),
         ("projectId" = Option<String>, Query, description = "Project; wins over the task type"),
+        ("anonymous" = Option<bool>, Query, description = "`true`: by what was learned from the caller's own anonymous events"),
     ),
     responses(
         (status = 200, description = "Every preference, with defaults", body = ResolvedDocument),
@@ -279,17 +310,42 @@ async fn resolved(
         task_type: params.optional("taskType"),
         project_id: params.optional("projectId"),
     };
+    let anonymous = is_anonymous(&mut params);
     params.check()?;
-    let newest = newest_of(&app, &caller, &user).await?;
+    let name = name_of(&app, &caller, &user, anonymous)?;
+    let newest = newest_of(&app, &caller, &name).await?;
     let number = newest.as_ref().map_or(0, |version| version.number);
-    let preferences = newest
-        .map(|version| version.preferences)
-        .unwrap_or_default();
+    let profile = newest.as_ref().map(Version::profile).unwrap_or_default();
     Ok(Json(ResolvedDocument {
         user_id: user.to_string(),
         preference_version: number,
-        resolved: resolve(&preferences, &question),
+        resolved: resolve(&profile, &question),
     }))
+}
+
+/// Whether the caller asks for what lies under the pseudonym.
+fn is_anonymous(params: &mut Params) -> bool {
+    let names = &[("true", true), ("false", false)];
+    params.one_of("anonymous", names).unwrap_or_default()
+}
+
+/// The name under which a user's preferences lie: for what anonymous events taught their pseudonym, which
+/// nobody but they themselves may ask for.
+fn name_of(
+    app: &App,
+    caller: &DomainCaller,
+    user: &UserId,
+    anonymous: bool,
+) -> Result<UserId, Problem> {
+    if !anonymous {
+        return Ok(user.clone());
+    }
+    if *user != caller.user {
+        return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden")
+            .detail("Only the user's own token reads what anonymous events taught."));
+    }
+    let pseudonym = app.pseudonyms.user(&caller.tenant, user);
+    pseudonym.map_err(|_| Problem::not_found())
 }
 
 /// The newest version of a user, as fresh as a condition on it needs.

@@ -21,6 +21,9 @@ pub(crate) struct Document {
     /// Goes up by one with each change.
     #[schema(minimum = 1)]
     preference_version: u64,
+    /// Whether these were learned from the user's anonymous events.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    anonymous: bool,
     #[serde(flatten)]
     preferences: Preferences,
     /// When the first version was written.
@@ -30,11 +33,12 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    pub(crate) fn of(user: UserId, version: Version) -> Self {
+    pub(crate) fn of(user: UserId, version: Version, anonymous: bool) -> Self {
         Self {
             user_id: user.into(),
             preference_version: version.number,
-            preferences: version.preferences,
+            anonymous,
+            preferences: version.profile().shown(),
             created_at: version.created_at,
             updated_at: version.updated_at,
         }
@@ -114,8 +118,8 @@ impl From<Version> for Entry {
     fn from(version: Version) -> Self {
         Self {
             preference_version: version.number,
+            preferences: version.profile().shown(),
             cause: version.cause,
-            preferences: version.preferences,
             updated_at: version.updated_at,
         }
     }

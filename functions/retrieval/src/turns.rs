@@ -9,6 +9,7 @@ use hearback_domain::caller::Caller;
 use hearback_domain::detection::FeedbackType;
 use hearback_domain::follow_up::{TurnStatus, UserFeedback};
 use hearback_domain::identifier::TurnId;
+use hearback_domain::labels::Labels;
 use hearback_domain::mirror;
 use hearback_domain::period::Counts;
 use hearback_domain::reaction::StoredReaction;
@@ -91,6 +92,8 @@ struct OneTurn {
     #[serde(skip_serializing_if = "Option::is_none")]
     trace_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    span_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     track_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bundle_id: Option<String>,
@@ -111,6 +114,10 @@ struct OneTurn {
     /// The language of what the user said.
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<String>,
+    /// What a team compares answers by.
+    #[serde(skip_serializing_if = "Labels::is_empty")]
+    #[schema(value_type = BTreeMap<String, String>)]
+    labels: Labels,
     /// How it was taken: as its user said, or else as their next message implied.
     user_feedback_status: FeedbackType,
     /// How sure that is, 0 to 1; 0.5 where nothing is known.
@@ -133,6 +140,7 @@ impl OneTurn {
             ts: core.ts,
             tags,
             trace_id: core.trace_id.map(Into::into),
+            span_id: core.span_id.map(Into::into),
             track_id: core.track_id.map(Into::into),
             bundle_id: core.bundle_id.map(Into::into),
             user_type: core.user_type.map(Into::into),
@@ -143,6 +151,7 @@ impl OneTurn {
             validation_outcome: core.validation_outcome.map(Into::into),
             quality_score: core.quality_score,
             language: core.language.map(Into::into),
+            labels: core.labels,
             user_feedback_status: status.status(),
             feedback_confidence: status.confidence(),
             rejection_detected_in: status.rejection_detected_in().map(ToString::to_string),

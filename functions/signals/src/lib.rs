@@ -143,7 +143,7 @@ impl Generator {
                 Task::Reaction(said) => {
                     let owner = (&said.at.within.tenant, &said.user_id);
                     if !self.is_erased(owner, said.received_at).await? {
-                        reactions::work_off(&self.store, &self.blobs, &said).await?;
+                        reactions::work_off(&self.store, &self.blobs, self.clock, &said).await?;
                     }
                 }
                 Task::Signal(said) => {

@@ -14,7 +14,7 @@ pub(crate) async fn work_off(
     clock: Clock,
     signal: &SignalCore,
 ) -> Result<(), Failure> {
-    if let Some(retraction) = retraction_of_signal(signal) {
+    if let Some(retraction) = retraction_of_signal(signal, clock.now()) {
         store.put_retraction(&retraction).await?;
     }
     if signal.retracted {

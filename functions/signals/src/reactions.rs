@@ -5,6 +5,7 @@ use hearback_domain::ledger::{event_of, retraction_of};
 use hearback_domain::mirror;
 use hearback_domain::reaction::{Origin, ReactionCore, StoredReaction};
 use hearback_domain::turn::TurnLog;
+use hearback_lambda::clock::Clock;
 use hearback_storage::{Blobs, Store};
 
 use crate::work::Failure;
@@ -13,9 +14,10 @@ use crate::work::Failure;
 pub(crate) async fn work_off(
     store: &Store,
     blobs: &Blobs,
+    clock: Clock,
     reaction: &ReactionCore,
 ) -> Result<(), Failure> {
-    if let Some(retraction) = retraction_of(reaction) {
+    if let Some(retraction) = retraction_of(reaction, clock.now()) {
         store.put_retraction(&retraction).await?;
     }
     // What was written with it stands in the table alone. If another act took its place since,

@@ -199,17 +199,17 @@ impl Learner<'_> {
                 base = newer.into_iter().next().or(base);
                 checked = number(base.as_ref());
             }
-            let preferences = base.as_ref().map(|version| version.preferences.clone());
+            let profile = base.as_ref().map(Version::profile);
             let pending: Vec<_> = lessons.values().cloned().collect();
-            let Some(learned) = learn(&preferences.unwrap_or_default(), &pending) else {
+            let Some(learned) = learn(&profile.unwrap_or_default(), &pending) else {
                 return Ok(crossings);
             };
             let cause = Cause::Feedback {
                 feedback_ids: learned.events,
                 crossings: learned.crossings.clone(),
+                overflow: learned.overflow,
             };
-            let version =
-                Version::after(base.as_ref(), learned.preferences, cause, self.clock.now());
+            let version = Version::after(base.as_ref(), learned.profile, cause, self.clock.now());
             match self
                 .store
                 .put_version(self.tenant, self.user, &version)

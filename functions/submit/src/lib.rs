@@ -34,7 +34,9 @@ pub fn routes() -> Routes<App> {
 /// Submit a feedback event
 ///
 /// Answers once the event is stored; what it teaches is worked out right after. The same
-/// `feedbackId` is taken once.
+/// `feedbackId` is taken once. Of several events with the same `dedupeKey`, that is, of the same user about the same
+/// artifact and of the same type within one UTC hour, the first counts: a second rating within the hour is
+/// `deduplicated`, and changes nothing. `GET /v1/feedback/{feedbackId}` then names the first, `duplicateOf`.
 #[utoipa::path(
     post,
     path = "/v1/feedback/submit",

@@ -1,6 +1,8 @@
 //! The shapes of the source (`SDS-009`, "Feedback Event Schema" and "Request/Response"). The
 //! request is described here and read by the domain, which reports every wrong member at once.
 
+use std::collections::BTreeMap;
+
 use hearback_domain::event::{Channel, CorrectionType, FeedbackType};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -110,10 +112,25 @@ struct Context {
     agent_id: Option<String>,
     /// Kind of artifact, for example `checklist`; `unknown` if left out.
     artifact_type: Option<String>,
-    /// How complex the artifact is.
+    /// How complex the artifact is. Preferences learn from `simple`, `moderate` and `detailed`; any other value
+    /// is stored and published.
     artifact_complexity: Option<String>,
+    /// How the artifact is laid out. Preferences learn from `bullet-list`, `prose`, `table`, `code` and `mixed`.
+    artifact_format: Option<String>,
+    /// How long the answer is. Preferences learn from `concise`, `balanced` and `verbose`.
+    response_length: Option<String>,
+    /// What the code looks like. Preferences learn from `minimal`, `documented` and `verbose`.
+    code_style: Option<String>,
     /// How experienced the user is.
     user_experience: Option<String>,
+    /// Conversation of the turn that the feedback is about.
+    conversation_id: Option<String>,
+    /// That turn: with `projectId` and `conversationId` it names one.
+    turn_id: Option<String>,
+    /// What you compare answers by: up to 16 keys of 1 to 64 characters (`A-Z`, `a-z`, `0-9`, `_`, `.`, `-`), each
+    /// with a string of 1 to 256 characters. `model` and `prompt_version` are the well-known keys.
+    #[schema(example = json!({"model": "gpt-5", "prompt_version": "v7"}))]
+    labels: Option<BTreeMap<String, String>>,
 }
 
 /// The event is stored and will be processed.

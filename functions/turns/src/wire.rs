@@ -1,6 +1,8 @@
 //! The shapes of a registration. The request is described here
 //! and read by the domain, which reports every wrong member at once.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use hearback_domain::follow_up::FollowUp;
 use hearback_domain::turn::{Status, TurnCore};
@@ -32,6 +34,8 @@ pub(crate) struct Registration {
     assistant: Option<Answered>,
     /// Trace of the answer.
     trace_id: Option<String>,
+    /// Span of the answer within its trace.
+    span_id: Option<String>,
     /// Track that the turn is on.
     track_id: Option<String>,
     /// Bundle that answered.
@@ -51,6 +55,11 @@ pub(crate) struct Registration {
     /// How good the answer was held to be.
     #[schema(minimum = 0, maximum = 1)]
     quality_score: Option<f64>,
+    /// What you compare answers by, inherited by every act on the turn: up to 16 keys of 1 to 64 characters
+    /// (`A-Z`, `a-z`, `0-9`, `_`, `.`, `-`), each with a string of 1 to 256 characters. `model` and
+    /// `prompt_version` are the well-known keys.
+    #[schema(example = json!({"model": "gpt-5", "prompt_version": "v7"}))]
+    labels: Option<BTreeMap<String, String>>,
     /// Embedding of the turn, 1 to 4096 numbers.
     embedding: Option<Vec<f32>>,
     /// Language of what the user said, as a BCP 47 tag such as `de` or `pt-BR`; guessed if left out.

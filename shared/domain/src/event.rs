@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::dedupe::DedupeKey;
-use crate::identifier::{ArtifactId, Label, SessionId, TenantId, UserId};
+use crate::identifier::{ArtifactId, ConversationId, Label, SessionId, TenantId, TurnId, UserId};
+use crate::labels::Labels;
 
 macro_rules! wire_names {
     ($type:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
@@ -109,6 +110,8 @@ impl Rating {
     pub const MAX: Self = Self(5);
     /// The highest rating that counts as low (`SDS-009`, "Signal Generation Rules").
     pub const LOW: Self = Self(2);
+    /// The lowest rating that counts as high.
+    pub const HIGH: Self = Self(4);
 
     /// The rating as a number from 1 to 5.
     #[must_use]
@@ -163,27 +166,87 @@ impl Default for PrivacyFlags {
 }
 
 /// What the user was doing, in the caller's own names.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventContext {
     /// The kind of task, for example `code-review`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub task_type: Option<Label>,
     /// The project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub project_id: Option<Label>,
     /// The agent that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub agent_id: Option<Label>,
     /// The kind of artifact, for example `checklist`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub artifact_type: Option<Label>,
     /// How complex the artifact is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub artifact_complexity: Option<Label>,
+    /// How it is laid out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub artifact_format: Option<Label>,
+    /// How long the answer is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub response_length: Option<Label>,
+    /// What its code looks like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub code_style: Option<Label>,
     /// How experienced the user is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub user_experience: Option<Label>,
+    /// The conversation of the turn that the feedback is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub conversation_id: Option<ConversationId>,
+    /// That turn: with the project and the conversation it names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub turn_id: Option<TurnId>,
+    /// The trace of that turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub trace_id: Option<Label>,
+    /// The span within it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub span_id: Option<Label>,
+    /// What a team compares answers by.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    #[schema(value_type = BTreeMap<String, String>)]
+    pub labels: Labels,
+}
+
+/// The first of several events with one dedupe key in one batch: the key is its own, whichever of them is
+/// processed first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct First {
+    /// Which it is.
+    pub feedback_id: Uuid,
+    /// For how long it is kept, and so its claim.
+    pub retention_days: u16,
+}
+
+impl First {
+    /// An event as the first one.
+    #[must_use]
+    pub fn of(event: &EventCore) -> Self {
+        Self {
+            feedback_id: event.feedback_id,
+            retention_days: event.privacy.retention_days,
+        }
+    }
 }
 
 /// Everything about an event but its free text: what the rules read and the queues carry.
@@ -236,6 +299,9 @@ pub struct EventCore {
     /// Whether nobody but its user may see it over HTTP, whatever their scope.
     #[serde(default, skip_serializing_if = "is_false")]
     pub private: bool,
+    /// The event that comes first of those with this dedupe key in the same batch, if that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_to: Option<First>,
     /// What the user wants to be kept.
     pub privacy: PrivacyFlags,
     /// What the user was doing.

@@ -24,7 +24,7 @@ use crate::event::{
 use crate::identifier::{ArtifactId, SessionId, TenantId, UserId};
 use crate::message_signal::{MessageSignal, SignalCore, StoredSignal};
 use crate::reaction::{Origin, Reaction, ReactionCore};
-use crate::turn::ConversationRef;
+use crate::turn::{ConversationRef, TurnRef};
 
 /// The event of a reaction; a tombstone has none. `text` is what was written with it, as far as it
 /// is still known.
@@ -57,7 +57,7 @@ pub fn event_of(reaction: &ReactionCore, text: &str) -> Option<FeedbackEvent> {
             Origin::User => None,
             Origin::Machine => Some(reaction.confidence),
         },
-        context: reaction.context.clone(),
+        context: about(&reaction.at, &reaction.context),
         received_at: reaction.received_at,
         ..act.event(reaction.ts)?
     };
@@ -133,10 +133,31 @@ pub fn event_of_signal(said: &StoredSignal, now: DateTime<Utc>) -> Option<Feedba
             exclude_from_training: signal.exclude_from_training,
             ..PrivacyFlags::default()
         },
-        context: signal.context.clone(),
+        context: context_of_signal(signal),
         ..act.event(signal.ts)?
     };
     Some(FeedbackEvent { core, text })
+}
+
+/// What an act on a turn tells of it: `context` is what its row keeps of the turn.
+fn about(at: &TurnRef, context: &EventContext) -> EventContext {
+    EventContext {
+        conversation_id: Some(at.within.conversation.clone()),
+        turn_id: Some(at.turn.clone()),
+        ..context.clone()
+    }
+}
+
+/// The same of a message's signal. Its user may have named a trace; the turn's span is no span of
+/// another trace.
+fn context_of_signal(signal: &SignalCore) -> EventContext {
+    let context = about(&signal.at, &signal.context);
+    let within = signal.trace_id == context.trace_id;
+    EventContext {
+        trace_id: signal.trace_id.clone(),
+        span_id: context.span_id.filter(|_| within),
+        ..context
+    }
 }
 
 /// How sure it is that who asks for another answer rejects this one (product specification, "One
@@ -174,6 +195,7 @@ impl Act<'_> {
             confidence: None,
             derived: true,
             private: false,
+            second_to: None,
             privacy: PrivacyFlags::default(),
             context: EventContext::default(),
             timestamp: ts,
@@ -208,13 +230,22 @@ pub struct Retraction {
     /// The event that took its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<Uuid>,
-    /// When.
+    /// When that was received.
     pub at: DateTime<Utc>,
+    /// When the act was, by the caller's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub occurred_at: Option<DateTime<Utc>>,
+    /// When it was processed, by ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_at: Option<DateTime<Utc>>,
+    /// What the act tells of its turn.
+    #[serde(flatten)]
+    pub context: EventContext,
 }
 
-/// What a reaction withdraws.
+/// What a reaction withdraws, processed at `now`.
 #[must_use]
-pub fn retraction_of(reaction: &ReactionCore) -> Option<Retraction> {
+pub fn retraction_of(reaction: &ReactionCore, now: DateTime<Utc>) -> Option<Retraction> {
     Some(Retraction {
         tenant: reaction.at.within.tenant.clone(),
         feedback_id: reaction.replaces?,
@@ -225,12 +256,15 @@ pub fn retraction_of(reaction: &ReactionCore) -> Option<Retraction> {
         },
         replaced_by: reaction.reaction.map(|_| reaction.id),
         at: reaction.received_at,
+        occurred_at: Some(reaction.ts),
+        published_at: Some(now),
+        context: about(&reaction.at, &reaction.context),
     })
 }
 
-/// What a message's signal withdraws.
+/// What a message's signal withdraws, processed at `now`.
 #[must_use]
-pub fn retraction_of_signal(signal: &SignalCore) -> Option<Retraction> {
+pub fn retraction_of_signal(signal: &SignalCore, now: DateTime<Utc>) -> Option<Retraction> {
     Some(Retraction {
         tenant: signal.at.within.tenant.clone(),
         feedback_id: signal.replaces?,
@@ -242,5 +276,8 @@ pub fn retraction_of_signal(signal: &SignalCore) -> Option<Retraction> {
         },
         replaced_by: (!signal.retracted).then_some(signal.act),
         at: signal.ts,
+        occurred_at: Some(signal.ts),
+        published_at: Some(now),
+        context: context_of_signal(signal),
     })
 }

@@ -7,6 +7,7 @@
 //! | to change | look in |
 //! |---|---|
 //! | what an event may contain | [`event`], [`submission`] |
+//! | what a team compares answers by | [`labels`] |
 //! | what an event teaches a model | [`signal`] |
 //! | what a user may say of a turn, or of one message | [`reaction`], [`message_signal`] |
 //! | what each kind of feedback is in the one ledger | [`ledger`] |
@@ -41,6 +42,7 @@ pub mod follow_up;
 mod hash;
 pub mod identifier;
 pub mod import;
+pub mod labels;
 pub mod language;
 pub mod ledger;
 pub mod legacy;

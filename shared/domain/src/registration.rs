@@ -133,6 +133,7 @@ impl TurnCore {
             open: false,
             message_id: body.message_id,
             trace_id: self.trace_id.or(body.trace_id),
+            span_id: self.span_id.or(body.span_id),
             track_id: self.track_id.or(body.track_id),
             bundle_id: self.bundle_id.or(body.bundle_id),
             user_type: self.user_type.or(body.user_type),
@@ -143,6 +144,11 @@ impl TurnCore {
             validation_outcome: self.validation_outcome.or(body.validation_outcome),
             quality_score: self.quality_score.or(body.quality_score),
             language: self.language.or(body.language),
+            labels: if self.labels.is_empty() {
+                body.labels
+            } else {
+                self.labels
+            },
             fingerprint: self.fingerprint,
             completed_by: Some(body.fingerprint),
             expires_at: self.expires_at,

@@ -1,18 +1,18 @@
 //! What an event teaches: the rules from a feedback event to learning signals.
 //!
-//! Source: `SDS-009`, "Signal Generation Rules" for which signal comes of what; the product
-//! specification, section 7, for the formulas. They reproduce the source's published example:
-//! accepted, rating 4, two modified elements, comment and time spent give 0.85 at 0.92.
+//! Accepted, rating 4, two modified elements, comment and time spent give a reward of 0.85 at 0.92.
 //!
-//! | event | signal | value |
+//! | event | reward | policy update |
 //! |---|---|---|
-//! | acceptance, `accepted: true` | reward | +0.5 to +1.0 |
-//! | acceptance, `accepted: false`; rejection | reward | −0.5 to −1.0 |
-//! | rating 5, 4 | reward | +0.8, +0.3 |
-//! | rating 2, 1 | reward and policy update `weight_decay` | −0.3, −0.8 |
-//! | modification | policy update `feature_add` | |
-//! | acceptance rate crosses 0.90 upward | exploration hint | |
-//! | anything with `excludeFromTraining` | none | |
+//! | acceptance, `accepted: true` | +0.5 to +1.0 | with a rating of 4 or 5 `weight_boost`, of 1 or 2 `weight_decay` |
+//! | acceptance, `accepted: false`; rejection | −0.5 to −1.0 | `weight_decay` |
+//! | rating 5, 4 | +0.8, +0.3 | `weight_boost` |
+//! | rating 2, 1 | −0.3, −0.8 | `weight_decay` |
+//! | modification that corrects content or accuracy | | `feature_remove` |
+//! | any other modification | | `feature_add` |
+//!
+//! An acceptance rate that crosses 0.90 upward gives an exploration hint. An event with
+//! `excludeFromTraining` gives no signal.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,18 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::event::{Channel, EventCore, FeedbackType, Rating, wire_names};
+use crate::digest::uuid;
+use crate::event::{
+    Channel, CorrectionType, EventContext, EventCore, FeedbackType, Rating, wire_names,
+};
+use crate::identifier::{Label, TenantId};
 use crate::preferences::Crossing;
 
 /// How much a reward is discounted for each step of its age (`SDS-009`, "Learning Signal Schema").
 pub const DECAY: f64 = 0.99;
+
+/// Ids of messages are derived in this namespace.
+const NAMESPACE: Uuid = Uuid::from_u128(0x3a9e_71c4_0b5d_4f28_9c46_e8d2_17f3_5ab0);
 
 /// The model that a policy update suggests to adjust: the consumer that `SDS-009`, "Interfaces",
 /// names.
@@ -137,6 +144,10 @@ pub struct LearningSignal {
     /// For `reward`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reward: Option<Reward>,
+    /// For `reward`: what the artifact can be told by. `artifactType`, `taskType`, `agentId` and `label.<key>`,
+    /// each with its value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub features: BTreeMap<String, String>,
     /// For `policy_update`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_update: Option<PolicyUpdate>,
@@ -149,6 +160,43 @@ pub struct LearningSignal {
     pub timestamp: DateTime<Utc>,
 }
 
+/// A policy update as it is kept: its features are those of the event.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Adjustment {
+    /// How to adjust.
+    pub adjustment_type: AdjustmentType,
+    /// How much, 0 to 1.
+    #[serde(default)]
+    pub magnitude: f64,
+    /// What a modification corrects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correction_type: Option<CorrectionType>,
+}
+
+impl Adjustment {
+    /// The policy update in its published shape. What is no longer to be considered is what made the answer: its
+    /// agent and labels, and not the kind of artifact or task, which is what the update is about.
+    #[must_use]
+    pub fn published(self, context: &EventContext) -> PolicyUpdate {
+        let made_by = |name: &str| name != ARTIFACT_TYPE && name != TASK_TYPE;
+        let removes = self.adjustment_type == AdjustmentType::FeatureRemove;
+        let features = features(context).into_iter();
+        let features = features.filter(|(name, _)| !removes || made_by(name));
+        let correction = self.correction_type;
+        let correction =
+            correction.map(|kind| ("correctionType".to_owned(), kind.as_str().to_owned()));
+        PolicyUpdate {
+            target_model: TARGET_MODEL.to_owned(),
+            adjustment_type: self.adjustment_type,
+            feature_vector: features
+                .chain(correction)
+                .map(|(name, value)| (format!("{name}={value}"), self.magnitude))
+                .collect(),
+        }
+    }
+}
+
 /// What an event teaches: at most one signal of each kind.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -158,7 +206,7 @@ pub struct Signals {
     pub reward: Option<Reward>,
     /// What to adjust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policy_update: Option<PolicyUpdate>,
+    pub policy_update: Option<Adjustment>,
     /// Whether to explore less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exploration_hint: Option<ExplorationHint>,
@@ -181,15 +229,30 @@ pub fn signals_for(event: &EventCore, crossing: Option<&Crossing>) -> Signals {
 impl LearningSignal {
     /// A signal's identity: the same event gives the same ids, however often it is processed.
     #[must_use]
-    pub fn id(event: Uuid, signal_type: SignalType) -> Uuid {
-        Uuid::new_v5(&event, signal_type.as_str().as_bytes())
+    pub fn id(tenant: Option<&TenantId>, event: Uuid, signal_type: SignalType) -> Uuid {
+        message_id(tenant, event, signal_type.as_str())
     }
+}
+
+/// The identity of a message of a kind about an event: the same however often it is published, and another for
+/// the same event id of another tenant. Outcomes of before the tenant was kept have none.
+pub(crate) fn message_id(tenant: Option<&TenantId>, event: Uuid, kind: &str) -> Uuid {
+    let tenant = tenant.map_or("", |tenant| tenant.as_str());
+    uuid(NAMESPACE, [tenant, event.to_string().as_str(), kind])
 }
 
 /// The reward of an event, if it gives one.
 #[must_use]
 pub fn reward(event: &EventCore) -> Option<Reward> {
-    let value = match (event.feedback_type?, event.verdict()) {
+    Some(Reward {
+        value: reward_value(event)?.to_f64(),
+        confidence: confidence(event).to_f64(),
+        decay: DECAY,
+    })
+}
+
+fn reward_value(event: &EventCore) -> Option<Decimal> {
+    Some(match (event.feedback_type?, event.verdict()) {
         (FeedbackType::ArtifactAcceptance, Some(true)) => acceptance(event),
         (FeedbackType::ArtifactAcceptance | FeedbackType::Rejection, Some(false)) => {
             rejection(event)
@@ -204,11 +267,6 @@ pub fn reward(event: &EventCore) -> Option<Reward> {
             | FeedbackType::ScrollDepth,
             _,
         ) => return None,
-    };
-    Some(Reward {
-        value: value.to_f64(),
-        confidence: confidence(event).to_f64(),
-        decay: DECAY,
     })
 }
 
@@ -288,44 +346,82 @@ fn confidence(event: &EventCore) -> Decimal {
     Decimal(base.0 + 400 * present).min(Decimal::ONE)
 }
 
-/// A low rating weakens the features that it met; a modification adds what it corrects.
-fn policy_update(event: &EventCore) -> Option<PolicyUpdate> {
-    let (adjustment_type, magnitude) = match event.feedback_type? {
-        FeedbackType::Rating if event.rating? <= Rating::LOW => (
-            AdjustmentType::WeightDecay,
-            rating_reward(event.rating?)?.to_f64().abs(),
-        ),
-        FeedbackType::Modification => (AdjustmentType::FeatureAdd, confidence(event).to_f64()),
-        FeedbackType::Rating
-        | FeedbackType::ArtifactAcceptance
-        | FeedbackType::Rejection
-        | FeedbackType::Comment
-        | FeedbackType::DwellTime
-        | FeedbackType::ScrollDepth => return None,
+/// A rating boosts or weakens the features that it met, a rejection weakens them; a modification says what to
+/// consider from now on, or no longer.
+fn policy_update(event: &EventCore) -> Option<Adjustment> {
+    let adjustment_type = match (event.feedback_type?, event.verdict()) {
+        (FeedbackType::ArtifactAcceptance | FeedbackType::Rejection, Some(false)) => {
+            AdjustmentType::WeightDecay
+        }
+        (FeedbackType::ArtifactAcceptance, Some(true)) | (FeedbackType::Rating, _) => {
+            let rating = event.rating?;
+            if rating >= Rating::HIGH {
+                AdjustmentType::WeightBoost
+            } else if rating <= Rating::LOW {
+                AdjustmentType::WeightDecay
+            } else {
+                return None;
+            }
+        }
+        (FeedbackType::Modification, _) => match event.correction_type {
+            Some(CorrectionType::Content | CorrectionType::Accuracy) => {
+                AdjustmentType::FeatureRemove
+            }
+            Some(CorrectionType::Format | CorrectionType::Completeness) | None => {
+                AdjustmentType::FeatureAdd
+            }
+        },
+        (
+            FeedbackType::ArtifactAcceptance
+            | FeedbackType::Rejection
+            | FeedbackType::Comment
+            | FeedbackType::DwellTime
+            | FeedbackType::ScrollDepth,
+            _,
+        ) => return None,
     };
-    Some(PolicyUpdate {
-        target_model: TARGET_MODEL.to_owned(),
+    let modified = event.feedback_type == Some(FeedbackType::Modification);
+    Some(Adjustment {
         adjustment_type,
-        feature_vector: features(event)
-            .map(|feature| (feature, magnitude))
-            .collect(),
+        magnitude: magnitude(event)?.to_f64(),
+        correction_type: event.correction_type.filter(|_| modified),
     })
 }
 
-/// What a model can tell the event by, as `name=value`.
-fn features(event: &EventCore) -> impl Iterator<Item = String> {
-    let context = &event.context;
-    let correction = event
-        .correction_type
-        .filter(|_| event.feedback_type == Some(FeedbackType::Modification));
-    [
-        Some(format!("artifactType={}", event.artifact_type())),
-        context.task_type.as_ref().map(|t| format!("taskType={t}")),
-        context.agent_id.as_ref().map(|a| format!("agentId={a}")),
-        correction.map(|c| format!("correctionType={}", c.as_str())),
-    ]
-    .into_iter()
-    .flatten()
+/// How much to adjust: as the reward says, and for what was inferred as sure as that is; a modification has
+/// no reward, and counts by its confidence.
+fn magnitude(event: &EventCore) -> Option<Decimal> {
+    let confidence = confidence(event);
+    if event.feedback_type == Some(FeedbackType::Modification) {
+        return Some(confidence);
+    }
+    let value = Decimal(reward_value(event)?.0.abs());
+    Some(match event.channel {
+        Channel::Explicit | Channel::Correction => value,
+        Channel::Implicit => Decimal(value.0 * confidence.0 / Decimal::ONE.0),
+    })
+}
+
+const ARTIFACT_TYPE: &str = "artifactType";
+const TASK_TYPE: &str = "taskType";
+
+/// What a model can tell an event by: names with their values.
+#[must_use]
+pub fn features(context: &EventContext) -> BTreeMap<String, String> {
+    let artifact_type = context.artifact_type.clone();
+    let named = [
+        (
+            ARTIFACT_TYPE,
+            Some(artifact_type.unwrap_or_else(Label::unknown)),
+        ),
+        (TASK_TYPE, context.task_type.clone()),
+        ("agentId", context.agent_id.clone()),
+    ];
+    let named = named.into_iter();
+    let named = named.filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
+    let labels = context.labels.iter();
+    let labels = labels.map(|(key, value)| (format!("label.{key}"), value.to_owned()));
+    named.chain(labels).collect()
 }
 
 fn exploration_hint(crossing: &Crossing) -> ExplorationHint {

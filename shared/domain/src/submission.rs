@@ -15,6 +15,7 @@ use crate::event::{
     PrivacyFlags, Rating,
 };
 use crate::identifier::NotAnIdentifier;
+use crate::labels::Labels;
 use crate::parse::{
     Errors, FieldError, Object, boolean, date_time, identifier, integer, integer_in, number_in,
     one_of, string, strings, text,
@@ -197,6 +198,7 @@ fn read(
             confidence: None,
             derived: false,
             private: false,
+            second_to: None,
             privacy,
             context,
             timestamp: timestamp.unwrap_or(now),
@@ -274,6 +276,11 @@ fn read_context(event: Object<'_>, errors: &mut Errors) -> EventContext {
         return EventContext::default();
     };
     let context = Object::at(context, "/context", errors);
+    let labels = context
+        .get("labels")
+        .map(|labels| Labels::read(labels, "/context/labels", errors));
+    let conversation_id = context.optional("conversationId", errors, identifier);
+    let turn_id = context.optional("turnId", errors, identifier);
     let mut label = |name| context.optional(name, errors, identifier);
     EventContext {
         task_type: label("taskType"),
@@ -281,7 +288,15 @@ fn read_context(event: Object<'_>, errors: &mut Errors) -> EventContext {
         agent_id: label("agentId"),
         artifact_type: label("artifactType"),
         artifact_complexity: label("artifactComplexity"),
+        artifact_format: label("artifactFormat"),
+        response_length: label("responseLength"),
+        code_style: label("codeStyle"),
         user_experience: label("userExperience"),
+        conversation_id,
+        turn_id,
+        trace_id: None,
+        span_id: None,
+        labels: labels.unwrap_or_default(),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::caller::{Caller, Forbidden};
 use crate::digest::digest;
 use crate::event::{EventContext, is_false};
 use crate::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId};
+use crate::labels::Labels;
 use crate::language::Language;
 use crate::parse::{
     Errors, FieldError, Object, date_time, identifier, number_in, string, to_instant,
@@ -89,6 +90,9 @@ pub struct TurnCore {
     /// The trace of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<Label>,
+    /// The span of the answer within its trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span_id: Option<Label>,
     /// The track that it is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub track_id: Option<Label>,
@@ -119,6 +123,9 @@ pub struct TurnCore {
     /// The language of what the user said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
+    /// What a team compares answers by. Every act on the turn inherits them.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// Tells one body from another: the same is a repeat.
     pub fingerprint: String,
     /// The same of the body that completed it, if it was opened first.
@@ -149,6 +156,9 @@ impl TurnCore {
             project_id: Label::try_from(self.at.within.project.as_str()).ok(),
             agent_id: self.agent_id.clone(),
             artifact_type: self.artifact_type.clone(),
+            trace_id: self.trace_id.clone(),
+            span_id: self.span_id.clone(),
+            labels: self.labels.clone(),
             ..EventContext::default()
         }
     }
@@ -226,6 +236,7 @@ const MEMBERS: &[&str] = &[
     "user",
     "assistant",
     "trace_id",
+    "span_id",
     "track_id",
     "bundle_id",
     "user_type",
@@ -235,6 +246,7 @@ const MEMBERS: &[&str] = &[
     "strategy",
     "validation_outcome",
     "quality_score",
+    "labels",
     "embedding",
     "turn_log",
     "language",
@@ -304,6 +316,8 @@ fn read(
     });
     let language = turn.nullable("language", errors, identifier);
     let ts = ts.map(to_instant);
+    let labels = turn.get("labels").filter(|labels| !labels.is_null());
+    let labels = labels.map(|labels| Labels::read(labels, "/labels", errors));
     let mut label = |name| turn.nullable(name, errors, identifier);
     let user = user?;
     Some(Turn {
@@ -313,6 +327,7 @@ fn read(
             open: assistant.is_none(),
             message_id,
             trace_id: label("trace_id"),
+            span_id: label("span_id"),
             track_id: label("track_id"),
             bundle_id: label("bundle_id"),
             user_type: label("user_type"),
@@ -323,6 +338,7 @@ fn read(
             validation_outcome: label("validation_outcome"),
             quality_score,
             language,
+            labels: labels.unwrap_or_default(),
             fingerprint: fingerprint(body, caller),
             completed_by: None,
             expires_at: None,
@@ -457,7 +473,7 @@ mod tests {
     fn every_broken_member_is_named() {
         let Err(Refused::Invalid(errors)) = parse(&json!({
             "ts": "today", "user": {}, "assistant": "hello", "quality_score": 2,
-            "embedding": [], "turn_log": [], "track": "A"
+            "embedding": [], "turn_log": [], "track": "A", "labels": {"model": ""}
         })) else {
             panic!("taken")
         };
@@ -468,6 +484,7 @@ mod tests {
             [
                 "/assistant",
                 "/embedding",
+                "/labels/model",
                 "/quality_score",
                 "/track",
                 "/ts",

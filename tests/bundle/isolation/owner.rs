@@ -102,7 +102,7 @@ pub async fn live(app: &TestApp) -> Owner {
     });
     let ids = ids.chain([&row["id"], &erasure]);
     secrets.extend(ids.map(text));
-    assert_eq!(secrets.len(), 11 + 4 + 4 + 2, "{secrets:?}");
+    assert_eq!(secrets.len(), 11 + 4 + 6 + 2, "{secrets:?}");
     Owner {
         registration,
         version: 1,

@@ -118,6 +118,11 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
         "`GET /v1/preferences/{userId}/resolved`" => {
             reads().asking(format!("?projectId={PROJECT}"))
         }
+        "`GET /v1/preferences/{userId}/resolved` of anonymous events" => Sent {
+            // There are none of the owner's.
+            shows: false,
+            ..reads().asking("?anonymous=true".to_owned())
+        },
         "`GET /v1/users/{userId}/data/erasure`" => reads(),
         "`PUT …/turns/{turn_id}` beside the owner's" => {
             let own = said("And what does the parcel cost?", "Nothing.");

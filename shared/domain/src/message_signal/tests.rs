@@ -88,7 +88,7 @@ fn an_edit_whose_text_changes_withdraws_the_one_before() {
     let body = |text: &str| json!({"message_id": "m", "signal": "edit", "reason": text});
     let first = stored(over(None, &body("one"), 1));
     let next = stored(over(Some(&first), &body("two"), 2));
-    let withdrawn = retraction_of_signal(&next.core).unwrap();
+    let withdrawn = retraction_of_signal(&next.core, now(9)).unwrap();
     assert_eq!(withdrawn.feedback_id, first.core.act);
     assert_eq!(withdrawn.replaced_by, Some(next.core.act));
     assert_eq!(next.core.id(), first.core.id());
@@ -130,7 +130,7 @@ proptest! {
             };
             let Some(next) = next else { continue };
             acts.extend(event_of_signal(&next, now(9)).map(|event| event.core.feedback_id));
-            withdrawn.extend(retraction_of_signal(&next.core).map(|gone| gone.feedback_id));
+            withdrawn.extend(retraction_of_signal(&next.core, now(9)).map(|gone| gone.feedback_id));
             standing = Some(next);
         }
         let stands = standing.filter(|said| !said.core.retracted).map(|said| said.core.act);

@@ -1,49 +1,160 @@
-//! Preferences learn from feedback by weighted moving averages.
+//! Preferences learn from feedback: weighted moving averages, and which options a user accepts.
 //!
-//! Source: `SDS-009`, "Preference Update Algorithm":
-//! `new = (old × weight + sample) / (weight + 1)`, `weight = min(sampleCount, 100)`.
+//! The averages are the source's: `new = (old × weight + sample) / (weight + 1)`, with
+//! `weight = min(samples, 100)`. Ratings and acceptances are counted apart, each for its own average
+//! ([decision](../../../../docs/decisions/0026-ratings-and-acceptances-are-counted-apart.md)).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{ArtifactPreference, Preferences};
+use super::choices::Choices;
+use super::{
+    ArtifactPreference, CodeStyle, Complexity, Format, Preferences, Profile, ResponseLength,
+};
 use crate::event::{EventCore, Rating};
 use crate::identifier::Label;
 
-/// Old samples weigh no more than this many (`SDS-009`, "Preference Update Algorithm").
-const MAX_WEIGHT: u32 = 100;
-/// An acceptance rate above this asks to explore less (`SDS-009`, "Signal Generation Rules").
+/// Old samples weigh no more than this many.
+const MAX_WEIGHT: u64 = 100;
+/// An acceptance rate above this asks to explore less.
 const HIGH_ACCEPTANCE: f64 = 0.9;
+/// Acceptances and rejections before an acceptance rate says anything.
+const MIN_SAMPLES: u64 = 20;
 /// Kinds of artifacts that are told apart. What a caller may name is without end, and an item of
 /// the table is not: kinds beyond these are learned together, as `unknown`.
 const MAX_ARTIFACT_TYPES: usize = 200;
-/// Samples before an acceptance rate says anything (product specification, section 7).
-const MIN_SAMPLES: u64 = 20;
+/// Contexts whose choices are counted; contexts beyond these teach nothing.
+const MAX_CONTEXTS: usize = 200;
+/// Agents that are told apart in a context; beyond these the one with the fewest samples gives way.
+const MAX_AGENTS: usize = 8;
+/// Bytes of the names of all of these. A version then has less than 300 KB, whatever names callers give.
+const MAX_NAMES: usize = 32 * 1024;
 
 /// What one event can teach preferences: a rating, a verdict, or both.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lesson {
     event: Uuid,
+    /// Whether the event is excluded from training, and so tells no model anything.
+    excluded: bool,
     artifact_type: Label,
     rating: Option<Rating>,
     accepted: Option<bool>,
+    complexity: Option<Complexity>,
+    format: Option<Format>,
+    contexts: BTreeSet<Label>,
+    choice: ContextChoice,
+}
+
+/// What an event names that is preferred by context.
+#[derive(Debug, Clone, PartialEq)]
+struct ContextChoice {
+    response_length: Option<ResponseLength>,
+    code_style: Option<CodeStyle>,
+    agent: Option<Label>,
+}
+
+impl ContextChoice {
+    fn is_empty(&self) -> bool {
+        self.response_length.is_none() && self.code_style.is_none() && self.agent.is_none()
+    }
 }
 
 impl Lesson {
     /// The lesson of an event, if it has one.
     #[must_use]
     pub fn of(event: &EventCore) -> Option<Self> {
+        let context = &event.context;
+        let contexts = [&context.task_type, &context.project_id];
         let lesson = Self {
             event: event.feedback_id,
+            excluded: event.privacy.exclude_from_training,
             artifact_type: event.artifact_type(),
             rating: event.rating,
             accepted: event.verdict(),
+            complexity: named(context.artifact_complexity.as_ref(), Complexity::NAMES),
+            format: named(context.artifact_format.as_ref(), Format::NAMES),
+            contexts: contexts.into_iter().flatten().cloned().collect(),
+            choice: ContextChoice {
+                response_length: named(context.response_length.as_ref(), ResponseLength::NAMES),
+                code_style: named(context.code_style.as_ref(), CodeStyle::NAMES),
+                agent: context.agent_id.clone(),
+            },
         };
         (lesson.rating.is_some() || lesson.accepted.is_some()).then_some(lesson)
     }
+}
+
+/// The member of a closed set that a caller named, if it is one.
+fn named<T: Copy>(name: Option<&Label>, names: &[(&str, T)]) -> Option<T> {
+    let name = name?.as_str();
+    let found = names.iter().find(|(known, _)| *known == name);
+    found.map(|(_, member)| *member)
+}
+
+/// What is learned of a user beside the averages that [`Preferences`] show.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Learning {
+    /// By artifact type.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) artifacts: BTreeMap<Label, ArtifactLearning>,
+    /// By task type or project.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) contexts: BTreeMap<Label, ContextLearning>,
+}
+
+impl Learning {
+    /// Whether nothing was learned.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.artifacts.is_empty() && self.contexts.is_empty()
+    }
+}
+
+/// What is learned of one kind of artifact.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ArtifactLearning {
+    /// Ratings in the average.
+    ratings: u64,
+    /// Acceptances and rejections in the acceptance rate.
+    acceptances: u64,
+    /// Whether the rate crossed the threshold and no hint said so yet.
+    #[serde(default, skip_serializing_if = "crate::event::is_false")]
+    untold: bool,
+    #[serde(default, skip_serializing_if = "Choices::is_empty")]
+    pub(super) complexity: Choices<Complexity>,
+    #[serde(default, skip_serializing_if = "Choices::is_empty")]
+    pub(super) format: Choices<Format>,
+}
+
+impl ArtifactLearning {
+    /// Where counting begins for averages that have no counts of their own: those that a user set, or of a
+    /// version from before there were any. All samples may then be of either kind.
+    fn after(artifact: &ArtifactPreference) -> Self {
+        let samples = artifact.sample_count.unwrap_or_default();
+        let of = |average: Option<f64>| average.map_or(0, |_| samples);
+        Self {
+            ratings: of(artifact.average_rating),
+            acceptances: of(artifact.acceptance_rate),
+            ..Self::default()
+        }
+    }
+}
+
+/// What is learned of one context.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ContextLearning {
+    #[serde(default, skip_serializing_if = "Choices::is_empty")]
+    pub(super) response_length: Choices<ResponseLength>,
+    #[serde(default, skip_serializing_if = "Choices::is_empty")]
+    pub(super) code_style: Choices<CodeStyle>,
+    #[serde(default, skip_serializing_if = "Choices::is_empty")]
+    pub(super) agents: Choices<Label>,
 }
 
 /// An acceptance rate that rose above the threshold.
@@ -55,83 +166,182 @@ pub struct Crossing {
     pub artifact_type: Label,
     /// The rate after the event, 0 to 1.
     pub acceptance_rate: f64,
-    /// The samples that it is over.
+    /// The acceptances and rejections that it is over.
     pub sample_count: u64,
+}
+
+/// Names for which there was no room.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Overflow {
+    /// Artifact types that were learned as `unknown`.
+    #[schema(value_type = Vec<String>)]
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub artifact_types: BTreeSet<Label>,
+    /// Task types and projects of which no choice was counted.
+    #[schema(value_type = Vec<String>)]
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub contexts: BTreeSet<Label>,
+}
+
+impl Overflow {
+    /// Whether there was room for everything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.artifact_types.is_empty() && self.contexts.is_empty()
+    }
 }
 
 /// What came of learning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
-    /// The preferences afterwards.
-    pub preferences: Preferences,
+    /// The profile afterwards.
+    pub profile: Profile,
     /// The events that were learned from, in order.
     pub events: Vec<Uuid>,
-    /// What crossed the threshold, by the event that made it.
+    /// Acceptance rates above the threshold of which a hint tells, by the event that gives the hint.
     pub crossings: BTreeMap<Uuid, Crossing>,
+    /// Names for which there was no room.
+    pub overflow: Overflow,
 }
 
-/// Folds lessons into preferences, in order. `None` if there is nothing to learn or the user
-/// does not want to be learned from (`SDS-009`, "Learning Mode Respect").
+/// Folds lessons into a profile, in order. `None` if there is nothing to learn or the user does not want
+/// to be learned from.
 #[must_use]
-pub fn learn(preferences: &Preferences, lessons: &[Lesson]) -> Option<Learned> {
-    if lessons.is_empty() || !preferences.global_preferences.learning_mode {
+pub fn learn(profile: &Profile, lessons: &[Lesson]) -> Option<Learned> {
+    if lessons.is_empty() || !profile.preferences.global_preferences.learning_mode {
         return None;
     }
-    let mut preferences = preferences.clone();
-    let mut crossings = BTreeMap::new();
+    let mut learned = Learned {
+        profile: profile.clone(),
+        events: lessons.iter().map(|lesson| lesson.event).collect(),
+        crossings: BTreeMap::new(),
+        overflow: Overflow::default(),
+    };
     for lesson in lessons {
-        let known = &mut preferences.artifact_preferences;
-        let has_room = known.len() < MAX_ARTIFACT_TYPES;
-        let artifact_type = if has_room || known.contains_key(&lesson.artifact_type) {
+        learned.artifact(lesson);
+        learned.contexts(lesson);
+    }
+    Some(learned)
+}
+
+impl Learned {
+    fn artifact(&mut self, lesson: &Lesson) {
+        let known = &self.profile.preferences.artifact_preferences;
+        let has_room = known.contains_key(&lesson.artifact_type)
+            || known.len() < MAX_ARTIFACT_TYPES && self.profile.has_room(&lesson.artifact_type);
+        let artifact_type = if has_room {
             lesson.artifact_type.clone()
         } else {
+            let merged = &mut self.overflow.artifact_types;
+            merged.insert(lesson.artifact_type.clone());
             Label::unknown()
         };
-        let artifact = known.entry(artifact_type.clone()).or_default();
-        let was_high = is_high(artifact);
-        take(artifact, lesson);
-        if is_high(artifact) && !was_high {
-            crossings.insert(
-                lesson.event,
-                Crossing {
-                    artifact_type,
-                    acceptance_rate: artifact.acceptance_rate.unwrap_or_default(),
-                    sample_count: artifact.sample_count.unwrap_or_default(),
-                },
-            );
+        let Preferences {
+            artifact_preferences,
+            ..
+        } = &mut self.profile.preferences;
+        let artifact = artifact_preferences
+            .entry(artifact_type.clone())
+            .or_default();
+        let learning = &mut self.profile.learning.artifacts;
+        let learning = learning
+            .entry(artifact_type.clone())
+            .or_insert_with(|| ArtifactLearning::after(artifact));
+        let was_high = is_high(artifact, learning);
+        take(artifact, learning, lesson);
+        let is_high = is_high(artifact, learning);
+        // What crossed by an event that is excluded from training is told by the next one that is not.
+        learning.untold = is_high && (learning.untold || !was_high);
+        if learning.untold && !lesson.excluded {
+            learning.untold = false;
+            let crossing = Crossing {
+                artifact_type,
+                acceptance_rate: artifact.acceptance_rate.unwrap_or_default(),
+                sample_count: learning.acceptances,
+            };
+            self.crossings.insert(lesson.event, crossing);
         }
     }
-    Some(Learned {
-        preferences,
-        events: lessons.iter().map(|lesson| lesson.event).collect(),
-        crossings,
-    })
+
+    fn contexts(&mut self, lesson: &Lesson) {
+        let Some(accepted) = lesson.accepted else {
+            return;
+        };
+        if lesson.choice.is_empty() {
+            return;
+        }
+        for context in &lesson.contexts {
+            let known = &self.profile.learning.contexts;
+            let has_room = known.contains_key(context)
+                || known.len() < MAX_CONTEXTS && self.profile.has_room(context);
+            if !has_room {
+                self.overflow.contexts.insert(context.clone());
+                continue;
+            }
+            let agent = lesson.choice.agent.clone();
+            let agent = agent.filter(|agent| self.profile.has_room(agent));
+            let learning = &mut self.profile.learning.contexts;
+            let learning = learning.entry(context.clone()).or_default();
+            let ContextChoice {
+                response_length,
+                code_style,
+                ..
+            } = lesson.choice;
+            count(&mut learning.response_length, response_length, accepted);
+            count(&mut learning.code_style, code_style, accepted);
+            count(&mut learning.agents, agent, accepted);
+        }
+    }
 }
 
-fn is_high(artifact: &ArtifactPreference) -> bool {
-    artifact.sample_count.unwrap_or_default() >= MIN_SAMPLES
-        && artifact
-            .acceptance_rate
-            .is_some_and(|rate| rate > HIGH_ACCEPTANCE)
+fn count<T: Ord + Clone>(choices: &mut Choices<T>, option: Option<T>, accepted: bool) {
+    if let Some(option) = option {
+        choices.count(option, accepted, MAX_AGENTS);
+    }
 }
 
-fn take(artifact: &mut ArtifactPreference, lesson: &Lesson) {
-    let samples = artifact.sample_count.unwrap_or_default();
-    let weight = u32::try_from(samples).unwrap_or(MAX_WEIGHT).min(MAX_WEIGHT);
+impl Profile {
+    /// Whether another name fits beside those that callers gave already.
+    fn has_room(&self, name: &Label) -> bool {
+        let artifacts = self.preferences.artifact_preferences.keys();
+        let contexts = self.learning.contexts.iter();
+        let contexts = contexts.flat_map(|(context, learning)| {
+            std::iter::once(context).chain(learning.agents.options())
+        });
+        let names = artifacts.chain(contexts).chain([name]);
+        names.map(|name| name.as_str().len()).sum::<usize>() <= MAX_NAMES
+    }
+}
+
+fn is_high(artifact: &ArtifactPreference, learning: &ArtifactLearning) -> bool {
+    let rate = artifact.acceptance_rate;
+    learning.acceptances >= MIN_SAMPLES && rate.is_some_and(|rate| rate > HIGH_ACCEPTANCE)
+}
+
+fn take(artifact: &mut ArtifactPreference, learning: &mut ArtifactLearning, lesson: &Lesson) {
     if let Some(rating) = lesson.rating {
         let sample = f64::from(rating.get());
-        artifact.average_rating = Some(moved(artifact.average_rating, weight, sample));
+        let average = artifact.average_rating;
+        artifact.average_rating = Some(moved(average, learning.ratings, sample));
+        learning.ratings = learning.ratings.saturating_add(1);
     }
     if let Some(accepted) = lesson.accepted {
         let sample = f64::from(u8::from(accepted));
-        artifact.acceptance_rate = Some(moved(artifact.acceptance_rate, weight, sample));
+        let average = artifact.acceptance_rate;
+        artifact.acceptance_rate = Some(moved(average, learning.acceptances, sample));
+        learning.acceptances = learning.acceptances.saturating_add(1);
+        count(&mut learning.complexity, lesson.complexity, accepted);
+        count(&mut learning.format, lesson.format, accepted);
     }
+    let samples = artifact.sample_count.unwrap_or_default();
     artifact.sample_count = Some(samples.saturating_add(1));
 }
 
-/// The first sample of an average is the average, whatever else was sampled before.
-fn moved(old: Option<f64>, weight: u32, sample: f64) -> f64 {
+/// The first sample of an average is the average.
+fn moved(old: Option<f64>, samples: u64, sample: f64) -> f64 {
     let Some(old) = old else { return sample };
+    let weight = u32::try_from(samples.min(MAX_WEIGHT)).unwrap_or_default();
     let weight = f64::from(weight);
     (old * weight + sample) / (weight + 1.0)
 }

@@ -4,6 +4,7 @@
 //! log of versions: version n + 1 is written only if it does not exist, which is the optimistic
 //! lock, the audit history and the undo in one.
 
+mod choices;
 mod learning;
 mod patch;
 mod resolved;
@@ -18,15 +19,17 @@ use uuid::Uuid;
 use crate::event::wire_names;
 use crate::identifier::Label;
 
-pub use learning::{Crossing, Learned, Lesson, learn};
+pub use learning::{Crossing, Learned, Learning, Lesson, Overflow, learn};
 pub use patch::Patch;
-pub use resolved::{Question, Resolved, resolve};
+pub use resolved::{Question, Resolved, Source, Sources, resolve};
 
 // A name is a bare token: the derive that describes the API passes over a `rename` to a `literal`.
 macro_rules! wire_enum {
     ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:tt),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+        )]
         pub enum $type { $($(#[$variant_doc])* #[serde(rename = $name)] $variant),+ }
         wire_names!($type { $($variant = $name),+ });
     };
@@ -185,6 +188,29 @@ pub struct Preferences {
     pub global_preferences: GlobalPreferences,
 }
 
+impl Preferences {
+    /// The defaults. Whether feedback is learned from stays: that is consent, and no preference.
+    #[must_use]
+    pub fn reset(&self) -> Self {
+        Self {
+            global_preferences: GlobalPreferences {
+                learning_mode: self.global_preferences.learning_mode,
+                ..GlobalPreferences::default()
+            },
+            ..Self::default()
+        }
+    }
+}
+
+/// All that is known of what a user likes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Profile {
+    /// What the user set, and the averages.
+    pub preferences: Preferences,
+    /// What else was learned.
+    pub learning: Learning,
+}
+
 /// Why a version came to be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", tag = "kind")]
@@ -203,6 +229,9 @@ pub enum Cause {
         #[schema(value_type = BTreeMap<String, Crossing>)]
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         crossings: BTreeMap<Uuid, Crossing>,
+        /// Names that these events gave and for which there was no room.
+        #[serde(default, skip_serializing_if = "Overflow::is_empty")]
+        overflow: Overflow,
     },
 }
 
@@ -217,6 +246,7 @@ impl Cause {
             Self::Feedback { .. } => Self::Feedback {
                 feedback_ids: Vec::new(),
                 crossings: BTreeMap::new(),
+                overflow: Overflow::default(),
             },
         }
     }
@@ -230,6 +260,9 @@ pub struct Version {
     pub number: u64,
     /// The preferences from this version on.
     pub preferences: Preferences,
+    /// What was learned up to this version.
+    #[serde(default, skip_serializing_if = "Learning::is_empty")]
+    pub learning: Learning,
     /// Why it came to be.
     pub cause: Cause,
     /// When the user's first version was written.
@@ -243,16 +276,26 @@ impl Version {
     #[must_use]
     pub fn after(
         previous: Option<&Self>,
-        preferences: Preferences,
+        profile: Profile,
         cause: Cause,
         at: DateTime<Utc>,
     ) -> Self {
         Self {
             number: previous.map_or(0, |version| version.number) + 1,
-            preferences,
+            preferences: profile.preferences,
+            learning: profile.learning,
             cause,
             created_at: previous.map_or(at, |version| version.created_at),
             updated_at: at,
+        }
+    }
+
+    /// What is known of the user as of this version.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        Profile {
+            preferences: self.preferences.clone(),
+            learning: self.learning.clone(),
         }
     }
 
@@ -263,6 +306,7 @@ impl Version {
             Cause::Feedback {
                 feedback_ids,
                 crossings,
+                ..
             } => feedback_ids.contains(&event).then(|| crossings.get(&event)),
             Cause::Update | Cause::Reset => None,
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     ArtifactPreference, CodeStyle, CommunicationStyle, Complexity, ContextPreference, DetailLevel,
-    Format, GlobalPreferences, Preferences, ResponseLength,
+    Format, GlobalPreferences, Profile, ResponseLength,
 };
 use crate::identifier::Label;
 use crate::parse::{
@@ -123,10 +123,11 @@ impl Patch {
         }
     }
 
-    /// The preferences after the change, unless they would be larger than can be kept.
-    pub fn apply(self, to: &Preferences) -> Result<Preferences, Vec<FieldError>> {
+    /// The profile after the change, unless the preferences would be larger than can be kept. What is taken
+    /// back whole, an artifact type or a context, is forgotten: nothing that was learned of it stays.
+    pub fn apply(self, to: &Profile) -> Result<Profile, Vec<FieldError>> {
         let changed = self.merged(to);
-        let size = serde_json::to_vec(&changed).map_or(usize::MAX, |json| json.len());
+        let size = serde_json::to_vec(&changed.preferences).map_or(usize::MAX, |json| json.len());
         if size <= MAX_BYTES {
             return Ok(changed);
         }
@@ -138,16 +139,23 @@ impl Patch {
         Err(errors.into_vec())
     }
 
-    fn merged(self, to: &Preferences) -> Preferences {
-        let mut preferences = to.clone();
+    fn merged(self, to: &Profile) -> Profile {
+        let mut profile = to.clone();
+        let Profile {
+            preferences,
+            learning,
+        } = &mut profile;
         merge(
             self.artifacts,
-            &mut preferences.artifact_preferences,
+            (
+                &mut preferences.artifact_preferences,
+                &mut learning.artifacts,
+            ),
             apply_artifact,
         );
         merge(
             self.contexts,
-            &mut preferences.context_preferences,
+            (&mut preferences.context_preferences, &mut learning.contexts),
             apply_context,
         );
         let default = GlobalPreferences::default();
@@ -167,7 +175,7 @@ impl Patch {
                     .apply_or(&mut global.learning_mode, default.learning_mode);
             }
         }
-        preferences
+        profile
     }
 }
 
@@ -265,20 +273,24 @@ fn read_global(global: Object<'_>, errors: &mut Errors) -> GlobalPatch {
     }
 }
 
-fn merge<P, T: Default>(
+fn merge<P, T: Default, L>(
     changes: ByLabel<P>,
-    to: &mut BTreeMap<Label, T>,
+    (to, learned): (&mut BTreeMap<Label, T>, &mut BTreeMap<Label, L>),
     apply: impl Fn(P, &mut T),
 ) {
     match changes {
         Change::Keep => {}
-        Change::Clear => to.clear(),
+        Change::Clear => {
+            to.clear();
+            learned.clear();
+        }
         Change::Set(changes) => {
             for (label, change) in changes {
                 match change {
                     Change::Keep => {}
                     Change::Clear => {
                         to.remove(&label);
+                        learned.remove(&label);
                     }
                     Change::Set(patch) => apply(patch, to.entry(label).or_default()),
                 }
@@ -320,14 +332,16 @@ mod tests {
         });
         let first = Patch::parse(&patch, "ada")
             .unwrap()
-            .apply(&Preferences::default())
+            .apply(&Profile::default())
             .unwrap();
-        assert_eq!(first.global_preferences.detail_level, DetailLevel::DeepDive);
+        let global = &first.preferences.global_preferences;
+        assert_eq!(global.detail_level, DetailLevel::DeepDive);
         let back = json!({
             "artifactPreferences": {"checklist": {"preferredFormat": null}},
             "globalPreferences": null,
         });
         let second = Patch::parse(&back, "ada").unwrap().apply(&first).unwrap();
+        let second = second.preferences;
         assert_eq!(second.global_preferences, GlobalPreferences::default());
         let checklist = &second.artifact_preferences["checklist"];
         assert_eq!(checklist.preferred_format, None);
@@ -339,7 +353,7 @@ mod tests {
         let agents: Vec<_> = (0..20).map(|_| "x".repeat(6000)).collect();
         let patch = json!({"contextPreferences": {"review": {"preferredAgents": agents}}});
         let patch = Patch::parse(&patch, "ada").unwrap();
-        let errors = patch.apply(&Preferences::default()).unwrap_err();
+        let errors = patch.apply(&Profile::default()).unwrap_err();
         assert_eq!(errors[0].pointer, "");
     }
 
