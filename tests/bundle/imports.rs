@@ -104,7 +104,8 @@ impl Import {
         keys.map(str::to_owned).collect()
     }
 
-    /// The events of the table, without when they came and by which attempt.
+    /// The events of the table, without when they came and by which attempt, and without which of a worker's
+    /// lines was the first: another worker goes on without that.
     pub async fn events(&self) -> Vec<String> {
         let (client, names) = (&self.engine.clients.dynamodb, &self.engine.names);
         let mut events = Vec::new();
@@ -113,7 +114,9 @@ impl Import {
                 continue;
             }
             let mut core: Value = serde_json::from_str(item["core"].as_s().unwrap()).unwrap();
-            core.as_object_mut().unwrap().remove("receivedAt");
+            for name in ["receivedAt", "secondTo"] {
+                core.as_object_mut().unwrap().remove(name);
+            }
             events.push(format!("{core}{:?}", item.get("text")));
         }
         events.sort();

@@ -1,12 +1,9 @@
 //! Many events in one request.
 
-use std::collections::HashSet;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use futures::future::join_all;
 use hearback_domain::parse::{Errors, FieldError, Object};
 use hearback_domain::submission::{Refused, Rejection};
 use hearback_lambda::body::JsonBody;
@@ -18,7 +15,6 @@ use hearback_storage::Attempt;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use crate::intake::{Intake, NotTaken, Taken};
 
@@ -109,7 +105,7 @@ struct EventError {
 /// Submit many feedback events
 ///
 /// Answers once each event is stored, or refused: the body says what became of which. The same
-/// `feedbackId` is taken once.
+/// `feedbackId` is taken once. Of several events with one dedupe key the first by position counts.
 #[utoipa::path(
     post,
     path = "/v1/feedback/batch",
@@ -131,30 +127,11 @@ async fn batch(
 ) -> Result<Response, Problem> {
     let events = parse(&body)?;
     let received_at = intake.clock.now();
-    let mut taken: Vec<_> = events.iter().map(|_| None).collect();
-    // Of those with the same id, the first in the request comes first.
-    let mut seen = HashSet::new();
-    let (first, again): (Vec<_>, Vec<_>) = (events.iter().enumerate())
-        .partition(|(_, event)| feedback_id(event).is_none_or(|id| seen.insert(id)));
-    for round in [first, again] {
-        let (intake, caller) = (&intake, &caller);
-        let asked = round.into_iter().map(|(index, event)| async move {
-            (
-                index,
-                intake
-                    .take(caller, Attempt::drawn(), (event, received_at))
-                    .await,
-            )
-        });
-        for (index, result) in join_all(asked).await {
-            if let Some(place) = taken.get_mut(index) {
-                *place = Some(result);
-            }
-        }
-    }
+    let asked = events.iter().map(|event| (Attempt::drawn(), event));
+    let taken = intake.take(&caller, asked, received_at).await;
     let mut results = Results::default();
     let mut cause = None;
-    for ((index, event), taken) in events.iter().enumerate().zip(taken.into_iter().flatten()) {
+    for ((index, event), taken) in events.iter().enumerate().zip(taken) {
         if let Err(NotTaken::Failed(error)) = &taken {
             cause = Some(error.to_string());
         }
@@ -184,11 +161,6 @@ fn parse(body: &Value) -> Result<&[Value], Problem> {
         events.ok_or("must be an array of 1 to 1,000 events")
     });
     events.ok_or_else(|| Problem::invalid(errors.into_vec()))
-}
-
-fn feedback_id(event: &Value) -> Option<Uuid> {
-    let id = event.get("feedbackId").and_then(Value::as_str)?;
-    Uuid::try_parse(id).ok()
 }
 
 impl Results {

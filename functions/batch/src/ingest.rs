@@ -109,10 +109,10 @@ impl Ingest {
         let sent_at = sent_at(message).unwrap_or_else(|| self.intake.clock.now());
         let attempts = events.iter().enumerate().map(|(index, event)| {
             let by = Attempt::named(["ingest", id, &index.to_string()]);
-            self.intake.take(&caller, by, (event, sent_at))
+            (by, event)
         });
         // All of them first: one that failed keeps no other from being stored.
-        let taken = join_all(attempts).await;
+        let taken = self.intake.take(&caller, attempts, sent_at).await;
         let last = Tries::Many.are_over(receives(message));
         let mut letters = Vec::new();
         for (event, taken) in events.iter().zip(taken) {

@@ -1,7 +1,9 @@
 //! The one way by which events of a batch come into the table, whichever way the batch came.
 
 use chrono::{DateTime, Utc};
+use futures::future::join_all;
 use hearback_domain::caller::{Caller, Scope};
+use hearback_domain::event::{EventCore, FeedbackEvent};
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::privacy::Pseudonyms;
 use hearback_domain::submission::{Refused, Submission};
@@ -11,6 +13,7 @@ use hearback_storage::{Attempt, Error, Store, Written};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::order::{Order, Turn};
 use crate::pace::Pace;
 
 /// Takes events into the table, at a pace that it bears.
@@ -64,16 +67,29 @@ impl FromEnv for Intake {
 }
 
 impl Intake {
-    /// Takes one event. `by` names the attempt: what it stored before, it may store again.
-    pub async fn take(
+    /// Takes the events of a batch, and answers for each in its place. Each has its attempt: what that stored
+    /// before, it may store again. Of several with one dedupe key, or one id, the first counts.
+    pub async fn take<'a>(
         &self,
         caller: &Caller,
-        by: Attempt,
-        (body, received_at): (&Value, DateTime<Utc>),
-    ) -> Result<Taken, NotTaken> {
-        Ok(self
-            .put(by, self.read(caller, (body, received_at))?)
-            .await?)
+        events: impl IntoIterator<Item = (Attempt, &'a Value)>,
+        received_at: DateTime<Utc>,
+    ) -> Vec<Result<Taken, NotTaken>> {
+        let mut order = Order::default();
+        let taken = events.into_iter().map(|(by, body)| {
+            let read = self.read(caller, (body, received_at));
+            let read = read.map(|submission| {
+                let turn = order.next(&submission.event.core);
+                (turn, submission)
+            });
+            async move {
+                let (turn, submission) = read?;
+                Ok(self.put(by, submission, turn).await?)
+            }
+        });
+        // Each has its place before any is stored.
+        let taken: Vec<_> = taken.collect();
+        join_all(taken).await
     }
 
     /// Reads one event. It was received when it was handed over, however long it waited since and however
@@ -86,16 +102,28 @@ impl Intake {
         Submission::parse(body, caller, &self.pseudonyms, received_at)
     }
 
-    /// Stores an event that was read.
-    pub(crate) async fn put(&self, by: Attempt, submission: Submission) -> Result<Taken, Error> {
+    /// Stores an event that was read, when it is its turn.
+    pub(crate) async fn put(
+        &self,
+        by: Attempt,
+        submission: Submission,
+        turn: Turn,
+    ) -> Result<Taken, Error> {
         let Submission { event, dedupe_key } = submission;
-        let written = (self.pace).run(|| self.store.put_event_by(by, &event));
-        Ok(Taken {
-            known: written.await? == Written::Known,
-            feedback_id: event.core.feedback_id,
-            dedupe_key,
-            anonymous: event.core.privacy.anonymize,
-        })
+        let FeedbackEvent { core, text } = event;
+        let put = |core: EventCore| async move {
+            let event = FeedbackEvent { core, text };
+            let written = (self.pace).run(|| self.store.put_event_by(by, &event));
+            let known = written.await? == Written::Known;
+            let taken = Taken {
+                known,
+                feedback_id: event.core.feedback_id,
+                dedupe_key,
+                anonymous: event.core.privacy.anonymize,
+            };
+            Ok((taken, !known))
+        };
+        turn.take(core, put).await
     }
 }
 

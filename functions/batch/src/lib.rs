@@ -2,13 +2,14 @@
 //! ([`Importer`]).
 //!
 //! However they come, each event goes into the table by itself (`intake.rs`), with one conditional write,
-//! at a pace that the table bears (`pace.rs`). None is acknowledged before, and one that is refused
-//! harms no other.
+//! at a pace that the table bears (`pace.rs`), and of those that say the same the first by position counts
+//! (`order.rs`). None is acknowledged before, and one that is refused harms no other.
 
 mod events;
 mod imports;
 mod ingest;
 mod intake;
+mod order;
 mod pace;
 
 pub use events::{MAX_BODY, MAX_EVENTS, routes};

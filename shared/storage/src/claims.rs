@@ -8,7 +8,7 @@
 //! Claims lie in the partition of their user and live as long as their events, so that an erasure finds
 //! by them, at no cost, every event but those that came second ([`erasures`](crate::erasures)).
 
-use hearback_domain::event::EventCore;
+use hearback_domain::event::{EventCore, First};
 use uuid::Uuid;
 
 use crate::item::{self, Builder, Item};
@@ -39,21 +39,23 @@ pub enum Claim {
 }
 
 impl Store {
-    /// Claims the dedupe key of an event. One call, one write.
+    /// Claims the dedupe key of an event, or for the first of its batch that has the same. That one then
+    /// finds the claim as its own. One call, one write.
     pub async fn claim(&self, event: &EventCore, fence: u64) -> Result<Claim, Error> {
+        let first = event.second_to.unwrap_or_else(|| First::of(event));
         let item = Builder::new(
             keys::user(&event.tenant, &event.user_id),
             keys::claim(&event.dedupe_key()),
         )
-        .string(FEEDBACK_ID, event.feedback_id.to_string())
+        .string(FEEDBACK_ID, first.feedback_id.to_string())
         .number(FENCE, fence)
-        .expires(
-            event.received_at,
-            event.privacy.retention_days.max(KEPT_DAYS),
-        )
+        .expires(event.received_at, first.retention_days.max(KEPT_DAYS))
         .build();
         match self.put_if_new(item).await? {
-            None => Ok(Claim::Fresh),
+            None if first.feedback_id == event.feedback_id => Ok(Claim::Fresh),
+            None => Ok(Claim::Theirs {
+                first: first.feedback_id,
+            }),
             Some(held) => holder(&held, event.feedback_id),
         }
     }

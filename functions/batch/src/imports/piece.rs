@@ -9,7 +9,7 @@ use hearback_domain::identifier::UserId;
 use hearback_domain::import::{FIRST_ERRORS, LONGEST_LINE, Reject, RejectedLine};
 use hearback_domain::lines::{Line, Lines};
 use hearback_domain::refused::{asks_for_anonymity, kept, kept_text};
-use hearback_domain::submission::Rejection;
+use hearback_domain::submission::{Rejection, Submission};
 use hearback_storage::files::{ByteStream, work_key};
 use hearback_storage::imports::{ImportCore, ImportId, PieceState};
 use hearback_storage::{Attempt, Error, Standing};
@@ -19,6 +19,7 @@ use uuid::Uuid;
 use super::task::{Piece, Task, Work};
 use super::{Failure, Importer};
 use crate::intake::{Intake, back_end};
+use crate::order::{Order, Turn};
 use crate::pace::MOST;
 
 /// The user that acts for the users of a tenant.
@@ -219,6 +220,7 @@ impl Worker<'_> {
         let intake = self.importer.intake.clone();
         let caller = self.caller.clone();
         let received_at = self.import.started_at;
+        let mut order = Order::default();
         let mut under_way = FuturesUnordered::new();
         let before = self.state.counts.lines;
         let mut number = before;
@@ -240,7 +242,8 @@ impl Worker<'_> {
                 }
                 number += 1;
                 let (by, read) = (self.attempt(line.offset), self.wait_for(number, line));
-                under_way.push(outcome(&intake, (&caller, received_at), by, read));
+                let event = event(&intake, (&caller, received_at), &mut order, read);
+                under_way.push(outcome(&intake, by, (number, event)));
                 self.settle(&mut under_way, 2 * MOST).await?;
                 if self.rejects_size > REJECTS_IN_MEMORY {
                     // Those of lines behind one that is under way cannot be stored yet.
@@ -367,24 +370,32 @@ impl Worker<'_> {
     }
 }
 
-/// Takes the event of a line, and answers its number with what became of it.
+/// Takes the event of a line into the table, and answers the line's number with what became of it.
 async fn outcome(
     intake: &Intake,
-    caller: (&Caller, DateTime<Utc>),
     by: Attempt,
-    line: Read,
+    (number, event): (u64, Result<(Turn, Submission), Outcome>),
 ) -> Result<(u64, Outcome), Error> {
-    let number = line.number;
-    Ok((number, taken(intake, caller, by, line).await?))
+    let (turn, submission) = match event {
+        Ok(event) => event,
+        Err(none) => return Ok((number, none)),
+    };
+    let taken = intake.put(by, submission, turn).await?;
+    let outcome = Outcome::Taken {
+        known: taken.known,
+        anonymous: taken.anonymous,
+    };
+    Ok((number, outcome))
 }
 
-/// Takes the event of a line; a line that is too long is none.
-async fn taken(
+/// The event of a line and its place behind those before, or what else becomes of the line. A line that is too
+/// long is no event.
+fn event(
     intake: &Intake,
     (caller, received_at): (&Caller, DateTime<Utc>),
-    by: Attempt,
+    order: &mut Order,
     Read { number, content }: Read,
-) -> Result<Outcome, Error> {
+) -> Result<(Turn, Submission), Outcome> {
     let rejected = |rejection, line: Option<String>, anonymous| Outcome::Rejected {
         reject: Box::new(Reject {
             rejected: RejectedLine {
@@ -398,14 +409,14 @@ async fn taken(
     let Some(line) = content else {
         let detail = format!("must have at most {LONGEST_LINE} bytes");
         // It may be an anonymous event's.
-        return Ok(rejected(
+        return Err(rejected(
             Rejection::whole("line_too_long", detail),
             None,
             true,
         ));
     };
     if line.trim_ascii().is_empty() {
-        return Ok(Outcome::Blank);
+        return Err(Outcome::Blank);
     }
     let body = match serde_json::from_slice::<Value>(&line) {
         Ok(body) => body,
@@ -414,7 +425,7 @@ async fn taken(
             let kept = kept_text(&text).map(str::to_owned);
             let anonymous = kept.is_none();
             let detail = format!("must be JSON: column {}", error.column());
-            return Ok(rejected(
+            return Err(rejected(
                 Rejection::whole(NOT_JSON, detail),
                 kept,
                 anonymous,
@@ -422,15 +433,7 @@ async fn taken(
         }
     };
     match intake.read(caller, (&body, received_at)) {
-        Ok(submission) => {
-            // Not kept while it waits for the table.
-            drop((body, line));
-            let taken = intake.put(by, submission).await?;
-            Ok(Outcome::Taken {
-                known: taken.known,
-                anonymous: taken.anonymous,
-            })
-        }
+        Ok(submission) => Ok((order.next(&submission.event.core), submission)),
         Err(refused) => {
             let anonymous = asks_for_anonymity(&body);
             let line = if anonymous {
@@ -438,7 +441,7 @@ async fn taken(
             } else {
                 String::from_utf8_lossy(&line).into_owned()
             };
-            Ok(rejected(refused.into(), Some(line), anonymous))
+            Err(rejected(refused.into(), Some(line), anonymous))
         }
     }
 }
