@@ -6,6 +6,8 @@ use hearback_local::names::Names;
 use hearback_local::queue_tools::redrive;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::events::{acceptance, id};
+use hearback_tests::turns::{path, said};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 async fn receive(app: &TestApp, queue_url: &str) -> Vec<Message> {
@@ -159,4 +161,77 @@ async fn a_poison_message_dies_with_its_reason_and_harms_no_neighbour() {
     })
     .await;
     assert!(moved <= 2);
+}
+
+#[tokio::test]
+async fn what_is_published_of_a_turn_names_it_with_its_labels_and_times() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let turn = path("c", "t");
+    let mut body = said("How?", "So.");
+    body["labels"] = json!({"model": "m1", "prompt_version": "v7"});
+    body["trace_id"] = json!("4bf92f3577b34da6a3ce929d0e0e4736");
+    body["span_id"] = json!("00f067aa0ba902b7");
+    let registered = app.put(&token, &turn, &body).await;
+    assert_eq!(registered.status, StatusCode::CREATED, "{registered:?}");
+    let kept = app.get(&token, &turn).await.body;
+    assert_eq!(kept["labels"], body["labels"]);
+    assert_eq!(kept["span_id"], body["span_id"]);
+    let reaction = json!({"reaction": "ok", "ts": "2026-01-04T09:30:00Z"});
+    app.post(&token, &format!("{turn}/feedback"), &reaction)
+        .await;
+    for subject in [Subject::FeedbackProcessed, Subject::Reward] {
+        let message = published(&app, subject).await;
+        for (name, value) in [
+            ("tenant", json!("acme")),
+            ("projectId", json!("order-service")),
+            ("conversationId", json!("c")),
+            ("turnId", json!("t")),
+            ("traceId", body["trace_id"].clone()),
+            ("spanId", body["span_id"].clone()),
+            ("labels", body["labels"].clone()),
+            ("occurredAt", json!("2026-01-04T09:30:00Z")),
+        ] {
+            assert_eq!(message[name], value, "{name} of {message}");
+        }
+        assert!(message["publishedAt"].is_string());
+    }
+}
+
+#[tokio::test]
+async fn a_label_that_breaks_a_rule_is_named() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let mut event = acceptance("ada");
+    event["context"]["labels"] = json!({"model": "", "a b": "x"});
+    let answer = app.submit(&token, &event).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    let errors = answer.body["errors"].as_array().unwrap();
+    let pointers: Vec<_> = errors.iter().map(|error| &error["pointer"]).collect();
+    assert_eq!(pointers, ["/context/labels/a b", "/context/labels/model"]);
+}
+
+#[tokio::test]
+async fn an_event_is_answered_whole_and_its_text_to_its_user_alone() {
+    let app = TestApp::start().await;
+    let token = app.token("ada");
+    let mut event = acceptance("ada");
+    event["feedbackType"] = json!("modification");
+    event["feedbackChannel"] = json!("correction");
+    event["correctionData"] = json!({"originalValue": "null", "correctedValue": "undefined", "correctionType": "accuracy"});
+    event["context"]["conversationId"] = json!("c");
+    event["context"]["turnId"] = json!("t");
+    event["context"]["labels"] = json!({"model": "m1"});
+    event["timestamp"] = json!("2026-01-04T09:30:00Z");
+    app.submit(&token, &event).await;
+    let told = app.outcome(&token, &id(&event)).await;
+    let mut expected = event.clone();
+    expected["privacyFlags"]["excludeFromTraining"] = json!(false);
+    assert_eq!(told["event"], expected);
+
+    let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
+    let told = app.outcome(&back_end, &id(&event)).await;
+    expected["data"] = json!({"accepted": true, "rating": 4, "timeSpent": 45});
+    expected["correctionData"] = json!({"correctionType": "accuracy"});
+    assert_eq!(told["event"], expected);
 }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_domain::caller::{Caller as DomainCaller, Scope};
-use hearback_domain::event::EventCore;
+use hearback_domain::event::{EventCore, FreeText};
 use hearback_domain::identifier::Label;
 use hearback_domain::publication::Outcome;
 use hearback_domain::signal::LearningSignal;
@@ -17,6 +17,8 @@ use hearback_storage::events::StoredEvent;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
+
+use crate::event::Event;
 
 pub(crate) fn routes() -> Routes<WithBlobs> {
     routes!(WithBlobs => feedback)
@@ -63,11 +65,15 @@ struct Feedback {
     replaced_by: Option<Uuid>,
     /// The learning signals that it gave.
     signals: Vec<LearningSignal>,
+    /// The event itself, and what was written for its user alone.
+    event: Event,
 }
 
-/// What became of an event
+/// An event, and what became of it
 ///
-/// Sees every event whose submission was answered. An event of somebody else is not found.
+/// Sees every event whose submission was answered. An event of somebody else is not found. What a user wrote is
+/// answered to that user alone. `deduplicated` says that an event with the same dedupe key came first,
+/// `duplicateOf`: the user acted alike on the same artifact within the same UTC hour.
 #[utoipa::path(
     get,
     path = "/v1/feedback/{feedbackId}",
@@ -93,13 +99,17 @@ async fn feedback(
         .store
         .event(&caller.tenant, feedback_id, app.clock.now())
         .await?
-        .filter(|stored| is_visible(&app, &caller, &stored.core))
         .ok_or_else(|| Problem::no_such("event"))?;
-    Ok(Json(Feedback::of(&stored)))
+    let own = is_own(&app, &caller, &stored.core);
+    // A back end submits for users, but for what is private.
+    if !own && (!caller.has(Scope::OnBehalf) || stored.core.private) {
+        return Err(Problem::no_such("event"));
+    }
+    Ok(Json(Feedback::of(stored, own)))
 }
 
 impl Feedback {
-    fn of(stored: &StoredEvent) -> Self {
+    fn of(stored: StoredEvent, own: bool) -> Self {
         let (status, duplicate_of, signals) = match &stored.outcome {
             None => (Status::Queued, None, Vec::new()),
             Some(Outcome::Processed(processed)) => (Status::Processed, None, processed.signals()),
@@ -119,15 +129,20 @@ impl Feedback {
             retracted_at: retraction.map(|retraction| retraction.at),
             replaced_by: retraction.and_then(|retraction| retraction.replaced_by),
             signals,
+            event: Event::of(
+                &stored.core,
+                if own {
+                    stored.text
+                } else {
+                    FreeText::default()
+                },
+            ),
         }
     }
 }
 
-/// An event is its user's, under the pseudonym too, and for the back ends that submit for users,
-/// unless it is private.
-fn is_visible(app: &App, caller: &DomainCaller, event: &EventCore) -> bool {
-    let own = event.user_id == caller.user;
-    let for_users = caller.has(Scope::OnBehalf) && !event.private;
+/// Whether an event is the caller's own, be it under the pseudonym.
+fn is_own(app: &App, caller: &DomainCaller, event: &EventCore) -> bool {
     let pseudonym = app.pseudonyms.user(&caller.tenant, &caller.user);
-    own || for_users || pseudonym.is_ok_and(|name| event.user_id == name)
+    event.user_id == caller.user || pseudonym.is_ok_and(|name| event.user_id == name)
 }

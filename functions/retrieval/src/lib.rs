@@ -1,5 +1,6 @@
 //! What became of feedback: every read but preferences.
 
+mod event;
 mod feedback;
 mod feedback_context;
 mod message_signals;
