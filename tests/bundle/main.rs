@@ -27,6 +27,8 @@ mod message_signals;
 mod on_behalf;
 mod permissions;
 mod pipeline;
+mod poison;
+mod poison_limits;
 mod preferences;
 mod process;
 mod reactions;

@@ -121,6 +121,13 @@ impl Process {
         Self::start(Command::new(hearback()), data, port).await
     }
 
+    /// The same, with everything logged from `info` on into a file.
+    pub async fn serve_logging(data: &Path, log: std::fs::File) -> Self {
+        let mut command = Command::new(hearback());
+        command.env("RUST_LOG", "info").stderr(log);
+        Self::start(command, data, 0).await
+    }
+
     /// The same, from a shell that allows it so many open files unless it asks for more.
     pub async fn serve_with_files(data: &Path, files: u32) -> Self {
         let mut shell = Command::new("sh");

@@ -163,6 +163,17 @@ fn parse(body: &Value) -> Result<&[Value], Problem> {
     events.ok_or_else(|| Problem::invalid(errors.into_vec()))
 }
 
+/// The status that the event alone would have had.
+fn status(not_taken: &NotTaken) -> StatusCode {
+    match not_taken {
+        NotTaken::Refused(Refused::Invalid(_)) => StatusCode::BAD_REQUEST,
+        NotTaken::Refused(Refused::Unprocessable(_)) => StatusCode::UNPROCESSABLE_ENTITY,
+        NotTaken::Refused(Refused::Forbidden(_)) => StatusCode::FORBIDDEN,
+        NotTaken::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        NotTaken::Failed(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
 impl Results {
     fn add(&mut self, index: usize, event: &Value, taken: Result<Taken, NotTaken>) {
         let mut result = EventResult {
@@ -185,19 +196,24 @@ impl Results {
                     self.queued += 1;
                 }
             }
-            Err(NotTaken::Refused(refused)) => {
-                result.status = Status::Rejected;
-                result.error = Some(EventError::of(index, refused));
-                self.rejected += 1;
-            }
-            Err(NotTaken::Failed(_)) => {
-                result.status = Status::Failed;
-                result.error = Some(EventError {
-                    status: StatusCode::SERVICE_UNAVAILABLE.as_u16(),
-                    error: "unavailable".to_owned(),
-                    errors: Vec::new(),
-                });
-                self.failed += 1;
+            Err(not_taken) => {
+                let status = status(&not_taken);
+                match not_taken.rejection() {
+                    Ok(rejection) => {
+                        result.status = Status::Rejected;
+                        result.error = Some(EventError::of(index, status, rejection));
+                        self.rejected += 1;
+                    }
+                    Err(_) => {
+                        result.status = Status::Failed;
+                        result.error = Some(EventError {
+                            status: status.as_u16(),
+                            error: "unavailable".to_owned(),
+                            errors: Vec::new(),
+                        });
+                        self.failed += 1;
+                    }
+                }
             }
         }
         self.results.push(result);
@@ -206,13 +222,8 @@ impl Results {
 
 impl EventError {
     /// The pointers lead into the request's body.
-    fn of(index: usize, refused: Refused) -> Self {
-        let status = match &refused {
-            Refused::Invalid(_) => StatusCode::BAD_REQUEST,
-            Refused::Unprocessable(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            Refused::Forbidden(_) => StatusCode::FORBIDDEN,
-        };
-        let Rejection { error, mut errors } = refused.into();
+    fn of(index: usize, status: StatusCode, rejection: Rejection) -> Self {
+        let Rejection { error, mut errors } = rejection;
         for FieldError { pointer, .. } in &mut errors {
             *pointer = format!("/events/{index}{pointer}");
         }

@@ -12,7 +12,7 @@ use hearback_domain::caller::Caller;
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::privacy::REMOVED;
 use hearback_domain::refused::kept;
-use hearback_domain::submission::{Refused, Rejection};
+use hearback_domain::submission::Rejection;
 use hearback_lambda::app::setting;
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::dead_letters::{DeadLetters, NotSent};
@@ -21,7 +21,7 @@ use hearback_lambda::{BadSetting, FromEnv};
 use hearback_storage::Attempt;
 use serde_json::Value;
 
-use crate::intake::{Intake, NotTaken, back_end};
+use crate::intake::{Intake, back_end};
 
 /// The message attribute that says whose events a message has.
 pub const TENANT: &str = "tenant";
@@ -94,12 +94,12 @@ impl Ingest {
                 let (line, column) = (error.line(), error.column());
                 let reason = format!("not JSON: line {line}, column {column}");
                 // It may be an anonymous event, cut off before it says so.
-                return self.bury(REMOVED, &reason).await;
+                return self.bury(message, REMOVED, &reason).await;
             }
         };
         let caller = match caller(message) {
             Ok(caller) => caller,
-            Err(reason) => return self.bury(&kept(&body).to_string(), &reason).await,
+            Err(reason) => return self.bury(message, &kept(&body).to_string(), &reason).await,
         };
         let events = match body.get("events").and_then(Value::as_array) {
             Some(events) => events.as_slice(),
@@ -118,25 +118,35 @@ impl Ingest {
         for (event, taken) in events.iter().zip(taken) {
             match taken {
                 Ok(_) => {}
-                Err(NotTaken::Refused(refused)) => letters.push((event, reason(refused))),
-                Err(NotTaken::Failed(error)) if last => letters.push((event, error.to_string())),
-                // The message comes again. What is refused is refused then too, and told once.
-                Err(NotTaken::Failed(error)) => return Err(error.into()),
+                Err(not_taken) => match not_taken.rejection() {
+                    Ok(rejection) => letters.push((event, reason(rejection))),
+                    Err(error) if last => letters.push((event, error.to_string())),
+                    // The message comes again. What is rejected is rejected then too, and told once.
+                    Err(error) => return Err(error.into()),
+                },
             }
         }
-        // With the tenant beside it, a letter may be moved back as it is.
-        let tenant = [(TENANT, caller.tenant.as_str())];
         let letters = letters.iter().map(|(event, reason)| async {
             let body = kept(event).to_string();
-            self.dead_letters.bury_with(&body, reason, &tenant).await
+            self.bury(message, &body, reason).await
         });
         try_join_all(letters).await?;
         Ok(())
     }
 
-    async fn bury(&self, body: &str, reason: &str) -> Result<(), Failure> {
-        Ok(self.dead_letters.bury(body, reason).await?)
+    /// Sends what cannot be taken of a message to the dead letters. With the message's tenant beside it, a letter
+    /// may be moved back as it is.
+    async fn bury(&self, message: &SqsMessage, body: &str, reason: &str) -> Result<(), Failure> {
+        let tenant = tenant(message).map(|tenant| (TENANT, tenant));
+        let letters = &self.dead_letters;
+        Ok(letters.bury_with(body, reason, tenant.as_slice()).await?)
     }
+}
+
+/// The tenant that a message names.
+fn tenant(message: &SqsMessage) -> Option<&str> {
+    let attribute = message.message_attributes.get(TENANT)?;
+    attribute.string_value.as_deref()
 }
 
 /// When a message was sent to the queue; one that was moved back, when that was.
@@ -147,9 +157,7 @@ fn sent_at(message: &SqsMessage) -> Option<DateTime<Utc>> {
 
 /// Who sent a message.
 fn caller(message: &SqsMessage) -> Result<Caller, String> {
-    let tenant = message.message_attributes.get(TENANT);
-    let tenant = tenant.and_then(|attribute| attribute.string_value.clone());
-    let tenant = tenant.ok_or("the message attribute tenant is missing")?;
+    let tenant = tenant(message).ok_or("the message attribute tenant is missing")?;
     let tenant = TenantId::try_from(tenant);
     let tenant = tenant.map_err(|error| format!("the message attribute tenant {error}"))?;
     let user = UserId::try_from(BACK_END).map_err(|error| error.to_string())?;
@@ -157,8 +165,8 @@ fn caller(message: &SqsMessage) -> Result<Caller, String> {
 }
 
 /// What is wrong with an event, in one line.
-fn reason(refused: Refused) -> String {
-    let Rejection { error, errors } = refused.into();
+fn reason(rejection: Rejection) -> String {
+    let Rejection { error, errors } = rejection;
     let errors = errors.iter();
     let errors: Vec<_> = errors
         .map(|error| format!("{} {}", error.pointer, error.detail))

@@ -6,15 +6,18 @@ use hearback_domain::caller::{Caller, Scope};
 use hearback_domain::event::{EventCore, FeedbackEvent};
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::privacy::Pseudonyms;
-use hearback_domain::submission::{Refused, Submission};
+use hearback_domain::submission::{Refused, Rejection, Submission};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::{App, BadSetting, FromEnv};
-use hearback_storage::{Attempt, Error, Store, Written};
+use hearback_storage::{Attempt, Error, LARGEST, Store, Written};
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::order::{Order, Turn};
 use crate::pace::Pace;
+
+/// The error of an event that is larger than the table keeps.
+const TOO_LARGE: &str = "too_large_to_store";
 
 /// Takes events into the table, at a pace that it bears.
 #[derive(Debug, Clone)]
@@ -44,9 +47,36 @@ pub enum NotTaken {
     /// It is not to be.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// It is larger than the table keeps: no other try helps.
+    #[error("must have at most {LARGEST} bytes as it is stored, and has {measured}")]
+    TooLarge {
+        /// Its bytes, as they would be stored.
+        measured: usize,
+    },
     /// The table failed. Worth another try.
     #[error(transparent)]
-    Failed(#[from] Error),
+    Failed(Error),
+}
+
+impl From<Error> for NotTaken {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::TooLarge { measured } => Self::TooLarge { measured },
+            Error::Unavailable { .. } | Error::Unreadable { .. } => Self::Failed(error),
+        }
+    }
+}
+
+impl NotTaken {
+    /// Why the event is not stored, for good; or that the table failed.
+    pub(crate) fn rejection(self) -> Result<Rejection, Error> {
+        let detail = self.to_string();
+        match self {
+            Self::Refused(refused) => Ok(refused.into()),
+            Self::TooLarge { .. } => Ok(Rejection::whole(TOO_LARGE, detail)),
+            Self::Failed(error) => Err(error),
+        }
+    }
 }
 
 impl From<App> for Intake {
@@ -84,7 +114,7 @@ impl Intake {
             });
             async move {
                 let (turn, submission) = read?;
-                Ok(self.put(by, submission, turn).await?)
+                self.put(by, submission, turn).await
             }
         });
         // Each has its place before any is stored.
@@ -108,7 +138,7 @@ impl Intake {
         by: Attempt,
         submission: Submission,
         turn: Turn,
-    ) -> Result<Taken, Error> {
+    ) -> Result<Taken, NotTaken> {
         let Submission { event, dedupe_key } = submission;
         let FeedbackEvent { core, text } = event;
         let put = |core: EventCore| async move {
@@ -121,7 +151,7 @@ impl Intake {
                 dedupe_key,
                 anonymous: event.core.privacy.anonymize,
             };
-            Ok((taken, !known))
+            Ok::<_, NotTaken>((taken, !known))
         };
         turn.take(core, put).await
     }

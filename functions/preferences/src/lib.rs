@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, StatusCode};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use hearback_domain::caller::Caller as DomainCaller;
 use hearback_domain::identifier::UserId;
-use hearback_domain::preferences::{Cause, Patch, Profile, Question, Version, resolve};
+use hearback_domain::preferences::{Cause, MAX_BYTES, Patch, Profile, Question, Version, resolve};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::params::{Params, PathId};
@@ -104,7 +104,7 @@ async fn preferences(
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Another user's", body = ProblemDocument),
         (status = 409, description = "Another version is the newest: `currentVersion`; or the user's data is being erased", body = ProblemDocument),
-        (status = 413, description = "The body has more than 256 KiB", body = ProblemDocument),
+        (status = 413, description = "The body has more than 256 KiB, or the preferences would have more than 100,000 bytes", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
@@ -130,7 +130,7 @@ async fn update(
     let base = newest.as_ref().map(Version::profile);
     let changed = patch
         .apply(&base.unwrap_or_default())
-        .map_err(Problem::invalid)?;
+        .map_err(|large| Problem::too_large(MAX_BYTES, large.measured))?;
     let version = Version::after(newest.as_ref(), changed, Cause::Update, app.clock.now());
     match app
         .store

@@ -213,17 +213,24 @@ impl Learner<'_> {
             match self
                 .store
                 .put_version(self.tenant, self.user, &version)
-                .await?
+                .await
             {
-                Written::New => {
+                Ok(Written::New) => {
                     crossings.extend(learned.crossings);
                     return Ok(crossings);
                 }
-                Written::Known => {
+                Ok(Written::Known) => {
                     check = true;
                     let pause = pauses.next().ok_or(Failure::Contended)?;
                     tokio::time::sleep(pause).await;
                 }
+                // What the user set fills the version. The events are processed all the same, or they would come
+                // again for ever.
+                Err(Error::TooLarge { measured }) => {
+                    tracing::warn!(measured, "preferences have no room for what was learned");
+                    return Ok(crossings);
+                }
+                Err(error) => return Err(error.into()),
             }
         }
     }

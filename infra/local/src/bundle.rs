@@ -33,6 +33,7 @@ use crate::data_dir::{DataDir, replace_json, secret};
 use crate::engines::{self, Endpoints, Sockets, Threads};
 use crate::event_source::{Consumer, EventSource};
 use crate::gateway::{self, Limits};
+use crate::health::Health;
 use crate::load::Load;
 use crate::names::Names;
 use crate::provision::{self, QueueUrls};
@@ -175,6 +176,7 @@ pub struct Bundle {
     retention: Retention,
     detector: Arc<Detector>,
     load: Load,
+    health: Health,
     limits: Limits,
     visibility: Duration,
     settle: TimeDelta,
@@ -224,6 +226,7 @@ impl Bundle {
             queues,
             tokens: Tokens::new(&secret(data.path(), KEY_FILE)?),
             load: Load::new(options.limits.requests),
+            health: Health::default(),
             limits: options.limits,
             visibility: options.visibility,
             settle: options.settle,
@@ -248,14 +251,15 @@ impl Bundle {
             sqs: self.clients.sqs.clone(),
             queues: self.queues.clone(),
             position: self.data.path().join("relay.json"),
+            health: self.health.clone(),
         };
         self.tasks.spawn(relay.run(self.stop.clone()));
         for _ in 0..EVENT_SOURCES {
-            self.feed(&self.queues.signals, self.generator());
-            self.feed(&self.queues.imports, self.importer()?);
+            self.feed(("signals", &self.queues.signals), self.generator());
+            self.feed(("imports", &self.queues.imports), self.importer()?);
         }
-        self.feed(&self.queues.ingest, self.ingest()?);
-        self.feed(&self.queues.erasures, self.eraser());
+        self.feed(("ingest", &self.queues.ingest), self.ingest()?);
+        self.feed(("erasures", &self.queues.erasures), self.eraser());
         Ok(())
     }
 
@@ -266,13 +270,14 @@ impl Bundle {
     }
 
     /// Feeds a function from its queue.
-    fn feed(&self, queue_url: &str, consumer: impl Consumer) {
+    fn feed(&self, (name, queue_url): (&'static str, &str), consumer: impl Consumer) {
         let source = EventSource {
             client: self.clients.sqs.clone(),
             queue_url: queue_url.to_owned(),
             consumer,
             visibility: self.visibility,
             load: self.load.clone(),
+            pulse: self.health.watch(name),
         };
         self.tasks.spawn(source.run(self.stop.clone()));
     }
@@ -338,6 +343,7 @@ impl Bundle {
             gateway::functions(registry, self.erasures()),
             self.tokens.clone(),
             (self.load.clone(), self.limits.request_time),
+            self.health.clone(),
         );
         let bounds = (self.limits.connections, self.limits.idle);
         self.tasks.spawn(connections::serve(

@@ -13,7 +13,8 @@ use hearback_domain::caller::Scope;
 use hearback_domain::identifier::UserId;
 use hearback_domain::publication::Subject;
 use hearback_domain::retention::Retention;
-use hearback_lambda::telemetry::filter;
+use hearback_lambda::telemetry::filter_over;
+use hearback_storage::Store;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -46,7 +47,7 @@ enum Command {
     /// Print what is published under the subjects, and follow
     Tail(Tail),
     /// Move the dead letters of the signal generator back to its queue
-    Redrive(Target),
+    Redrive(Redrive),
     /// Register the turns of a file of conversations with a running bundle; safe to repeat
     Replay(Replay),
     /// Import a file of feedback events (JSON Lines, plain, gzip or zstd) with a running bundle, and print
@@ -139,6 +140,18 @@ struct Target {
 }
 
 #[derive(Args)]
+struct Redrive {
+    /// Those of the stream: read each record again, and deliver it
+    #[arg(long)]
+    stream: bool,
+    /// The table, where it is not called as the stack: `TableName` of a deployed one
+    #[arg(long, value_name = "NAME", requires = "stream")]
+    table: Option<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Args)]
 struct Tail {
     /// Only this subject
     #[arg(long, value_parser = subject)]
@@ -177,7 +190,7 @@ pub fn run() -> ExitCode {
                     Command::Serve(serve) => serve.run().await,
                     Command::Token(token) => token.run(),
                     Command::Tail(tail) => tail.run().await,
-                    Command::Redrive(target) => target.redrive().await,
+                    Command::Redrive(redrive) => redrive.run().await,
                     Command::Replay(replay) => replay.run().await,
                     Command::Import(import) => import.run().await,
                     Command::Export(export) => export.run().await,
@@ -206,9 +219,10 @@ fn start_logging() {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     // A condition that does not hold is no warning here: it is how the functions settle races. Nor is that
     // the bucket keeps no versions.
+    // What `RUST_LOG` does not name stays so: of the engines, what is no news is an error.
     let _ = tracing_subscriber::registry()
         .with(lines)
-        .with(filter("warn,dynoxide=error,s3s=off"))
+        .with(filter_over("warn,dynoxide=error,s3s=off"))
         .try_init();
 }
 
@@ -370,10 +384,24 @@ impl Target {
         let endpoints = read_json(&file)?.with_context(|| not_started(&self.data))?;
         Ok(Clients::of_engines(&endpoints))
     }
+}
 
-    async fn redrive(self) -> Result<()> {
-        let names = Names::new(&self.stack);
-        let moved = queue_tools::redrive(&self.clients()?.sqs, &names).await?;
+impl Redrive {
+    async fn run(self) -> Result<()> {
+        let (clients, names) = (self.target.clients()?, Names::new(&self.target.stack));
+        if self.stream {
+            let table = self.table.unwrap_or_else(|| names.table());
+            let store = Store::new(clients.dynamodb.clone(), table);
+            let done = queue_tools::redrive_stream(&clients, &names, &store).await?;
+            let (moved, left) = (done.moved, done.left);
+            writeln!(
+                std::io::stdout(),
+                "dead letters of the stream done: {moved}; left: {left}"
+            )?;
+            anyhow::ensure!(left == 0, "not every record could be delivered");
+            return Ok(());
+        }
+        let moved = queue_tools::redrive(&clients.sqs, &names).await?;
         let letters = if moved == 1 { "letter" } else { "letters" };
         writeln!(std::io::stdout(), "{moved} dead {letters} moved back")?;
         Ok(())

@@ -1,6 +1,7 @@
 //! What Lambda's SQS event source does: receives batches, hands them to the function, deletes what
 //! was worked off, and leaves what was not to the queue's visibility and redrive.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage, SqsMessageAttribute};
@@ -9,12 +10,14 @@ use aws_sdk_sqs::types::{
     MessageSystemAttributeName,
 };
 use chrono::{DateTime, Utc};
+use futures::FutureExt;
 use hearback_batch::{Importer, Ingest};
 use hearback_erasure::Eraser;
 use hearback_lambda::aws::error_code;
 use hearback_signals::Generator;
 use tokio_util::sync::CancellationToken;
 
+use crate::health::Pulse;
 use crate::load::Load;
 
 /// How long a receive waits for a message.
@@ -86,6 +89,8 @@ pub struct EventSource<C> {
     pub visibility: Duration,
     /// How busy the machine is.
     pub load: Load,
+    /// Where it says whether it works.
+    pub pulse: Pulse,
 }
 
 impl<C: Consumer> EventSource<C> {
@@ -121,8 +126,11 @@ impl<C: Consumer> EventSource<C> {
             .message_attribute_names("All")
             .send()
             .await
-            .map(|received| received.messages.unwrap_or_default())
-            .map_err(|error| tracing::warn!(error = error_code(&error), "queue not read"))
+            .map(|received| {
+                self.pulse.works();
+                received.messages.unwrap_or_default()
+            })
+            .map_err(|error| self.pulse.failed(error_code(&error), 0))
             .ok()
     }
 
@@ -133,14 +141,19 @@ impl<C: Consumer> EventSource<C> {
         let mut event = SqsEvent::default();
         event.records = messages.iter().map(lambda_message).collect();
         let _burst = (!C::GIVES_WAY).then(|| self.load.begin_burst());
-        let mut work = std::pin::pin!(self.consumer.handle(event));
+        // A function that panics is started again by Lambda, and its messages come again.
+        let work = AssertUnwindSafe(self.consumer.handle(event)).catch_unwind();
+        let mut work = std::pin::pin!(work);
         let response = loop {
             tokio::select! {
                 response = &mut work => break response,
                 () = tokio::time::sleep(self.visibility / 2) => self.hold(&messages).await,
             }
         };
-        self.delete(&messages, &response).await;
+        match response {
+            Ok(response) => self.delete(&messages, &response).await,
+            Err(_) => tracing::warn!(messages = messages.len(), "the function panicked"),
+        }
     }
 
     /// Keeps messages from others for longer.

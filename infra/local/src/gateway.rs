@@ -13,6 +13,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use chrono::Utc;
 use futures::StreamExt;
 use hearback_batch::Intake;
 use hearback_erasure::{Erasures, Requests};
@@ -26,6 +27,7 @@ use utoipa::openapi::{License, OpenApi};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::demo;
+use crate::health::Health;
 use crate::load::Load;
 use crate::token::{Claims, Tokens};
 
@@ -100,13 +102,19 @@ pub fn openapi() -> OpenApi {
 }
 
 /// The gateway of these functions; each request may take so long.
-pub fn router(functions: Router, tokens: Tokens, admission: (Load, Duration)) -> Router {
+pub fn router(
+    functions: Router,
+    tokens: Tokens,
+    admission: (Load, Duration),
+    health: Health,
+) -> Router {
+    let told = async move || Json(health.document(Utc::now()));
     let functions = functions
         .route_layer(from_fn_with_state(Arc::new(tokens), authorize))
         .route_layer(from_fn_with_state(admission, admit));
     hearback_lambda::http::service(
         functions
-            .route("/health", get(async || Json(json!({"status": "ok"}))))
+            .route("/health", get(told))
             .merge(demo::routes())
             .merge(
                 SwaggerUi::new("/docs")

@@ -1,6 +1,7 @@
 //! Commands on the queues of a running bundle, or of a deployed stack: follow the published
 //! subjects, and move dead letters back.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use anyhow::{Context, Result};
@@ -8,9 +9,15 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use hearback_domain::publication::Subject;
 use hearback_lambda::dead_letters::REASON;
+use hearback_storage::Store;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::bundle::Clients;
+use crate::delivery::{Outgoing, Sent, send};
 use crate::names::Names;
+use crate::relay::{self, Target};
+use crate::stream::Stream;
 
 const BATCH: i32 = 10;
 
@@ -88,6 +95,95 @@ pub async fn redrive(client: &Client, names: &Names) -> Result<usize> {
             )?;
         }
     }
+}
+
+/// What became of the dead letters of the stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Redelivered {
+    /// Letters whose records are delivered, or of whose items nothing is left.
+    pub moved: usize,
+    /// Letters that stay, because their records still cannot be delivered.
+    pub left: usize,
+}
+
+/// Delivers again what the relay or a pipe could not deliver, and says what became of each letter. A record is read
+/// by the key that its letter has, as its item is now; or, if the letter has its place in the stream, from there.
+pub async fn redrive_stream(
+    clients: &Clients,
+    names: &Names,
+    store: &Store,
+) -> Result<Redelivered> {
+    let from = url(&clients.sqs, &names.stream_dead_letters()).await?;
+    let mut done = Redelivered::default();
+    let mut seen = BTreeSet::new();
+    loop {
+        let messages = receive(&clients.sqs, &from, 0).await?;
+        // One that stays comes again, once others had time to look at it.
+        let fresh: Vec<_> = (messages.into_iter())
+            .filter(|message| seen.insert(message.message_id.clone()))
+            .collect();
+        if fresh.is_empty() {
+            return Ok(done);
+        }
+        for message in fresh {
+            let id = message.message_id.as_deref().unwrap_or_default();
+            let became = match redeliver(clients, names, store, &message).await {
+                Ok(records) => {
+                    delete(&clients.sqs, &from, &message).await?;
+                    done.moved += 1;
+                    format!("done; records delivered: {records}")
+                }
+                Err(error) => {
+                    done.left += 1;
+                    format!("stays: {error:#}")
+                }
+            };
+            writeln!(std::io::stdout().lock(), "{id} {became}")?;
+        }
+    }
+}
+
+/// Delivers the records of a letter, and says how many there are.
+async fn redeliver(
+    clients: &Clients,
+    names: &Names,
+    store: &Store,
+    letter: &Message,
+) -> Result<usize> {
+    let letter = serde_json::from_str(letter.body.as_deref().unwrap_or_default());
+    let letter: Value = letter.context("the letter is not JSON")?;
+    let records = match letter.get("DDBStreamBatchInfo") {
+        Some(batch) => {
+            let text = |name: &str| {
+                let text = batch.get(name).and_then(Value::as_str);
+                text.with_context(|| format!("the letter has no {name}"))
+            };
+            let stream = Stream::new(clients.streams.clone(), text("streamArn")?.to_owned());
+            let (from, to) = (text("startSequenceNumber")?, text("endSequenceNumber")?);
+            stream.between(text("shardId")?, from, to).await?
+        }
+        None => store.record(&letter).await?.into_iter().collect(),
+    };
+    let mut outgoing = Vec::new();
+    for record in &records {
+        for (target, body) in relay::messages(record)? {
+            let name = match target {
+                Target::Signals => names.signals(),
+                Target::Subject(subject) => names.subject(subject),
+            };
+            let queue = url(&clients.sqs, &name).await?;
+            outgoing.push(Outgoing { queue, body });
+        }
+    }
+    for sent in send(&clients.sqs, &outgoing).await {
+        match sent {
+            Sent::Done => {}
+            Sent::Refused(code) | Sent::Failed(code) => {
+                anyhow::bail!("a message of it was not taken: {code}")
+            }
+        }
+    }
+    Ok(records.len())
 }
 
 async fn url(client: &Client, name: &str) -> Result<String> {

@@ -1,16 +1,16 @@
 //! Reads the table's stream, shard by shard, from where its reader was.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use anyhow::{Context, Result};
 use aws_sdk_dynamodbstreams::operation::get_shard_iterator::GetShardIteratorError;
 use aws_sdk_dynamodbstreams::types::{AttributeValue, OperationType, Record, ShardIteratorType};
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 /// Records of one read.
 const READ: i32 = 500;
-/// A read of this many has left some behind.
-pub const FULL_READ: usize = 500;
 
 /// A stream, and where reading goes on in each of its shards.
 #[derive(Debug)]
@@ -18,6 +18,9 @@ pub struct Stream {
     client: aws_sdk_dynamodbstreams::Client,
     arn: String,
     cursors: BTreeMap<String, String>,
+    /// Records of the next read: fewer after one that failed, because its records may have been too large for one
+    /// answer in time, and more after one that did not.
+    limit: AtomicI32,
 }
 
 /// Records of a shard.
@@ -25,10 +28,29 @@ pub struct Stream {
 pub struct Read {
     /// Each in the JSON in which a pipe sees it.
     pub records: Vec<Value>,
-    /// The sequence number of the last of them.
-    pub last: Option<String>,
+    /// The place of each.
+    pub places: Vec<Place>,
+    /// Whether it may have left some behind.
+    pub is_full: bool,
     /// Where to go on; nowhere, if the shard was read to its end.
     next: Option<String>,
+}
+
+/// The place of a record in its shard.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Its sequence number.
+    pub sequence: String,
+    /// About when its item was written.
+    pub written_at: Option<DateTime<Utc>>,
+}
+
+impl Read {
+    /// The place of the last record, if there is one.
+    #[must_use]
+    pub fn last(&self) -> Option<&Place> {
+        self.places.last()
+    }
 }
 
 impl Stream {
@@ -39,6 +61,7 @@ impl Stream {
             client,
             arn,
             cursors: BTreeMap::new(),
+            limit: AtomicI32::new(READ),
         }
     }
 
@@ -66,12 +89,22 @@ impl Stream {
     /// Reads what comes next in a shard, and stays where it is.
     pub async fn read(&self, shard: &str) -> Result<Read> {
         let cursor = self.cursors.get(shard).context("the shard is not open")?;
-        let read = self.client.get_records().shard_iterator(cursor).limit(READ);
-        let read = read.send().await.context("the stream cannot be read")?;
+        let limit = self.limit.load(Ordering::Relaxed);
+        let read = self
+            .client
+            .get_records()
+            .shard_iterator(cursor)
+            .limit(limit);
+        let read = read.send().await;
+        let next = if read.is_ok() { limit * 2 } else { limit / 2 };
+        self.limit.store(next.clamp(1, READ), Ordering::Relaxed);
+        let read = read.context("the stream cannot be read")?;
         let records = read.records.unwrap_or_default();
+        let places: Option<Vec<_>> = records.iter().map(place).collect();
         Ok(Read {
-            last: records.last().and_then(sequence_number),
+            places: places.context("a record has no place in the stream")?,
             records: records.iter().map(record_json).collect(),
+            is_full: i32::try_from(records.len()).is_ok_and(|count| count >= limit),
             next: read.next_shard_iterator,
         })
     }
@@ -84,6 +117,41 @@ impl Stream {
             None => self.cursors.remove(shard),
         };
         is_open
+    }
+
+    /// The records of a shard from one sequence number to another, as far as the stream still has them.
+    pub async fn between(&self, shard: &str, from: &str, to: &str) -> Result<Vec<Value>> {
+        let found = self
+            .client
+            .get_shard_iterator()
+            .stream_arn(&self.arn)
+            .shard_id(shard)
+            .shard_iterator_type(ShardIteratorType::AtSequenceNumber)
+            .sequence_number(from)
+            .send()
+            .await;
+        let mut cursor = found
+            .context("the stream has no such place; it keeps records for 24 hours")?
+            .shard_iterator;
+        let mut between = Vec::new();
+        while let Some(at) = cursor {
+            let read = self.client.get_records().shard_iterator(at).limit(READ);
+            let read = read.send().await.context("the stream cannot be read")?;
+            let records = read.records.unwrap_or_default();
+            for record in &records {
+                let place = place(record).context("a record has no place in the stream")?;
+                if is_behind(&place.sequence, to) {
+                    return Ok(between);
+                }
+                between.push(record_json(record));
+                if place.sequence == to {
+                    return Ok(between);
+                }
+            }
+            // What is not there any more has left the stream.
+            cursor = read.next_shard_iterator.filter(|_| !records.is_empty());
+        }
+        Ok(between)
     }
 
     async fn find_shards(&self) -> Result<Vec<String>> {
@@ -150,8 +218,19 @@ impl Stream {
     }
 }
 
-fn sequence_number(record: &Record) -> Option<String> {
-    record.dynamodb.as_ref()?.sequence_number.clone()
+fn place(record: &Record) -> Option<Place> {
+    let stream = record.dynamodb.as_ref()?;
+    let written = stream.approximate_creation_date_time.as_ref();
+    Some(Place {
+        sequence: stream.sequence_number.clone()?,
+        written_at: written.and_then(|at| DateTime::from_timestamp(at.secs(), at.subsec_nanos())),
+    })
+}
+
+/// Whether a sequence number, of up to 40 digits, is greater than another.
+fn is_behind(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|number| number.trim_start_matches('0'));
+    (one.len(), one) > (other.len(), other)
 }
 
 fn record_json(record: &Record) -> Value {

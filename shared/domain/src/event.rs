@@ -367,14 +367,6 @@ pub struct FreeText {
 }
 
 impl FreeText {
-    /// How much was written, in bytes.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        let texts = [&self.comment, &self.original_value, &self.corrected_value];
-        let texts = texts.into_iter().flatten();
-        texts.chain(&self.modified_elements).map(String::len).sum()
-    }
-
     /// Whether nothing was written.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -1,10 +1,14 @@
-//! Names that callers give to things: 1 to 256 characters, any Unicode but control characters
-//! (product specification, "Identifiers in paths and bodies").
+//! Names that callers give to things: 1 to 256 characters, any Unicode but control characters and the two
+//! characters U+FFFE and U+FFFF, which no queue carries ([`carried`](crate::carried)).
+//!
+//! What was stored before the second rule is read as it is: a row is not lost because it would be rejected today.
 
 use std::borrow::Borrow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::carried::is_carried;
 
 /// Longest identifier, in characters (not bytes).
 pub const MAX_CHARACTERS: usize = 256;
@@ -21,9 +25,22 @@ pub enum NotAnIdentifier {
     /// The string has a control character.
     #[error("must not contain control characters")]
     ControlCharacter,
+    /// The string has a character that no queue carries.
+    #[error("must not contain U+FFFE or U+FFFF")]
+    NotCarried,
 }
 
 fn check(value: &str) -> Result<(), NotAnIdentifier> {
+    check_stored(value)?;
+    if value.chars().all(is_carried) {
+        Ok(())
+    } else {
+        Err(NotAnIdentifier::NotCarried)
+    }
+}
+
+/// What every identifier is that was ever stored.
+fn check_stored(value: &str) -> Result<(), NotAnIdentifier> {
     if value.is_empty() {
         Err(NotAnIdentifier::Empty)
     } else if value.chars().count() > MAX_CHARACTERS {
@@ -38,9 +55,18 @@ fn check(value: &str) -> Result<(), NotAnIdentifier> {
 macro_rules! identifiers {
     ($($(#[$doc:meta])* $name:ident;)+) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(into = "String")]
         pub struct $name(String);
+
+        /// Reads what was stored. What callers send is read by `TryFrom`.
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let value = String::deserialize(deserializer)?;
+                check_stored(&value).map_err(serde::de::Error::custom)?;
+                Ok(Self(value))
+            }
+        }
 
         impl $name {
             /// The identifier as it was given.
@@ -136,5 +162,16 @@ mod tests {
             Err(NotAnIdentifier::ControlCharacter)
         );
         assert_eq!(UserId::try_from(""), Err(NotAnIdentifier::Empty));
+    }
+
+    #[test]
+    fn an_identifier_that_no_queue_carries_is_rejected_and_a_stored_one_is_still_read() {
+        for name in ["\u{FFFE}", "a\u{FFFF}b"] {
+            assert_eq!(UserId::try_from(name), Err(NotAnIdentifier::NotCarried));
+            let stored: UserId = serde_json::from_value(name.into()).unwrap();
+            assert_eq!(stored.as_str(), name);
+        }
+        assert!(UserId::try_from("\u{FFFD}\u{1FFFF}\u{E000}").is_ok());
+        assert!(serde_json::from_str::<UserId>(r#""\u0000""#).is_err());
     }
 }

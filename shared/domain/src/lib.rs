@@ -28,6 +28,7 @@
 //! | what a planner is told of a rejected turn | [`feedback_context`] |
 
 pub mod caller;
+pub mod carried;
 pub mod cursor;
 pub mod dedupe;
 pub mod detection;

@@ -36,10 +36,6 @@ pub struct Submission {
     pub dedupe_key: String,
 }
 
-/// Most free text of an event, in bytes as it is kept: the rest of it fits beside into an item of the
-/// table.
-pub const MAX_TEXT: usize = 256 * 1024;
-
 /// Why an event is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -116,7 +112,6 @@ impl Submission {
         caller.act_as(&event.core.user_id)?;
         let dedupe_key = event.core.dedupe_key();
         if !event.core.privacy.anonymize {
-            bounded(&event.text)?;
             return Ok(Self {
                 event,
                 dedupe_key: dedupe_key.to_string(),
@@ -128,7 +123,6 @@ impl Submission {
             errors.add("/userId", error.to_string());
             Refused::Invalid(errors.into_vec())
         })?;
-        bounded(&event.text)?;
         let dedupe_key = event
             .core
             .dedupe_key()
@@ -314,19 +308,6 @@ fn rating(value: &Value) -> Result<Rating, &'static str> {
     number
         .ok_or("must be an integer from 1 to 5")
         .and_then(Rating::try_from)
-}
-
-/// A text may grow when it is scrubbed, and a batch has room for more than an item has.
-fn bounded(text: &FreeText) -> Result<(), Refused> {
-    if text.size() <= MAX_TEXT {
-        return Ok(());
-    }
-    let mut errors = Errors::default();
-    errors.add(
-        "",
-        "must have at most 262144 bytes of free text, as it is kept",
-    );
-    Err(Refused::Invalid(errors.into_vec()))
 }
 
 /// Replaces who it was by pseudonyms, and personal data in what they wrote by its kind, before anything is

@@ -21,13 +21,8 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for JsonBody<LIMIT> {
                 Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
                     .detail(format!("The body must have at most {LIMIT} bytes."))
             })?;
-        serde_json::from_slice(&bytes).map(Self).map_err(|error| {
-            // Where, and not what: the body may hold anything.
-            Problem::new(StatusCode::BAD_REQUEST, "not_json").detail(format!(
-                "The body is not JSON: line {}, column {}.",
-                error.line(),
-                error.column()
-            ))
-        })
+        serde_json::from_slice(&bytes)
+            .map(Self)
+            .map_err(|error| Problem::not_json(&error))
     }
 }

@@ -1,11 +1,17 @@
 //! Where messages go that cannot be worked off, each with its reason.
 
 use aws_sdk_sqs::types::MessageAttributeValue;
+use hearback_domain::carried;
+use hearback_domain::privacy::REMOVED;
 
 use crate::aws::error_code;
 
 /// The message attribute that says why a message is a dead letter.
 pub const REASON: &str = "reason";
+
+/// Most bytes of a body and its reason, for which a queue has room with further attributes. A body as it came fits;
+/// one that was written again may be longer.
+const LARGEST: usize = 1024 * 1024 - 4 * 1024;
 
 /// A dead-letter queue.
 #[derive(Debug, Clone)]
@@ -34,22 +40,28 @@ impl DeadLetters {
         self.bury_with(body, reason, &[]).await
     }
 
-    /// Sends a message's body here, with the reason and these attributes beside, by name and value.
+    /// Sends a message's body here, with the reason and these attributes beside, by name and value. The queue refuses
+    /// none: characters that it does not carry are escaped, and a body that is too long is left out.
     pub async fn bury_with(
         &self,
         body: &str,
         reason: &str,
         attributes: &[(&str, &str)],
     ) -> Result<(), NotSent> {
-        let mut send = self
-            .client
-            .send_message()
-            .queue_url(&self.queue_url)
-            .message_body(body);
+        let mut send = self.client.send_message().queue_url(&self.queue_url);
+        let body = carried::json(body);
+        let left_out;
+        let (body, reason) = if body.len() + reason.len() <= LARGEST {
+            (body.as_ref(), reason)
+        } else {
+            left_out = format!("{reason}; a body of {} bytes is left out", body.len());
+            (REMOVED, left_out.as_str())
+        };
+        send = send.message_body(body);
         for (name, value) in [(REASON, reason)].iter().chain(attributes) {
             let value = MessageAttributeValue::builder()
                 .data_type("String")
-                .string_value(*value)
+                .string_value(carried::text(value))
                 .build()
                 .map_err(|error| NotSent(error.to_string()))?;
             send = send.message_attributes(*name, value);

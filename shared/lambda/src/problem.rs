@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use hearback_domain::caller::Forbidden;
 use hearback_domain::cursor::InvalidCursor;
 use hearback_domain::parse::FieldError;
-use hearback_storage::Error as StorageError;
+use hearback_storage::{Error as StorageError, LARGEST};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -79,6 +79,31 @@ impl Problem {
             ..Self::new(StatusCode::BAD_REQUEST, "invalid_request")
                 .detail("The request does not fit its schema.")
         }
+    }
+
+    /// 400: the body is not JSON. Where, and not what: the body may hold anything.
+    #[must_use]
+    pub fn not_json(error: &serde_json::Error) -> Self {
+        let place = format!("line {}, column {}", error.line(), error.column());
+        Self {
+            errors: vec![FieldError {
+                pointer: String::new(),
+                detail: format!("must be JSON: {place}"),
+            }],
+            ..Self::new(StatusCode::BAD_REQUEST, "not_json")
+                .detail(format!("The body is not JSON: {place}."))
+        }
+    }
+
+    /// 413: what would be stored is larger than can be.
+    #[must_use]
+    pub fn too_large(limit: usize, measured: usize) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large_to_store")
+            .detail(format!(
+                "This would take {measured} bytes as it is stored; at most {limit} are possible."
+            ))
+            .member("limit_bytes", limit)
+            .member("measured_bytes", measured)
     }
 
     /// 422: members of the request have values that are not known.
@@ -205,6 +230,7 @@ impl From<StorageError> for Problem {
                     .detail("The store could not be reached. Try again.")
                     .cause(error.to_string())
             }
+            StorageError::TooLarge { measured } => Self::too_large(LARGEST, measured),
             StorageError::Unreadable { .. } => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error")
                     .cause(error.to_string())

@@ -60,6 +60,7 @@ impl Failure for hearback_storage::Error {
         match self {
             Self::Unavailable { .. } => Tries::Many,
             Self::Unreadable { .. } => Tries::Few,
+            Self::TooLarge { .. } => Tries::Once,
         }
     }
 }

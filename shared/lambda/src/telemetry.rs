@@ -22,6 +22,14 @@ pub fn init() {
         .try_init();
 }
 
+/// What is logged: as `default` says, and as `RUST_LOG` does of the targets and the level that it names.
+#[must_use]
+pub fn filter_over(default: &str) -> Targets {
+    let set = std::env::var("RUST_LOG").ok();
+    let over = set.and_then(|set| format!("{default},{set}").parse().ok());
+    over.unwrap_or_else(|| filter(default))
+}
+
 /// What is logged: as `RUST_LOG` says, or as `default` does. Targets and levels only; patterns
 /// would bring regular expressions into every function.
 #[must_use]

@@ -3,6 +3,8 @@
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
+use crate::item::LARGEST;
+
 /// A call that failed. Neither form carries a key or a value: both may name a person.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -13,6 +15,12 @@ pub enum Error {
         operation: &'static str,
         /// The service's error code, or the kind of failure on the way there.
         code: String,
+    },
+    /// An item is larger than the table keeps ([`LARGEST`]). No other try helps.
+    #[error("an item of {measured} bytes is larger than the {LARGEST} that the table keeps")]
+    TooLarge {
+        /// Its bytes, as they would be stored.
+        measured: usize,
     },
     /// An item is not as this version of the code wrote it.
     #[error("stored {item} cannot be read: {reason}")]

@@ -99,6 +99,9 @@ pub struct PieceState {
     pub first_errors: Vec<RejectedLine>,
     /// Whether an event in it asks for anonymity.
     pub anonymous: bool,
+    /// Whether a line of it was too long to be read.
+    #[serde(default)]
+    pub unread: bool,
     /// Where the first line begins that was not worked off; `None` if the piece is done.
     pub next: Option<u64>,
 }

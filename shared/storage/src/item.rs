@@ -12,6 +12,38 @@ use crate::table::{EXPIRES_AT, PK, SK};
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
+/// Most bytes of an item that the table keeps: 400 KB, with the names of its attributes.
+pub const LARGEST: usize = 400 * 1024;
+
+/// The size of an item as the table measures it: the names of all attributes, and their values.
+pub(crate) fn size(item: &Item) -> usize {
+    let sizes = item
+        .iter()
+        .map(|(name, value)| name.len() + value_size(value));
+    sizes.sum()
+}
+
+/// The bytes of a value, of the kinds that the table has.
+fn value_size(value: &AttributeValue) -> usize {
+    match value {
+        AttributeValue::S(text) => text.len(),
+        // Two digits a byte, and two bytes for exponent and sign.
+        AttributeValue::N(number) => number.len().div_ceil(2) + 2,
+        AttributeValue::B(bytes) => bytes.as_ref().len(),
+        _ => 1,
+    }
+}
+
+/// Refuses an item that the table would not keep, whatever is tried: only what was measured helps its writer.
+pub(crate) fn check_size(item: &Item) -> Result<(), Error> {
+    let measured = size(item);
+    if measured <= LARGEST {
+        Ok(())
+    } else {
+        Err(Error::TooLarge { measured })
+    }
+}
+
 /// An item that is being put together.
 pub(crate) struct Builder(Item);
 

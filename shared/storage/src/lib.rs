@@ -49,6 +49,7 @@ pub mod versions;
 
 pub use blobs::Blobs;
 pub use error::Error;
+pub use item::LARGEST;
 pub use places::{Attempt, Replaced, Standing, Written};
 
 /// The table, reached through an SDK client.

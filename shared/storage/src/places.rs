@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use hearback_domain::digest::digest;
 use uuid::Uuid;
 
-use crate::item::Item;
+use crate::item::{Item, check_size};
 use crate::{Error, Store};
 
 /// The number of the attempt that wrote an item.
@@ -205,6 +205,7 @@ impl Store {
     }
 
     async fn put_if(&self, item: Item, expected: Expected<'_>) -> Result<Taken, Error> {
+        check_size(&item)?;
         let put = self
             .client
             .put_item()

@@ -4,6 +4,10 @@
 //! relay does the same. A record is DynamoDB's own JSON, for example
 //! `{"eventName": "INSERT", "dynamodb": {"Keys": {…}, "NewImage": {"core": {"S": "…"}}}}`.
 
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use hearback_domain::carried;
 use hearback_domain::event::EventCore;
 use hearback_domain::ledger::Retraction;
 use hearback_domain::message_signal::SignalCore;
@@ -11,9 +15,10 @@ use hearback_domain::publication::Outcome;
 use hearback_domain::reaction::ReactionCore;
 use hearback_domain::turn::TurnRef;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use crate::{Error, events, keys, turns};
+use crate::table::{PK, SK};
+use crate::{Error, Store, events, keys, turns};
 
 /// Items that a pipe takes, by how their sort key reads.
 #[derive(Debug, Clone, Copy)]
@@ -100,6 +105,12 @@ impl Pipe {
             .any(|items| items.take(event, key, has_core))
     }
 
+    /// The message that the pipe sends of a record, in characters that queues carry.
+    #[must_use]
+    pub fn message(&self, record: &Value) -> String {
+        carried::json(&self.send(record).to_string()).into_owned()
+    }
+
     /// What the pipe sends of a record.
     #[must_use]
     pub fn send(&self, record: &Value) -> Value {
@@ -115,6 +126,49 @@ impl Pipe {
             "dynamodb": {"Keys": record.pointer("/dynamodb/Keys"), "NewImage": image},
         })
     }
+}
+
+/// What a dead letter says of a record: where its item is, and nothing of what is in it.
+#[must_use]
+pub fn place(record: &Value) -> Value {
+    json!({
+        "eventName": record.get("eventName"),
+        "dynamodb": {"Keys": record.pointer("/dynamodb/Keys")},
+    })
+}
+
+impl Store {
+    /// The record of an item as it is now, by the [`place`] that a dead letter has of it; `None` if the item is gone,
+    /// or the letter names none. One call, one read for each 4 KB.
+    pub async fn record(&self, letter: &Value) -> Result<Option<Value>, Error> {
+        let key = |name| letter.pointer(&format!("/dynamodb/Keys/{name}/S"));
+        let key = |name| key(name).and_then(Value::as_str).map(str::to_owned);
+        let (Some(pk), Some(sk)) = (key(PK), key(SK)) else {
+            return Ok(None);
+        };
+        let found = self.get(pk, sk).await?;
+        Ok(found.item.map(|item| {
+            let mut record = place(letter);
+            if let Some(Value::Object(stream)) = record.get_mut("dynamodb") {
+                stream.insert("NewImage".to_owned(), image(&item));
+            }
+            record
+        }))
+    }
+}
+
+/// An item as the stream shows it, with the kinds of attributes that pipes read.
+fn image(item: &HashMap<String, AttributeValue>) -> Value {
+    let attributes = item.iter().filter_map(|(name, value)| {
+        let value = match value {
+            AttributeValue::S(text) => json!({"S": text}),
+            AttributeValue::N(number) => json!({"N": number}),
+            AttributeValue::Bool(flag) => json!({"BOOL": flag}),
+            _ => return None,
+        };
+        Some((name.clone(), value))
+    });
+    Value::Object(attributes.collect::<Map<_, _>>())
 }
 
 fn sort_key(record: &Value) -> Option<&str> {

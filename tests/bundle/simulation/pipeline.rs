@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use futures::future::join;
-use hearback_local::stream::FULL_READ;
 use hearback_signals::publish;
 use hearback_storage::stream::{RESULTS, SUBMITTED};
 use hearback_tests::queue;
@@ -18,12 +17,12 @@ impl World {
         for shard in self.stream.shards() {
             loop {
                 let read = self.stream.read(&shard).await.unwrap();
-                let count = read.records.len();
+                let is_full = read.is_full;
                 for record in &read.records {
                     self.carried(record);
                 }
                 assert!(self.stream.go_on(&shard, read), "a shard ends after hours");
-                if count < FULL_READ {
+                if !is_full {
                     break;
                 }
             }

@@ -135,8 +135,15 @@ fn report(importer: &Importer, row: &ImportRow, pieces: &[PieceState], merged: M
         first_errors: first_errors(pieces),
         rejects: rejects.next(),
         more_rejects: rejects.collect(),
-        file_deleted: pieces.iter().any(|piece| piece.anonymous),
+        file_deleted: is_deleted(row, pieces),
     }
+}
+
+/// Whether the file goes, because events in it ask for anonymity. What was not read of it is nowhere else: then it
+/// stays.
+fn is_deleted(row: &ImportRow, pieces: &[PieceState]) -> bool {
+    let is_read = row.damage.is_none() && !pieces.iter().any(|piece| piece.unread);
+    is_read && pieces.iter().any(|piece| piece.anonymous)
 }
 
 /// The first errors of all pieces, each with the number that its line has in the imported file.

@@ -18,12 +18,14 @@ use uuid::Uuid;
 
 use super::task::{Piece, Task, Work};
 use super::{Failure, Importer};
-use crate::intake::{Intake, back_end};
+use crate::intake::{Intake, Taken, back_end};
 use crate::order::{Order, Turn};
 use crate::pace::MOST;
 
 /// The user that acts for the users of a tenant.
 const BACK_END: &str = "import";
+/// The error of a line that is too long.
+const TOO_LONG: &str = "line_too_long";
 /// The error of a line that is no JSON.
 pub(super) const NOT_JSON: &str = "not_json";
 /// What is wrong with a file that was replaced or deleted before it was read to its end.
@@ -338,6 +340,7 @@ impl Worker<'_> {
                 }
                 Some(Outcome::Rejected { reject, anonymous }) => {
                     self.state.anonymous |= anonymous;
+                    self.state.unread |= reject.rejected.rejection.error == TOO_LONG;
                     counts.rejected += 1;
                     self.rejects.push(*reject);
                 }
@@ -380,12 +383,26 @@ async fn outcome(
         Ok(event) => event,
         Err(none) => return Ok((number, none)),
     };
-    let taken = intake.put(by, submission, turn).await?;
-    let outcome = Outcome::Taken {
-        known: taken.known,
-        anonymous: taken.anonymous,
+    let anonymous = submission.event.core.privacy.anonymize;
+    let outcome = match intake.put(by, submission, turn).await {
+        Ok(Taken { known, .. }) => Outcome::Taken { known, anonymous },
+        Err(not_taken) => rejected(number, not_taken.rejection()?, None, anonymous),
     };
     Ok((number, outcome))
+}
+
+/// A line that is no event, or whose event is not to be stored. `line` is what of it goes into the file of rejects.
+fn rejected(number: u64, rejection: Rejection, line: Option<String>, anonymous: bool) -> Outcome {
+    Outcome::Rejected {
+        reject: Box::new(Reject {
+            rejected: RejectedLine {
+                line_number: number,
+                rejection,
+            },
+            line,
+        }),
+        anonymous,
+    }
 }
 
 /// The event of a line and its place behind those before, or what else becomes of the line. A line that is too
@@ -396,24 +413,11 @@ fn event(
     order: &mut Order,
     Read { number, content }: Read,
 ) -> Result<(Turn, Submission), Outcome> {
-    let rejected = |rejection, line: Option<String>, anonymous| Outcome::Rejected {
-        reject: Box::new(Reject {
-            rejected: RejectedLine {
-                line_number: number,
-                rejection,
-            },
-            line,
-        }),
-        anonymous,
-    };
+    let rejected = |rejection, line, anonymous| rejected(number, rejection, line, anonymous);
     let Some(line) = content else {
         let detail = format!("must have at most {LONGEST_LINE} bytes");
-        // It may be an anonymous event's.
-        return Err(rejected(
-            Rejection::whole("line_too_long", detail),
-            None,
-            true,
-        ));
+        // Whether it asks for anonymity is not known. What was not read stays where it is, and nowhere else.
+        return Err(rejected(Rejection::whole(TOO_LONG, detail), None, false));
     };
     if line.trim_ascii().is_empty() {
         return Err(Outcome::Blank);

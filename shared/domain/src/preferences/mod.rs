@@ -20,7 +20,7 @@ use crate::event::wire_names;
 use crate::identifier::Label;
 
 pub use learning::{Crossing, Learned, Learning, Lesson, Overflow, learn};
-pub use patch::Patch;
+pub use patch::{MAX_BYTES, Patch, TooLarge};
 pub use resolved::{Question, Resolved, Source, Sources, resolve};
 
 // A name is a bare token: the derive that describes the API passes over a `rename` to a `literal`.

@@ -88,6 +88,14 @@ type ByLabel<T> = Change<BTreeMap<Label, Change<T>>>;
 /// 400 KB, and what is learned needs room as well.
 pub const MAX_BYTES: usize = 100_000;
 
+/// The preferences would be larger than [`MAX_BYTES`] after a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the preferences would have {measured} bytes, more than {MAX_BYTES}")]
+pub struct TooLarge {
+    /// Their bytes as JSON.
+    pub measured: usize,
+}
+
 /// A change that was read and found good.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
@@ -125,18 +133,15 @@ impl Patch {
 
     /// The profile after the change, unless the preferences would be larger than can be kept. What is taken
     /// back whole, an artifact type or a context, is forgotten: nothing that was learned of it stays.
-    pub fn apply(self, to: &Profile) -> Result<Profile, Vec<FieldError>> {
+    pub fn apply(self, to: &Profile) -> Result<Profile, TooLarge> {
         let changed = self.merged(to);
-        let size = serde_json::to_vec(&changed.preferences).map_or(usize::MAX, |json| json.len());
-        if size <= MAX_BYTES {
-            return Ok(changed);
+        let measured =
+            serde_json::to_vec(&changed.preferences).map_or(usize::MAX, |json| json.len());
+        if measured <= MAX_BYTES {
+            Ok(changed)
+        } else {
+            Err(TooLarge { measured })
         }
-        let mut errors = Errors::default();
-        errors.add(
-            "",
-            format!("the preferences would have {size} bytes, more than {MAX_BYTES}"),
-        );
-        Err(errors.into_vec())
     }
 
     fn merged(self, to: &Profile) -> Profile {
@@ -353,8 +358,8 @@ mod tests {
         let agents: Vec<_> = (0..20).map(|_| "x".repeat(6000)).collect();
         let patch = json!({"contextPreferences": {"review": {"preferredAgents": agents}}});
         let patch = Patch::parse(&patch, "ada").unwrap();
-        let errors = patch.apply(&Profile::default()).unwrap_err();
-        assert_eq!(errors[0].pointer, "");
+        let large = patch.apply(&Profile::default()).unwrap_err();
+        assert!(large.measured > 20 * 6000, "{large}");
     }
 
     #[test]
