@@ -367,6 +367,30 @@ async fn a_turn_that_follows_another_is_noted_with_it_in_a_write_for_each_note()
     // A repeat sees to it that all of it was done.
     let again = register().await;
     assert_eq!(again, (StatusCode::OK, cost(6, 3.0, 3.0)));
+    let context = |turn: &str| format!("{}/feedback-context", path("c", turn));
+    let neutral = metered.call(Method::GET, &context("u"), &Value::Null).await;
+    assert_eq!(neutral, (StatusCode::OK, cost(1, 1.0, 0.0)));
+    // The turn, and the preferences of its user.
+    let rejected = metered.call(Method::GET, &context("t"), &Value::Null).await;
+    assert_eq!(rejected, (StatusCode::OK, cost(2, 1.5, 0.0)));
+    // The turn before, of which the next rejection in a row asks how it was taken.
+    let third = metered.call(Method::PUT, &path("c", "v"), &rejection).await;
+    assert_eq!(third, (StatusCode::CREATED, cost(10, 5.0, 5.0)));
+}
+
+#[tokio::test]
+async fn a_reaction_of_the_machine_is_noted_with_its_turn_in_one_write() {
+    let metered = Metered::start().await;
+    let turn = path("c", "t");
+    metered.call(Method::PUT, &turn, &said("a", "b")).await;
+    let feedback = format!("{turn}/feedback");
+    let body = json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.9});
+    let caller = ("order-service", "feedback:on-behalf");
+    let request = (Method::POST, feedback.as_str());
+    let (status, _) = call(&metered.functions, caller, request, &body).await;
+    assert_eq!(status, StatusCode::OK);
+    // The turn, and whether its user is erased; its status, the marker of its minute, and the reaction.
+    assert_eq!(metered.meter.take(), cost(5, 2.0, 4.0));
 }
 
 #[tokio::test]

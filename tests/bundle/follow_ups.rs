@@ -368,7 +368,11 @@ async fn strategies_are_accepted_ones_first_and_rejected_ones_never() {
     // Vectors of one's own are compared with such only.
     let own = json!({"query": "cheap gaming laptops", "embedding": [0.1, 0.2]});
     let none = app.post(&ada, search, &own).await.body;
-    assert_eq!(none, json!({"embedder": "request:2", "strategies": []}));
+    let vectors = json!({"embedding": "caller", "candidates": 0, "not_comparable": 3});
+    assert_eq!(
+        none,
+        json!({"embedder": "request:2", "vectors": vectors, "strategies": []})
+    );
 }
 
 #[tokio::test]

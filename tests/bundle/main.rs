@@ -19,6 +19,7 @@ mod first_wins;
 mod follow_ups;
 mod giving_up;
 mod imports;
+mod inferred;
 mod isolation;
 mod keys;
 mod load;

@@ -7,9 +7,9 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_domain::detection::FeedbackType;
 use hearback_domain::identifier::UserId;
-use hearback_domain::parse::{Errors, Object, identifier, string};
+use hearback_domain::parse::{Errors, Object, identifier, number_in, string};
 use hearback_domain::satisfaction::{Rank, ValidationOutcome, satisfaction_score};
-use hearback_domain::target::{TOP_K, Target};
+use hearback_domain::target::{Compared, LEAST_SIMILARITY, TOP_K, Target};
 use hearback_domain::turn::{TurnRef, embedding};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InProject;
@@ -39,6 +39,9 @@ struct SearchRequest {
     /// Its embedding, by the maker of the turns' own; without it this deployment's embedder makes one.
     #[schema(min_items = 1, max_items = 4096)]
     embedding: Option<Vec<f32>>,
+    /// How like the query a turn must be at least.
+    #[schema(minimum = 0, maximum = 1, default = 0.2)]
+    min_similarity: Option<f64>,
     /// The user among whose turns to search, with `feedback:on-behalf`; the caller without.
     #[schema(min_length = 1, max_length = 256)]
     user_id: Option<String>,
@@ -49,8 +52,11 @@ struct SearchRequest {
 struct Strategies {
     /// Who made the vectors that were compared.
     embedder: String,
+    /// Which vectors were looked at.
+    vectors: Compared,
     /// The turns: accepted ones first, then those of which nothing is known, each by
-    /// `ranking_score`. Rejected ones are left out.
+    /// `ranking_score`, and of equal ones by `similarity`. Rejected ones are left out, and those that
+    /// are less like the query than `min_similarity`.
     strategies: Vec<Strategy>,
 }
 
@@ -81,7 +87,7 @@ struct Strategy {
 /// Search strategies
 ///
 /// Of the caller's own turns of the last 365 days that were not rejected, the five that are most like
-/// the query.
+/// the query, as far as they are like it (0.20, or `min_similarity`).
 #[utoipa::path(
     post,
     path = "/conversations/{tenant}/{project}/strategies/search",
@@ -106,13 +112,11 @@ async fn search(
     within: InProject,
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Json<Strategies>, Problem> {
-    let Search {
-        query,
-        embedding,
-        user_id,
-    } = parse(&body)?;
-    let caller = within.caller.on_behalf_of(user_id)?;
-    let about = app.embeddings.of(embedding.as_deref(), query).await;
+    let search = parse(&body)?;
+    let caller = within.caller.on_behalf_of(search.user_id)?;
+    let about = (app.embeddings)
+        .of(search.embedding.as_deref(), search.query)
+        .await;
     let owner = (&within.tenant, &caller.user);
     let now = app.clock.now();
     let targets = app
@@ -120,13 +124,15 @@ async fn search(
         .targets(owner, &within.project, &about, now)
         .await?;
     // The likeliest that were not rejected.
-    let mut ranked: Vec<(Rank, Strategy)> = (targets.into_iter())
+    let mut ranked: Vec<(Rank, Strategy)> = (targets.found.into_iter())
+        .filter(|(target, _)| target.similarity >= search.min_similarity)
         .filter_map(|(target, row)| ranked(&target, row))
         .take(TOP_K)
         .collect();
     ranked.sort_by(|(one, _), (other, _)| -> Ordering { one.order(other) });
     Ok(Json(Strategies {
         embedder: about.embedder,
+        vectors: targets.compared,
         strategies: ranked.into_iter().map(|(_, strategy)| strategy).collect(),
     }))
 }
@@ -135,20 +141,26 @@ async fn search(
 struct Search<'a> {
     query: &'a str,
     embedding: Option<Vec<f32>>,
+    min_similarity: f64,
     user_id: Option<UserId>,
 }
 
 fn parse(body: &Value) -> Result<Search<'_>, Problem> {
     let mut errors = Errors::default();
     let request = Object::root(body, &mut errors);
-    request.known_only(&["query", "embedding", "user_id"], &mut errors);
+    request.known_only(
+        &["query", "embedding", "min_similarity", "user_id"],
+        &mut errors,
+    );
     let query = request.required("query", &mut errors, string);
     let embedding = request.nullable("embedding", &mut errors, embedding);
+    let least = request.nullable("min_similarity", &mut errors, number_in(0.0, 1.0));
     let user_id = request.nullable("user_id", &mut errors, identifier);
     match query {
         Some(query) if errors.is_empty() => Ok(Search {
             query,
             embedding,
+            min_similarity: least.unwrap_or(LEAST_SIMILARITY),
             user_id,
         }),
         _ => Err(Problem::invalid(errors.into_vec())),
@@ -158,7 +170,8 @@ fn parse(body: &Value) -> Result<Search<'_>, Problem> {
 /// A turn with its place, unless it was rejected.
 fn ranked(target: &Target<TurnRef>, row: IndexRow) -> Option<(Rank, Strategy)> {
     let status = row.status.status();
-    let rank = Rank::of(row.core.quality_score.unwrap_or(UNJUDGED), status)?;
+    let quality = row.core.quality_score.unwrap_or(UNJUDGED);
+    let rank = Rank::of((quality, target.similarity), status)?;
     let outcome = row.core.validation_outcome.as_ref();
     let outcome = outcome.and_then(|outcome| ValidationOutcome::named(outcome.as_str()));
     let strategy = Strategy {
@@ -167,7 +180,7 @@ fn ranked(target: &Target<TurnRef>, row: IndexRow) -> Option<(Rank, Strategy)> {
         ts: row.core.ts,
         query: row.summary.user,
         strategy: row.core.strategy.map(Into::into),
-        similarity: target.similarity,
+        similarity: rank.similarity,
         user_feedback_status: status,
         feedback_confidence: row.status.confidence(),
         quality_score: row.core.quality_score,

@@ -81,7 +81,8 @@ pub(crate) struct Reacted {
 /// React to a turn
 ///
 /// One reaction of each user stands: the newest by `ts`, and of two with the same `ts` the one
-/// that arrived last. What the machine infers is added beside.
+/// that arrived last. What the machine infers is added beside, and sets how the turn was taken unless its
+/// user says so on purpose.
 #[utoipa::path(
     post,
     path = "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}/feedback",
@@ -138,6 +139,7 @@ async fn react(
         // In whose name the machine speaks, the turn told.
         let user = &reaction.core.user_id;
         erased = app.refuse_while_erased(&at.within.tenant, user).await?;
+        app.store.note_machine(&reaction, None).await?;
     }
     settle(&app, reaction, (standing, erased)).await.map(Json)
 }

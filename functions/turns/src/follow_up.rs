@@ -1,9 +1,9 @@
 //! What a turn says of the one before it: detected at its registration, and noted with that turn.
 
 use hearback_domain::caller::Caller;
-use hearback_domain::detection::Exchange;
+use hearback_domain::detection::{Exchange, FeedbackType};
 use hearback_domain::embedded::Embedded;
-use hearback_domain::follow_up::{FollowUp, SESSION, UserFeedback};
+use hearback_domain::follow_up::{FollowUp, Precedence, SESSION, UserFeedback};
 use hearback_domain::language::Language;
 use hearback_domain::turn::{Turn, TurnCore};
 use hearback_lambda::App;
@@ -29,8 +29,16 @@ pub(crate) async fn detect(
         language: turn.core.language.as_ref().map(Language::as_str),
         embedding_similarity: similarity(turn, &vector),
     });
+    // What the user said of it on purpose ends a row of rejections.
+    let goes_on =
+        detection.feedback_type == FeedbackType::Rejected && !previous.status.is_excused();
+    let before = if goes_on {
+        registry.app.app.store.rejections_before(&previous).await?
+    } else {
+        0
+    };
     let turn = previous.core.at.turn.clone();
-    let follow_up = FollowUp::of(turn, detection, previous.follow_up.as_ref());
+    let follow_up = FollowUp::of(turn, detection, before);
     Ok(Some((follow_up, previous.core)))
 }
 
@@ -71,16 +79,19 @@ pub(crate) async fn note(
     (follow_up, previous): (&FollowUp, &TurnCore),
 ) -> Result<(), Error> {
     let feedback = UserFeedback::of(follow_up, turn.at.turn.clone(), app.clock.now());
+    let precedence = Precedence::of_follow_up(turn.ts, &turn.at.turn);
     if !app
         .store
-        .note_inferred(&previous.at, &feedback, turn.ts)
+        .note_inferred(&previous.at, &feedback, precedence)
         .await?
     {
         // Another turn came nearer after it: that one tells.
         return Ok(());
     }
     let said = (&follow_up.detection, turn.ts);
-    machine::react(app, caller, previous, said).await?;
+    if let Some(reaction) = machine::reaction(app, caller, previous, said) {
+        machine::put(app, &reaction).await?;
+    }
     Ok(())
 }
 

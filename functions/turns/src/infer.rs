@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use hearback_domain::detection::{Detection, Exchange};
 use hearback_domain::identifier::UserId;
 use hearback_domain::parse::{Errors, Object, identifier, string};
-use hearback_domain::target::{LEAST_SIMILARITY, TOP_K, Target};
+use hearback_domain::target::{Compared, LEAST_SIMILARITY, TOP_K, Target};
 use hearback_domain::turn::{TurnRef, embedding};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InProject;
@@ -50,6 +50,8 @@ struct Inferred {
     detection: Detection,
     /// Who made the vectors that were compared.
     embedder: String,
+    /// Which vectors were looked at.
+    vectors: Compared,
     /// The turns that it may be about, the likeliest first, at most five.
     targets: Vec<Likely>,
     /// The artifact of the machine's reaction to the first of them; `null` if the detection is not
@@ -92,8 +94,8 @@ struct Request<'a> {
 ///
 /// Detects what it says, and looks among the caller's own turns of the last 365 days for the one that it
 /// is about. If the detection is sure enough (0.70), and the likeliest turn is like the message (0.20),
-/// the machine's reaction is written to that turn; the same message about the same turn changes
-/// nothing.
+/// the machine's reaction is written to that turn and sets its status; the same message about the same
+/// turn changes nothing.
 #[utoipa::path(
     post,
     path = "/conversations/{tenant}/{project}/feedback/infer",
@@ -138,17 +140,23 @@ async fn infer(
         .store
         .targets(owner, &within.project, &about, now)
         .await?;
-    let likely = targets
-        .first()
-        .filter(|(target, _)| target.similarity >= LEAST_SIMILARITY);
-    let rn = match likely {
-        Some((_, turn)) => machine::react(app, &caller, &turn.core, (&detection, now)).await?,
+    let likely =
+        (targets.found.first()).filter(|(target, _)| target.similarity >= LEAST_SIMILARITY);
+    let said = (&detection, now);
+    let reaction = likely.and_then(|(_, turn)| machine::reaction(app, &caller, &turn.core, said));
+    let rn = match reaction {
+        Some(reaction) => {
+            let correction = detection.correction_type;
+            app.store.note_machine(&reaction, correction).await?;
+            Some(machine::put(app, &reaction).await?)
+        }
         None => None,
     };
     Ok(Json(Inferred {
         detection,
         embedder: about.embedder,
-        targets: (targets.iter().take(TOP_K))
+        vectors: targets.compared,
+        targets: (targets.found.iter().take(TOP_K))
             .map(|(target, _)| Likely::of(target))
             .collect(),
         rn,

@@ -3,6 +3,9 @@
 //! Source: product specification, section 3: embeddings come from the request, from Amazon Bedrock,
 //! or from the embedded lexical embedder, and the report says from which.
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::embedding::{self, Quantized, embed};
 use crate::turn::quantized;
 
@@ -16,7 +19,31 @@ pub struct Embedded {
     pub vector: Vec<f32>,
 }
 
+/// What kind of maker made a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EmbeddingKind {
+    /// The caller.
+    Caller,
+    /// A model on Amazon Bedrock.
+    Bedrock,
+    /// The embedded lexical embedder.
+    Lexical,
+}
+
 impl Embedded {
+    /// What kind of maker made it.
+    #[must_use]
+    pub fn kind(&self) -> EmbeddingKind {
+        if self.embedder == embedding::NAME {
+            EmbeddingKind::Lexical
+        } else if self.embedder.starts_with("bedrock:") {
+            EmbeddingKind::Bedrock
+        } else {
+            EmbeddingKind::Caller
+        }
+    }
+
     /// A caller's own vector.
     #[must_use]
     pub fn given(vector: &[f32]) -> Self {

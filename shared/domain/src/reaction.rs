@@ -352,7 +352,7 @@ impl Posted {
         };
         let user_id = self.user_id.clone().unwrap_or_else(|| or_else.clone());
         let now = to_instant(now);
-        let ts = self.ts.unwrap_or(now);
+        let ts = self.ts.map_or(now, to_instant);
         let id = self.id(&turn.at, &user_id, ts);
         StoredReaction {
             core: ReactionCore {

@@ -88,18 +88,21 @@ pub fn ranking_score(quality: f64, status: FeedbackType) -> f64 {
 }
 
 /// A turn's place among those whose strategy may be used again: accepted before neutral, then by
-/// ranking score.
+/// ranking score, and of equal ones by how like the query they are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rank {
     accepted: bool,
     /// See [`ranking_score`].
     pub ranking_score: f64,
+    /// How like the query it is, −1 to 1.
+    pub similarity: f64,
 }
 
 impl Rank {
-    /// The place of a turn; `None` for a rejected one, whose strategy is never used again.
+    /// The place of a turn of this quality and similarity; `None` for a rejected one, whose strategy is
+    /// never used again.
     #[must_use]
-    pub fn of(quality: f64, status: FeedbackType) -> Option<Self> {
+    pub fn of((quality, similarity): (f64, f64), status: FeedbackType) -> Option<Self> {
         let accepted = match status {
             FeedbackType::Rejected => return None,
             FeedbackType::Accepted => true,
@@ -108,6 +111,7 @@ impl Rank {
         Some(Self {
             accepted,
             ranking_score: ranking_score(quality, status),
+            similarity,
         })
     }
 
@@ -115,7 +119,9 @@ impl Rank {
     #[must_use]
     pub fn order(&self, other: &Self) -> Ordering {
         let standing = other.accepted.cmp(&self.accepted);
-        standing.then(other.ranking_score.total_cmp(&self.ranking_score))
+        standing
+            .then(other.ranking_score.total_cmp(&self.ranking_score))
+            .then(other.similarity.total_cmp(&self.similarity))
     }
 }
 
@@ -143,17 +149,25 @@ mod tests {
 
     #[test]
     fn accepted_turns_come_first_and_rejected_ones_not_at_all() {
-        assert_eq!(Rank::of(1.0, Rejected), None);
+        assert_eq!(Rank::of((1.0, 1.0), Rejected), None);
         let mut ranks = [
-            ("fair", 0.2, Neutral),
-            ("poor but taken", 0.1, Accepted),
-            ("best", 1.0, Neutral),
-            ("good and taken", 0.9, Accepted),
+            ("fair", (0.2, 0.9), Neutral),
+            ("fair, and more like it", (0.2, 1.0), Neutral),
+            ("poor but taken", (0.1, 0.3), Accepted),
+            ("best", (1.0, 0.4), Neutral),
+            ("good and taken", (0.9, 0.2), Accepted),
         ]
-        .map(|(name, quality, status)| (name, Rank::of(quality, status).unwrap()));
+        .map(|(name, of, status)| (name, Rank::of(of, status).unwrap()));
         ranks.sort_by(|(_, one), (_, other)| one.order(other));
         let names = ranks.map(|(name, _)| name);
-        assert_eq!(names, ["good and taken", "poor but taken", "best", "fair"]);
+        let order = [
+            "good and taken",
+            "poor but taken",
+            "best",
+            "fair, and more like it",
+            "fair",
+        ];
+        assert_eq!(names, order);
         assert!((ranking_score(0.85, Accepted) - 0.71).abs() < 1e-12);
         assert!((ranking_score(0.85, Rejected) - 0.11).abs() < 1e-12);
     }

@@ -10,6 +10,9 @@ use crate::detection::FeedbackType;
 /// Rejections in a row from which on to ask is advised.
 pub const CLARIFY_FROM: usize = 2;
 
+/// Most rejections in a row that are counted: each is looked up.
+pub const MOST_COUNTED: usize = 16;
+
 /// What a planner sees of several rejections (the source's own words).
 pub const CAREFUL: &str = "Multiple rejections - be more careful";
 

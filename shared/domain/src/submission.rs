@@ -18,7 +18,7 @@ use crate::identifier::NotAnIdentifier;
 use crate::labels::Labels;
 use crate::parse::{
     Errors, FieldError, Object, boolean, date_time, identifier, integer, integer_in, number_in,
-    one_of, string, strings, text,
+    one_of, string, strings, text, to_instant,
 };
 use crate::privacy::Pseudonyms;
 use crate::scrub::scrub;
@@ -168,7 +168,9 @@ fn read(
     }
     let channel = known(event, "feedbackChannel", Channel::NAMES, errors, unknown);
     let feedback_type = known(event, "feedbackType", FeedbackType::NAMES, errors, unknown);
-    let timestamp = event.optional("timestamp", errors, date_time);
+    let timestamp = event.optional("timestamp", errors, |value| {
+        date_time(value).map(to_instant)
+    });
     let (data, mut text) = read_data(event, errors);
     let correction_type = read_correction(event, &mut text, errors);
     let privacy = read_privacy(event, errors);

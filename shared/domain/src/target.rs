@@ -4,8 +4,10 @@
 //! the score is similarity and 0.15 is recency, five turns, of the last 365 days.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::embedded::Embedded;
+use crate::embedded::{Embedded, EmbeddingKind};
 use crate::embedding::{NAME, Quantized};
 use crate::rarity::Towards;
 
@@ -42,6 +44,17 @@ pub struct Target<T> {
     pub similarity: f64,
     /// The score by which turns rank, −0.85 to 1.
     pub score: f64,
+}
+
+/// Which vectors of the user's turns were looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Compared {
+    /// Who made the vector of the text.
+    pub embedding: EmbeddingKind,
+    /// Turns of the project within 365 days whose vectors the same maker made: these were compared.
+    pub candidates: usize,
+    /// Turns of the project whose vectors another maker made: these cannot be found.
+    pub not_comparable: usize,
 }
 
 /// How recent a turn is: 1 now, half of it a week later. What is ahead of our clock is now.

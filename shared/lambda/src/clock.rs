@@ -1,6 +1,7 @@
 //! The time, passed in so that a test may set it.
 
 use chrono::{DateTime, Utc};
+use hearback_domain::parse::to_instant;
 
 /// Tells the time.
 #[derive(Debug, Clone, Copy)]
@@ -19,9 +20,20 @@ impl Clock {
         Self(now)
     }
 
-    /// What time it is.
+    /// What time it is, to the microsecond, as every instant is stored and compared.
     #[must_use]
     pub fn now(self) -> DateTime<Utc> {
-        (self.0)()
+        to_instant((self.0)())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_tells_no_nanoseconds() {
+        let clock = Clock::of(|| DateTime::from_timestamp_nanos(1_767_519_000_123_456_789));
+        assert_eq!(clock.now().timestamp_subsec_nanos(), 123_456_000);
     }
 }

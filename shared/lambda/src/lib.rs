@@ -3,6 +3,7 @@
 //! It knows HTTP and Lambda, and no rule: those are in the domain crate. A function's `main`
 //! hands its routes to [`serve`] and is done.
 
+pub mod accept;
 pub mod app;
 pub mod aws;
 pub mod body;

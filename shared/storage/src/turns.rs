@@ -9,9 +9,11 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
 };
 use chrono::{DateTime, Utc};
-use hearback_domain::follow_up::{FollowUp, TurnStatus, UserFeedback};
+use hearback_domain::detection::{CorrectionType, FeedbackType};
+use hearback_domain::follow_up::{FollowUp, Precedence, TurnStatus, UserFeedback};
 use hearback_domain::identifier::{MessageId, UserId};
-use hearback_domain::reaction::Reaction;
+use hearback_domain::reaction::{Reaction, StoredReaction};
+use hearback_domain::sequence::MOST_COUNTED;
 use hearback_domain::turn::{Summary, Turn, TurnCore, TurnRef, quantized};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -32,10 +34,10 @@ pub(crate) const HOSTED_URI: &str = "hosted_uri";
 
 /// What the turn says of the one before it.
 const FOLLOW_UP: &str = "follow_up";
-/// What its follow-up implied of it.
+/// What was inferred of it.
 const USER_FEEDBACK: &str = "user_feedback";
-/// When that follow-up was.
-const FOLLOWED_AT: &str = "followed_at";
+/// How that counts beside what else was inferred: [`Precedence`].
+const PRECEDENCE: &str = "precedence";
 /// What its user said of it on purpose.
 const SAID: &str = "said";
 /// When.
@@ -180,28 +182,63 @@ impl Store {
         moved(completed.map(|_| ()))
     }
 
-    /// Notes what a follow-up, which was at `followed_at`, implied of a turn, unless one that came
-    /// nearer after it did, or it is noted already. Answers whether it is this one's that stands. One
-    /// call; writes for the whole row.
+    /// Notes what was inferred of a turn, unless what is noted takes precedence, or is the same. Answers
+    /// whether no other follow-up counts instead. May be repeated. One call; writes for the whole row.
     pub async fn note_inferred(
         &self,
         at: &TurnRef,
         feedback: &UserFeedback,
-        followed_at: DateTime<Utc>,
+        precedence: Precedence,
     ) -> Result<bool, Error> {
+        let number = precedence.number().to_string();
         let note = Note {
             part: USER_FEEDBACK,
             value: json_text(feedback)?,
-            time: FOLLOWED_AT,
-            at: followed_at,
-            condition: "attribute_exists(PK) AND (attribute_not_exists(#time) OR #time > :time)",
+            order: PRECEDENCE,
+            number: number.clone(),
+            condition: "attribute_exists(PK) AND (attribute_not_exists(#order) OR #order > :order)",
         };
         let Some(standing) = self.note(at, note).await? else {
             return Ok(true);
         };
-        let standing: Option<UserFeedback> = part(&standing, USER_FEEDBACK)?;
-        let own = |standing: UserFeedback| standing.detected_in_turn == feedback.detected_in_turn;
-        Ok(standing.is_some_and(own))
+        let counts: Option<UserFeedback> = part(&standing, USER_FEEDBACK)?;
+        let named = counts.is_some_and(|counts| counts.detected_in_turn.is_none());
+        Ok(named || standing.get(PRECEDENCE) == Some(&AttributeValue::N(number)))
+    }
+
+    /// Notes what a reaction of the machine says of its turn, if that sets how it was taken. May be
+    /// repeated. One call; writes for the whole row.
+    pub async fn note_machine(
+        &self,
+        reaction: &StoredReaction,
+        correction: Option<CorrectionType>,
+    ) -> Result<(), Error> {
+        let received_at = reaction.core.received_at;
+        let feedback = UserFeedback::of_machine(reaction, correction, received_at);
+        if let Some((feedback, precedence)) = feedback {
+            self.note_inferred(&reaction.core.at, &feedback, precedence)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// How many turns in a row before this one were rejected, as far as is known now, and as far as they
+    /// are counted. One call and one read for each, and for the one that was not.
+    pub async fn rejections_before(&self, row: &IndexRow) -> Result<usize, Error> {
+        let mut at = row.core.at.clone();
+        let mut follow_up = row.follow_up.clone();
+        let mut count = 0;
+        while let Some(before) = follow_up.filter(|_| count < MOST_COUNTED) {
+            at.turn = before.previous_turn_id;
+            let before = self.turn(&at).await?;
+            let rejected = |row: &IndexRow| row.status.status() == FeedbackType::Rejected;
+            let Some(before) = before.filter(rejected) else {
+                break;
+            };
+            count += 1;
+            follow_up = before.follow_up;
+        }
+        Ok(count)
     }
 
     /// Notes what a turn's user said of it on purpose, or that they took it back, unless something
@@ -215,28 +252,27 @@ impl Store {
         let note = Note {
             part: SAID,
             value: json_text(&said)?,
-            time: SAID_AT,
-            at: said_at,
-            condition: "attribute_exists(PK) AND (attribute_not_exists(#time) OR #time <= :time)",
+            order: SAID_AT,
+            number: said_at.timestamp_micros().to_string(),
+            condition: "attribute_exists(PK) AND (attribute_not_exists(#order) OR #order <= :order)",
         };
         self.note(at, note).await.map(|_| ())
     }
 
     /// Notes a part, or answers the row as it stands, if there is one.
     async fn note(&self, at: &TurnRef, note: Note) -> Result<Option<Item>, Error> {
-        let time = AttributeValue::N(note.at.timestamp_micros().to_string());
         let noted = self
             .client
             .update_item()
             .table_name(&self.table)
             .key(PK, AttributeValue::S(keys::conversation(&at.within)))
             .key(SK, AttributeValue::S(keys::turn(&at.turn)))
-            .update_expression("SET #part = :part, #time = :time")
+            .update_expression("SET #part = :part, #order = :order")
             .condition_expression(note.condition)
             .expression_attribute_names("#part", note.part)
-            .expression_attribute_names("#time", note.time)
+            .expression_attribute_names("#order", note.order)
             .expression_attribute_values(":part", AttributeValue::S(note.value))
-            .expression_attribute_values(":time", time)
+            .expression_attribute_values(":order", AttributeValue::N(note.number))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send()
@@ -399,12 +435,12 @@ fn embedding(turn: &Turn) -> Option<AttributeValue> {
     Some(AttributeValue::B(Blob::new(quantized(embedding))))
 }
 
-/// A part of a row, with the time that decides whether it takes the place of what is there.
+/// A part of a row, with the number that decides whether it takes the place of what is there.
 struct Note {
     part: &'static str,
     value: String,
-    time: &'static str,
-    at: DateTime<Utc>,
+    order: &'static str,
+    number: String,
     condition: &'static str,
 }
 

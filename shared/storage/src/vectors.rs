@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use hearback_domain::embedded::Embedded;
 use hearback_domain::identifier::{ProjectId, TenantId, UserId};
 use hearback_domain::reaction::AHEAD;
-use hearback_domain::target::{Stored, Target, WINDOW, nearest};
+use hearback_domain::target::{Compared, Stored, Target, WINDOW, nearest};
 use hearback_domain::turn::{TurnCore, TurnRef};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,15 @@ pub struct TurnVector {
     pub mark: Mark,
     /// A scale, and a signed byte for each number.
     pub embedding: Vec<u8>,
+}
+
+/// Turns that a text may be about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Targets {
+    /// The turns, the likeliest first.
+    pub found: Vec<(Target<TurnRef>, IndexRow)>,
+    /// Among which vectors they were looked for.
+    pub compared: Compared,
 }
 
 /// A span of time: from the first, included, to the second, not included.
@@ -111,16 +120,21 @@ impl Store {
         project: &ProjectId,
         about: &Embedded,
         now: DateTime<Utc>,
-    ) -> Result<Vec<(Target<TurnRef>, IndexRow)>, Error> {
+    ) -> Result<Targets, Error> {
         let span = Span {
             from: now - WINDOW,
             to: now + AHEAD,
         };
         let turns = self.vectors_of(owner, span, now).await?;
-        let comparable = turns.iter().filter(|TurnVector { mark, .. }| {
-            mark.at.within.project == *project && mark.embedder == about.embedder
-        });
-        let stored = comparable.map(|turn| Stored {
+        let of_project = (turns.iter()).filter(|turn| turn.mark.at.within.project == *project);
+        let (comparable, others): (Vec<_>, Vec<_>) =
+            of_project.partition(|turn| turn.mark.embedder == about.embedder);
+        let compared = Compared {
+            embedding: about.kind(),
+            candidates: comparable.len(),
+            not_comparable: others.len(),
+        };
+        let stored = comparable.into_iter().map(|turn| Stored {
             turn: &turn.mark.at,
             ts: turn.mark.ts,
             vector: &turn.embedding,
@@ -145,7 +159,10 @@ impl Store {
             let row = row.filter(|row| row.core.user_id == *user && !row.core.open)?;
             Some((target, row))
         });
-        Ok(own.collect())
+        Ok(Targets {
+            found: own.collect(),
+            compared,
+        })
     }
 
     async fn vectors_of(

@@ -21,6 +21,7 @@ pub enum Deed {
     Replace,
     Clear,
     Infer,
+    Judge,
     Say,
     SayOtherwise,
     TakeBack,
@@ -34,7 +35,7 @@ pub enum Deed {
     ExportTraining,
 }
 
-pub const DEEDS: [(Deed, &str); 23] = [
+pub const DEEDS: [(Deed, &str); 24] = [
     (Deed::Submit, "submit an event"),
     (
         Deed::Batch,
@@ -62,6 +63,7 @@ pub const DEEDS: [(Deed, &str); 23] = [
     (Deed::Replace, "replace a reaction"),
     (Deed::Clear, "clear a reaction"),
     (Deed::Infer, "infer a reaction from a message"),
+    (Deed::Judge, "react as the machine"),
     (Deed::Say, "say something of a message"),
     (Deed::SayOtherwise, "say it otherwise"),
     (Deed::TakeBack, "take it back"),
@@ -123,6 +125,11 @@ pub fn open() -> (String, Value) {
 
 pub fn reaction(verdict: Option<&str>) -> (String, Value) {
     let body = json!({"reaction": verdict, "text": verdict.map(|_| "why"), "mirror": true});
+    (format!("{}/feedback", path("c", "t")), body)
+}
+
+pub fn judgement() -> (String, Value) {
+    let body = json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.9, "text": "why"});
     (format!("{}/feedback", path("c", "t")), body)
 }
 

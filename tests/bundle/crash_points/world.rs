@@ -14,7 +14,7 @@ use hearback_tests::queue::{self, submitted};
 use hearback_tests::turns::{SIGNALS, exported, message, path};
 use serde_json::{Value, json};
 
-use super::deeds::{Deed, before, edit, event, now, open, reaction, said};
+use super::deeds::{Deed, before, edit, event, judgement, now, open, reaction, said};
 
 /// The functions, with clients that may fail.
 pub fn at_work(engine: &Engine, faults: &Faults) -> Hands {
@@ -171,6 +171,10 @@ impl World {
                 let said = json!({"message": "No, your answer to a question was wrong."});
                 let path = "/conversations/acme/order-service/feedback/infer";
                 hands.request(post, path, &said).await
+            }
+            Deed::Judge => {
+                let (path, body) = judgement();
+                hands.request(post, &path, &body).await
             }
             Deed::Say => hands.request(post, SIGNALS, &edit("one")).await,
             Deed::SayOtherwise => hands.request(post, SIGNALS, &edit("other")).await,

@@ -154,7 +154,7 @@ impl Exporter {
         let own = judged.feedback.of_user(&judged.row.core.user_id);
         let Some(follower) = (judged.row.status.inferred.as_ref())
             .filter(|_| own.is_some_and(|own| !own.good))
-            .map(|inferred| &inferred.detected_in_turn)
+            .and_then(|inferred| inferred.detected_in_turn.as_ref())
         else {
             return Ok(None);
         };

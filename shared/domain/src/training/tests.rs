@@ -242,7 +242,7 @@ fn follow_up(feedback_type: FeedbackType, correction_type: Option<CorrectionType
         user_said: None,
         evidence: Vec::new(),
     };
-    FollowUp::of("t".try_into().unwrap(), detection, None)
+    FollowUp::of("t".try_into().unwrap(), detection, 0)
 }
 
 #[test]
