@@ -15,8 +15,8 @@ use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::functions::call;
 use hearback_tests::queue;
 use hearback_tests::turns::{
-    PERIOD, SIGNALS, conversation_path, event_message, message, path, reaction_message, said,
-    signal_message,
+    BY_STATUS, PERIOD, SIGNALS, conversation_path, event_message, message, path, reaction_message,
+    said, signal_message,
 };
 use serde_json::{Value, json};
 
@@ -361,9 +361,9 @@ async fn a_turn_that_follows_another_is_noted_with_it_in_a_write_for_each_note()
     let rejection = said("No, that's wrong.", "b");
     let follow_up = path("c", "u");
     let register = || async { metered.call(Method::PUT, &follow_up, &rejection).await };
-    // The turn before; its status, and the machine's reaction with the marker of its minute.
+    // The turn before; its status with its entry in the index, and the machine's reaction with the marker of its minute.
     let first = register().await;
-    assert_eq!(first, (StatusCode::CREATED, cost(9, 4.0, 6.0)));
+    assert_eq!(first, (StatusCode::CREATED, cost(9, 4.0, 7.0)));
     // A repeat sees to it that all of it was done.
     let again = register().await;
     assert_eq!(again, (StatusCode::OK, cost(6, 3.0, 3.0)));
@@ -375,7 +375,10 @@ async fn a_turn_that_follows_another_is_noted_with_it_in_a_write_for_each_note()
     assert_eq!(rejected, (StatusCode::OK, cost(2, 1.5, 0.0)));
     // The turn before, of which the next rejection in a row asks how it was taken.
     let third = metered.call(Method::PUT, &path("c", "v"), &rejection).await;
-    assert_eq!(third, (StatusCode::CREATED, cost(10, 5.0, 5.0)));
+    // Whether its marker is a new one depends on the minute.
+    let (status, spent) = third;
+    assert_eq!(status, StatusCode::CREATED);
+    assert_eq!((spent.calls, spent.reads), (10, 5.0));
 }
 
 #[tokio::test]
@@ -389,8 +392,17 @@ async fn a_reaction_of_the_machine_is_noted_with_its_turn_in_one_write() {
     let request = (Method::POST, feedback.as_str());
     let (status, _) = call(&metered.functions, caller, request, &body).await;
     assert_eq!(status, StatusCode::OK);
-    // The turn, and whether its user is erased; its status, the marker of its minute, and the reaction.
-    assert_eq!(metered.meter.take(), cost(5, 2.0, 4.0));
+    // The turn, and whether its user is erased; its status with its entry in the index, the marker of its
+    // minute, and the reaction.
+    assert_eq!(metered.meter.take(), cost(5, 2.0, 5.0));
+    // The vectors of the caller's own turns, and the turns.
+    let listed = metered.call(Method::GET, BY_STATUS, &Value::Null).await;
+    assert_eq!(listed, (StatusCode::OK, cost(2, 2.0, 0.0)));
+    // The four shards of the project, and the turns.
+    let caller = ("order-service", "feedback:report");
+    let request = (Method::GET, BY_STATUS);
+    call(&metered.functions, caller, request, &Value::Null).await;
+    assert_eq!(metered.meter.take(), cost(5, 3.0, 0.0));
 }
 
 #[tokio::test]
@@ -407,13 +419,13 @@ async fn a_reaction_is_one_write_unit_and_one_for_a_marker_that_is_new() {
     // The turn and what stands, in one call.
     let first = react(at(0, json!("ok"))).await;
     assert_eq!(first, (StatusCode::OK, cost(4, 3.0, 3.0)));
-    // Its words; how the turn was taken, and its event.
-    assert_eq!(metered.generate_of_reaction().await, cost(4, 1.5, 2.0));
+    // Its words; how the turn was taken, with its entry in the index, and its event.
+    assert_eq!(metered.generate_of_reaction().await, cost(4, 1.5, 3.0));
     // This process marked that minute already.
     let replaced = react(at(1, json!("not_ok"))).await;
     assert_eq!(replaced, (StatusCode::OK, cost(3, 3.0, 1.0)));
-    // And the withdrawal of what it replaced.
-    assert_eq!(metered.generate_of_reaction().await, cost(5, 1.5, 4.0));
+    // And the withdrawal of what it replaced; the entry goes from one place of the index to another.
+    assert_eq!(metered.generate_of_reaction().await, cost(5, 1.5, 6.0));
     let superseded = react(at(0, json!("ok"))).await;
     assert_eq!(superseded, (StatusCode::OK, cost(2, 3.0, 0.0)));
     let cleared = react(at(2, Value::Null)).await;

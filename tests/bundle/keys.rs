@@ -85,7 +85,7 @@ const ACTS: [(Act, &str, Place, u32); 9] = [
 ];
 
 /// Kinds of partitions as the page calls them.
-const KINDS: [(Kind, &str); 10] = [
+const KINDS: [(Kind, &str); 12] = [
     (Kind::Event, "an event"),
     (Kind::User, "a user"),
     (Kind::Preferences, "a user's preferences"),
@@ -96,6 +96,14 @@ const KINDS: [(Kind, &str); 10] = [
     (Kind::Author, "`by_author`: a user"),
     (Kind::Signals, "`by_day`: a shard of a tenant's day"),
     (Kind::Trace, "`by_trace`: a trace"),
+    (
+        Kind::Accepted,
+        "`by_status`: a shard of a project's accepted turns",
+    ),
+    (
+        Kind::Rejected,
+        "`by_status`: a shard of a project's rejected turns",
+    ),
 ];
 
 /// What users say one after the other.

@@ -40,4 +40,5 @@ mod submit;
 mod timeline;
 mod training;
 mod turns;
+mod turns_by_status;
 mod two_steps;

@@ -16,7 +16,7 @@ use hearback_tests::permissions::{Permission, Recorder};
 use hearback_tests::queue;
 use hearback_tests::template::resource;
 use hearback_tests::turns::{
-    PERIOD, SIGNALS, conversation_path, event_message, message, path, reaction_message,
+    BY_STATUS, PERIOD, SIGNALS, conversation_path, event_message, message, path, reaction_message,
     signal_message,
 };
 use serde_json::{Value, json};
@@ -250,8 +250,13 @@ async fn retrieval_may_what_it_calls() {
         ),
         (Method::POST, PERIOD, period),
         (Method::GET, SIGNALS, Value::Null),
+        (Method::GET, BY_STATUS, Value::Null),
     ];
     make(&functions, &calls).await;
+    // Over all of a project it is an index.
+    let caller = ("order-service", "feedback:report");
+    let (status, _) = call(&functions, caller, (Method::GET, BY_STATUS), &Value::Null).await;
+    assert!(status.is_success());
     watched.check("RetrievalFunction");
 }
 

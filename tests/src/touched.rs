@@ -18,7 +18,7 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemInput;
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::client::interceptors::context::Input;
 use aws_smithy_types::config_bag::{Storable, StoreReplace};
-use hearback_storage::table::{INDEXES, PK, SK};
+use hearback_storage::table::{BY_STATUS, INDEXES, PK, SK, STATUS};
 
 use crate::engine::spent;
 
@@ -53,6 +53,8 @@ type Item = HashMap<String, AttributeValue>;
 #[derive(Debug, Clone)]
 enum Asked {
     Put(Item),
+    /// An update of an item that moves it in the index by status, to this partition or out of it.
+    Move(Item, Option<Partition>),
     /// Of these partitions, each as much as of the others.
     Of(Vec<Partition>),
 }
@@ -66,7 +68,18 @@ impl Asked {
         if let Some(put) = input.downcast_ref::<PutItemInput>() {
             Self::Put(put.item().unwrap().clone())
         } else if let Some(update) = input.downcast_ref::<UpdateItemInput>() {
-            Self::Of(vec![of_item(update.key().unwrap())])
+            let key = update.key().unwrap();
+            let names = update.expression_attribute_names().into_iter();
+            if !names.flatten().any(|(_, name)| name == STATUS) {
+                return Self::Of(vec![of_item(key)]);
+            }
+            let values = update.expression_attribute_values();
+            let entry = values.and_then(|values| values.get(":status"));
+            let entry = entry.map(|entry| Partition {
+                index: Some(BY_STATUS),
+                key: entry.as_s().unwrap().clone(),
+            });
+            Self::Move(key.clone(), entry)
         } else if let Some(get) = input.downcast_ref::<GetItemInput>() {
             Self::Of(vec![of_item(get.key().unwrap())])
         } else if let Some(get) = input.downcast_ref::<BatchGetItemInput>() {
@@ -77,7 +90,7 @@ impl Asked {
             let values = query.expression_attribute_values().unwrap();
             let key = values.get(":pk").or(values.get(":value")).unwrap();
             let index = query.index_name().map(|name| {
-                let known = INDEXES.iter().find(|(index, _)| *index == name);
+                let known = INDEXES.iter().find(|(index, ..)| *index == name);
                 known.expect("an index of the table").0
             });
             let key = key.as_s().unwrap().clone();
@@ -106,12 +119,25 @@ impl Seen {
     /// Answers how many of the units of a put were for the indexes: an entry that comes and one that goes are a
     /// unit each, one that stays as it is costs nothing.
     fn put(&mut self, item: &Item) -> f64 {
-        let entries = INDEXES.iter().filter_map(|(index, by)| {
+        let entries = INDEXES.iter().filter_map(|(index, by, _)| {
             let key = item.get(*by)?.as_s().unwrap().clone();
             let index = Some(*index);
             Some(Partition { index, key })
         });
         let entries: Vec<_> = entries.collect();
+        self.changed(item, entries)
+    }
+
+    /// The same of an update that leaves the item in this partition of the index by status, or in none.
+    fn moved(&mut self, key: &Item, entry: Option<&Partition>) -> f64 {
+        let place = [text(key, PK), text(key, SK)];
+        let before = self.entries.get(&place).into_iter().flatten();
+        let others = before.filter(|before| before.index != Some(BY_STATUS));
+        let entries = others.chain(entry).cloned().collect();
+        self.changed(key, entries)
+    }
+
+    fn changed(&mut self, item: &Item, entries: Vec<Partition>) -> f64 {
         let place = [text(item, PK), text(item, SK)];
         let before = self.entries.insert(place, entries.clone());
         let before = before.unwrap_or_default();
@@ -178,6 +204,13 @@ impl Intercept for Touched {
                     assert!(writes >= 1.0, "the table gets a part of what is spent");
                 }
                 vec![of_item(&item)]
+            }
+            Asked::Move(key, entry) => {
+                if done {
+                    writes -= seen.moved(&key, entry.as_ref());
+                    assert!(writes >= 1.0, "the table gets a part of what is spent");
+                }
+                vec![of_item(&key)]
             }
             Asked::Of(partitions) => partitions,
         };

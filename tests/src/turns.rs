@@ -22,6 +22,9 @@ pub fn conversation_path(conversation: &str) -> String {
 /// The path of the report of a period.
 pub const PERIOD: &str = "/conversations/acme/order-service/feedback/conversations-in-period";
 
+/// The path of the rejected turns of that project.
+pub const BY_STATUS: &str = "/conversations/acme/order-service/turns?user_feedback_status=rejected";
+
 /// A turn in which this was said.
 #[must_use]
 pub fn said(user: &str, assistant: &str) -> Value {

@@ -7,6 +7,7 @@ mod message_signals;
 mod period;
 mod strategies;
 mod timeline;
+mod turn_list;
 mod turns;
 
 use hearback_domain::caller::Caller;
@@ -49,4 +50,5 @@ pub fn routes() -> Routes<WithBlobs> {
         .and(message_signals::routes())
         .and(feedback_context::routes())
         .and(strategies::routes())
+        .and(turn_list::routes())
 }

@@ -28,7 +28,8 @@ pub(crate) async fn work_off(
         && core.origin == Origin::User
     {
         // What stands now, which may be later than this: the later one counts.
-        store.note_said(&core.at, core.reaction, core.ts).await?;
+        let turn = (&core.at, core.turn_ts);
+        store.note_said(turn, core.reaction, core.ts).await?;
     }
     let standing = standing.filter(|standing| standing.core.id == reaction.id);
     let text = standing.as_ref().map_or("", |standing| &standing.text);

@@ -82,7 +82,7 @@ pub(crate) async fn note(
     let precedence = Precedence::of_follow_up(turn.ts, &turn.at.turn);
     if !app
         .store
-        .note_inferred(&previous.at, &feedback, precedence)
+        .note_inferred((&previous.at, previous.ts), &feedback, precedence)
         .await?
     {
         // Another turn came nearer after it: that one tells.

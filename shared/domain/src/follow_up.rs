@@ -216,6 +216,13 @@ impl TurnStatus {
         inferred.detected_in_turn.as_ref().filter(|_| counts)
     }
 
+    /// How a message rejects it, if that still counts.
+    #[must_use]
+    pub fn correction_type(&self) -> Option<Correction> {
+        let inferred = self.inferred.as_ref().filter(|_| self.said.is_none());
+        inferred.and_then(|inferred| inferred.correction_type)
+    }
+
     /// Whether its user said on purpose that it was no failure.
     #[must_use]
     pub fn is_excused(&self) -> bool {
@@ -253,12 +260,12 @@ mod tests {
 
     #[test]
     fn what_names_the_turn_counts_before_what_follows_it() {
+        use FeedbackType::{Accepted, Rejected};
         let follow_up =
             |second, turn: &str| Precedence::of_follow_up(at(second), &turn.try_into().unwrap());
         let named = |second, status, confidence| {
             Precedence::of_named(at(second), &feedback(status, confidence))
         };
-        use FeedbackType::{Accepted, Rejected};
         // The first counts.
         let order = [
             named(90, Accepted, 0.7),

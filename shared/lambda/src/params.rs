@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
 use hearback_domain::caller::Caller as DomainCaller;
 use hearback_domain::identifier::{NotAnIdentifier, ProjectId, TenantId};
-use hearback_domain::parse::{FieldError, one_of};
+use hearback_domain::parse::{FieldError, date_time, one_of, to_instant};
 use hearback_domain::turn::{ConversationRef, TurnRef};
 
 use crate::Problem;
@@ -213,6 +214,14 @@ impl Params {
         names: &'static [(&'static str, T)],
     ) -> Option<T> {
         self.read(name, |text| one_of(names)(&text.into()))
+    }
+
+    /// An RFC 3339 time that may be left out.
+    pub fn time(&mut self, name: &str) -> Option<DateTime<Utc>> {
+        self.read(name, |text| {
+            let time = date_time(&text.into()).map(to_instant);
+            time.map_err(ToOwned::to_owned)
+        })
     }
 
     /// A text of any kind that may be left out.

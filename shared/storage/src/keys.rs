@@ -6,6 +6,7 @@
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use hearback_domain::dedupe::DedupeKey;
+use hearback_domain::detection::FeedbackType;
 use hearback_domain::digest::digest;
 use hearback_domain::identifier::{
     ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId,
@@ -167,19 +168,44 @@ pub fn message_signal(message: &MessageId, signal: MessageSignal) -> String {
 /// 1970 on, and before all of those from then on.
 #[must_use]
 pub fn vectors(ts: DateTime<Utc>) -> String {
-    format!("{VECTOR_PREFIX}{:018}#", ts.timestamp_micros().max(0))
+    format!("{VECTOR_PREFIX}{}", turn_times(ts))
+}
+
+/// What the places of turns at an instant begin with, wherever turns lie by time; sorts as
+/// [`vectors`] do.
+#[must_use]
+pub fn turn_times(ts: DateTime<Utc>) -> String {
+    format!("{:018}#", ts.timestamp_micros().max(0))
+}
+
+/// The place of a turn among others by time.
+#[must_use]
+pub fn turn_time(ts: DateTime<Utc>, at: &TurnRef) -> String {
+    let names = [
+        at.within.project.as_str(),
+        at.within.conversation.as_str(),
+        at.turn.as_str(),
+    ];
+    format!("{}{}", turn_times(ts), short(digest(names), 16))
+}
+
+/// What turns of a project that were taken alike have in common, or a shard of them, for an index.
+#[must_use]
+pub fn turn_status(
+    tenant: &TenantId,
+    project: &ProjectId,
+    status: FeedbackType,
+    shard: u32,
+) -> String {
+    let (tenant, project) = (part(tenant.as_str()), part(project.as_str()));
+    format!("STATUS#{tenant}#{project}#{}#{shard}", status.as_str())
 }
 
 /// The sort key of a user's turn. A digest of its names, because a year of turns is read at once
 /// and names may be long; the item has them.
 #[must_use]
 pub fn vector(ts: DateTime<Utc>, at: &TurnRef) -> String {
-    let names = [
-        at.within.project.as_str(),
-        at.within.conversation.as_str(),
-        at.turn.as_str(),
-    ];
-    format!("{}{}", vectors(ts), short(digest(names), 16))
+    format!("{VECTOR_PREFIX}{}", turn_time(ts, at))
 }
 
 /// What signals on a trace have in common, for an index.

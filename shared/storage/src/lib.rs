@@ -6,6 +6,7 @@
 //! | item | module | written under the condition that |
 //! |---|---|---|
 //! | turn | [`turns`] | it is new |
+//! | … how it was taken | [`statuses`] | nothing that takes precedence is noted |
 //! | reaction | [`reactions`] | what stood in its place is what was read there |
 //! | message signal | [`message_signals`] | what stood in its place is what was read there |
 //! | turn vector | [`vectors`] | |
@@ -38,6 +39,7 @@ mod places;
 pub mod preferences;
 pub mod reactions;
 mod reads;
+pub mod statuses;
 pub mod stream;
 pub mod table;
 pub mod training;

@@ -26,6 +26,10 @@ pub const TRACE: &str = "trace";
 pub const DAY: &str = "day";
 /// Whose something is that lies elsewhere than with its user.
 pub const AUTHOR: &str = "author";
+/// How a turn was taken, with its project.
+pub const STATUS: &str = "status";
+/// When that turn was.
+pub const STATUS_AT: &str = "status_at";
 /// The index of message signals by their trace, sparse.
 pub const BY_TRACE: &str = "by_trace";
 /// The index of message signals by their day, sparse.
@@ -33,9 +37,18 @@ pub const BY_DAY: &str = "by_day";
 /// The index of what lies elsewhere than with its user, by the user, sparse: for erasing a person.
 pub const BY_AUTHOR: &str = "by_author";
 
-/// Indexes, each with the attribute that it goes by. They hold keys only, sorted by the table's
-/// partition key.
-pub const INDEXES: [(&str, &str); 3] = [(BY_TRACE, TRACE), (BY_DAY, DAY), (BY_AUTHOR, AUTHOR)];
+/// The index of turns by how they were taken, in the order of their time, sparse: neutral ones are not
+/// in it.
+pub const BY_STATUS: &str = "by_status";
+
+/// Indexes, each with the attribute that it goes by, and the one by which it is sorted. They hold keys
+/// only.
+pub const INDEXES: [(&str, &str, &str); 4] = [
+    (BY_TRACE, TRACE, PK),
+    (BY_DAY, DAY, PK),
+    (BY_AUTHOR, AUTHOR, PK),
+    (BY_STATUS, STATUS, STATUS_AT),
+];
 
 impl Store {
     /// Creates the table where there is none, for a machine-local engine and for tests; in AWS
@@ -58,14 +71,17 @@ impl Store {
                     .build()
                     .map_err(unbuilt)?,
             );
-        for (name, by) in INDEXES {
+        for (name, by, order) in INDEXES {
             let index = GlobalSecondaryIndex::builder()
                 .index_name(name)
                 .key_schema(key(by, KeyType::Hash)?)
-                .key_schema(key(PK, KeyType::Range)?)
+                .key_schema(key(order, KeyType::Range)?)
                 .projection(keys_only())
                 .build()
                 .map_err(unbuilt)?;
+            if order != PK {
+                create = create.attribute_definitions(attribute(order)?);
+            }
             create = create
                 .attribute_definitions(attribute(by)?)
                 .global_secondary_indexes(index);
@@ -86,21 +102,21 @@ impl Store {
     async fn add_missing_indexes(&self) -> Result<(), Error> {
         let known = self.describe().await?;
         let known = known.global_secondary_indexes.unwrap_or_default();
-        for (name, by) in INDEXES {
+        for (name, by, order) in INDEXES {
             if known.iter().any(|index| index.index_name() == Some(name)) {
                 continue;
             }
             let index = CreateGlobalSecondaryIndexAction::builder()
                 .index_name(name)
                 .key_schema(key(by, KeyType::Hash)?)
-                .key_schema(key(PK, KeyType::Range)?)
+                .key_schema(key(order, KeyType::Range)?)
                 .projection(keys_only())
                 .build()
                 .map_err(unbuilt)?;
             self.client
                 .update_table()
                 .table_name(&self.table)
-                .attribute_definitions(attribute(PK)?)
+                .attribute_definitions(attribute(order)?)
                 .attribute_definitions(attribute(by)?)
                 .global_secondary_index_updates(
                     GlobalSecondaryIndexUpdate::builder().create(index).build(),

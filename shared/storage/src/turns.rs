@@ -5,24 +5,21 @@ use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::primitives::Blob;
-use aws_sdk_dynamodb::types::{
-    AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
-};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
-use hearback_domain::detection::{CorrectionType, FeedbackType};
-use hearback_domain::follow_up::{FollowUp, Precedence, TurnStatus, UserFeedback};
+use hearback_domain::follow_up::{FollowUp, TurnStatus};
 use hearback_domain::identifier::{MessageId, UserId};
-use hearback_domain::reaction::{Reaction, StoredReaction};
-use hearback_domain::sequence::MOST_COUNTED;
+use hearback_domain::reaction::Reaction;
 use hearback_domain::turn::{Summary, Turn, TurnCore, TurnRef, quantized};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::item::{self, Builder, Item};
+use crate::statuses::{SAID, USER_FEEDBACK};
 use crate::table::{PK, SK};
 use crate::{Error, Store, Written, keys};
 
-const TURN: &str = "turn";
+pub(crate) const TURN: &str = "turn";
 /// What the index row tells of a turn.
 pub(crate) const CORE: &str = "core";
 /// What was said, in short.
@@ -34,14 +31,6 @@ pub(crate) const HOSTED_URI: &str = "hosted_uri";
 
 /// What the turn says of the one before it.
 const FOLLOW_UP: &str = "follow_up";
-/// What was inferred of it.
-const USER_FEEDBACK: &str = "user_feedback";
-/// How that counts beside what else was inferred: [`Precedence`].
-const PRECEDENCE: &str = "precedence";
-/// What its user said of it on purpose.
-const SAID: &str = "said";
-/// When.
-const SAID_AT: &str = "said_at";
 
 /// An index row.
 #[derive(Debug, Clone, PartialEq)]
@@ -180,112 +169,6 @@ impl Store {
             .send()
             .await;
         moved(completed.map(|_| ()))
-    }
-
-    /// Notes what was inferred of a turn, unless what is noted takes precedence, or is the same. Answers
-    /// whether no other follow-up counts instead. May be repeated. One call; writes for the whole row.
-    pub async fn note_inferred(
-        &self,
-        at: &TurnRef,
-        feedback: &UserFeedback,
-        precedence: Precedence,
-    ) -> Result<bool, Error> {
-        let number = precedence.number().to_string();
-        let note = Note {
-            part: USER_FEEDBACK,
-            value: json_text(feedback)?,
-            order: PRECEDENCE,
-            number: number.clone(),
-            condition: "attribute_exists(PK) AND (attribute_not_exists(#order) OR #order > :order)",
-        };
-        let Some(standing) = self.note(at, note).await? else {
-            return Ok(true);
-        };
-        let counts: Option<UserFeedback> = part(&standing, USER_FEEDBACK)?;
-        let named = counts.is_some_and(|counts| counts.detected_in_turn.is_none());
-        Ok(named || standing.get(PRECEDENCE) == Some(&AttributeValue::N(number)))
-    }
-
-    /// Notes what a reaction of the machine says of its turn, if that sets how it was taken. May be
-    /// repeated. One call; writes for the whole row.
-    pub async fn note_machine(
-        &self,
-        reaction: &StoredReaction,
-        correction: Option<CorrectionType>,
-    ) -> Result<(), Error> {
-        let received_at = reaction.core.received_at;
-        let feedback = UserFeedback::of_machine(reaction, correction, received_at);
-        if let Some((feedback, precedence)) = feedback {
-            self.note_inferred(&reaction.core.at, &feedback, precedence)
-                .await?;
-        }
-        Ok(())
-    }
-
-    /// How many turns in a row before this one were rejected, as far as is known now, and as far as they
-    /// are counted. One call and one read for each, and for the one that was not.
-    pub async fn rejections_before(&self, row: &IndexRow) -> Result<usize, Error> {
-        let mut at = row.core.at.clone();
-        let mut follow_up = row.follow_up.clone();
-        let mut count = 0;
-        while let Some(before) = follow_up.filter(|_| count < MOST_COUNTED) {
-            at.turn = before.previous_turn_id;
-            let before = self.turn(&at).await?;
-            let rejected = |row: &IndexRow| row.status.status() == FeedbackType::Rejected;
-            let Some(before) = before.filter(rejected) else {
-                break;
-            };
-            count += 1;
-            follow_up = before.follow_up;
-        }
-        Ok(count)
-    }
-
-    /// Notes what a turn's user said of it on purpose, or that they took it back, unless something
-    /// later was noted. May be repeated. One call; writes for the whole row.
-    pub async fn note_said(
-        &self,
-        at: &TurnRef,
-        said: Option<Reaction>,
-        said_at: DateTime<Utc>,
-    ) -> Result<(), Error> {
-        let note = Note {
-            part: SAID,
-            value: json_text(&said)?,
-            order: SAID_AT,
-            number: said_at.timestamp_micros().to_string(),
-            condition: "attribute_exists(PK) AND (attribute_not_exists(#order) OR #order <= :order)",
-        };
-        self.note(at, note).await.map(|_| ())
-    }
-
-    /// Notes a part, or answers the row as it stands, if there is one.
-    async fn note(&self, at: &TurnRef, note: Note) -> Result<Option<Item>, Error> {
-        let noted = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .key(PK, AttributeValue::S(keys::conversation(&at.within)))
-            .key(SK, AttributeValue::S(keys::turn(&at.turn)))
-            .update_expression("SET #part = :part, #order = :order")
-            .condition_expression(note.condition)
-            .expression_attribute_names("#part", note.part)
-            .expression_attribute_names("#order", note.order)
-            .expression_attribute_values(":part", AttributeValue::S(note.value))
-            .expression_attribute_values(":order", AttributeValue::N(note.number))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await;
-        let Err(error) = noted else {
-            return Ok(None);
-        };
-        match error.as_service_error() {
-            Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
-                Ok(Some(failed.item().cloned().unwrap_or_default()))
-            }
-            _ => Err(Error::unavailable("UpdateItem", &error)),
-        }
     }
 
     /// Points an index row to another version of the turn's log, if it still points to `from`,
@@ -435,15 +318,6 @@ fn embedding(turn: &Turn) -> Option<AttributeValue> {
     Some(AttributeValue::B(Blob::new(quantized(embedding))))
 }
 
-/// A part of a row, with the number that decides whether it takes the place of what is there.
-struct Note {
-    part: &'static str,
-    value: String,
-    order: &'static str,
-    number: String,
-    condition: &'static str,
-}
-
 fn json_text(part: &impl Serialize) -> Result<String, Error> {
     serde_json::to_string(part).map_err(|error| Error::undecodable(TURN, &error))
 }
@@ -471,7 +345,7 @@ pub(crate) fn core(found: &Item) -> Result<TurnCore, Error> {
 }
 
 /// A part that may not be there.
-fn part<T: DeserializeOwned>(found: &Item, name: &str) -> Result<Option<T>, Error> {
+pub(crate) fn part<T: DeserializeOwned>(found: &Item, name: &str) -> Result<Option<T>, Error> {
     if found.contains_key(name) {
         item::json(found, TURN, name).map(Some)
     } else {

@@ -164,6 +164,9 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
         "`POST /conversations/{tenant}/{project}/strategies/search`" => {
             reads().saying(json!({"query": "Which gaming laptops are there?"}))
         }
+        "`GET /conversations/{tenant}/{project}/turns`" => {
+            reads().asking("?user_feedback_status=rejected".to_owned())
+        }
         "`POST /api/v1/feedback`" => writes().saying(signal()),
         "`GET /api/v1/feedback`" => reads(),
         "`DELETE /api/v1/feedback`" => {

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use hearback_domain::detection::FeedbackType;
 use hearback_domain::identifier::{Label, MessageId, UserId};
 use hearback_domain::turn::ConversationRef;
-use hearback_storage::table::{BY_AUTHOR, BY_DAY, BY_TRACE};
+use hearback_storage::table::{BY_AUTHOR, BY_DAY, BY_STATUS, BY_TRACE};
 use hearback_storage::{Store, keys};
 use hearback_tests::generate::Random;
 use hearback_tests::touched::{Partition, Units};
@@ -25,6 +26,8 @@ pub enum Kind {
     Author,
     Signals,
     Trace,
+    Accepted,
+    Rejected,
 }
 
 /// What one act touches, as it was seen; an event is each time another one.
@@ -84,6 +87,18 @@ impl Names {
             Kind::Signals => {
                 let shard = store.shard(user.as_str());
                 (Some(BY_DAY), keys::signal_day(tenant, day, shard))
+            }
+            Kind::Accepted | Kind::Rejected => {
+                let status = if kind == Kind::Accepted {
+                    FeedbackType::Accepted
+                } else {
+                    FeedbackType::Rejected
+                };
+                let shard = store.shard(within.conversation.as_str());
+                (
+                    Some(BY_STATUS),
+                    keys::turn_status(tenant, project, status, shard),
+                )
             }
             Kind::Trace => (Some(BY_TRACE), keys::trace(tenant, &self.trace)),
         };
