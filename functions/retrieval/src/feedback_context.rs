@@ -101,7 +101,7 @@ async fn rejection(app: &App, caller: &Caller, row: &IndexRow) -> Result<Rejecti
     let (reaction, signals, before, preferences) = futures::join!(
         comment(app, row),
         own_signals(app, caller, row),
-        app.store.rejections_before(row),
+        app.store.rejections_before(row, app.clock.now()),
         own_preferences(app, caller, row),
     );
     let (reaction, signals) = (reaction?, signals?);
@@ -129,7 +129,8 @@ async fn comment(app: &App, row: &IndexRow) -> Result<Option<String>, Problem> {
     }
     let at = &row.core.at;
     let place = keys::user_reaction(&at.turn, &row.core.user_id);
-    let found = app.store.turn_and_reaction(at, Some(&place)).await?;
+    let now = app.clock.now();
+    let found = app.store.turn_and_reaction(at, Some(&place), now).await?;
     let standing = found.and_then(|(_, standing)| standing);
     let rejects = standing.filter(|standing| standing.held.core.reaction == Some(Reaction::NotOk));
     Ok(Some(
@@ -152,7 +153,8 @@ async fn own_signals(
         signal: None,
     };
     let owner = (&caller.tenant, &caller.user);
-    let (mut said, _) = app.store.signals_of(owner, &wanted, None, SIGNALS).await?;
+    let wanted = (&wanted, app.clock.now());
+    let (mut said, _) = app.store.signals_of(owner, wanted, None, SIGNALS).await?;
     // Two projects may have messages of one name.
     said.retain(|said| said.core.at == row.core.at);
     Ok(said)

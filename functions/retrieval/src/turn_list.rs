@@ -137,6 +137,7 @@ async fn turns_by_status(
             from.unwrap_or(DateTime::UNIX_EPOCH),
             to.unwrap_or(DateTime::<Utc>::MAX_UTC),
         ),
+        now: app.clock.now(),
     };
     let query = fingerprint(&caller, &listed);
     let mut after: Option<Place> = match params.text("cursor") {

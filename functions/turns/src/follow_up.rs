@@ -18,7 +18,8 @@ pub(crate) async fn detect(
     registry: &Registry,
     turn: &Turn,
 ) -> Result<Option<(FollowUp, TurnCore)>, Error> {
-    let Some((previous, vector)) = previous(&registry.app.app, &turn.core).await? else {
+    let app = &registry.app.app;
+    let Some((previous, vector)) = previous(app, &turn.core).await? else {
         return Ok(None);
     };
     let answer = previous.summary.answer();
@@ -33,7 +34,9 @@ pub(crate) async fn detect(
     let goes_on =
         detection.feedback_type == FeedbackType::Rejected && !previous.status.is_excused();
     let before = if goes_on {
-        registry.app.app.store.rejections_before(&previous).await?
+        app.store
+            .rejections_before(&previous, app.clock.now())
+            .await?
     } else {
         0
     };

@@ -246,13 +246,17 @@ impl Store {
 
     /// How many turns in a row before this one were rejected, as far as is known now, and as far as they
     /// are counted. One call and one read for each, and for the one that was not.
-    pub async fn rejections_before(&self, row: &IndexRow) -> Result<usize, Error> {
+    pub async fn rejections_before(
+        &self,
+        row: &IndexRow,
+        now: DateTime<Utc>,
+    ) -> Result<usize, Error> {
         let mut at = row.core.at.clone();
         let mut follow_up = row.follow_up.clone();
         let mut count = 0;
         while let Some(before) = follow_up.filter(|_| count < MOST_COUNTED) {
             at.turn = before.previous_turn_id;
-            let before = self.turn(&at).await?;
+            let before = self.turn(&at, now).await?;
             let rejected = |row: &IndexRow| row.status.status() == FeedbackType::Rejected;
             let Some(before) = before.filter(rejected) else {
                 break;
@@ -275,6 +279,8 @@ pub struct Listed<'a> {
     pub status: FeedbackType,
     /// The first instant, and the last.
     pub span: (DateTime<Utc>, DateTime<Utc>),
+    /// The time: what has expired is not listed.
+    pub now: DateTime<Utc>,
 }
 
 /// A place in a list of turns; the latest turn comes first.
@@ -307,7 +313,11 @@ impl Listed<'_> {
     fn has(&self, row: &IndexRow) -> bool {
         let (from, to) = self.span;
         let status = row.status.status() == self.status;
-        status && row.core.at.within.project == *self.project && (from..=to).contains(&row.core.ts)
+        let kept = row.core.expires_at.is_none_or(|expires| expires > self.now);
+        status
+            && kept
+            && row.core.at.within.project == *self.project
+            && (from..=to).contains(&row.core.ts)
     }
 }
 
@@ -444,7 +454,7 @@ impl Store {
         let mut places: Vec<TurnRef> = marks.iter().map(|(_, mark)| mark.at.clone()).collect();
         places.sort();
         places.dedup();
-        let rows = self.turns(&places).await?;
+        let rows = self.kept_turns(&places).await?;
         let rows: BTreeMap<_, _> = places.into_iter().zip(rows).collect();
         let rows = marks.into_iter().filter_map(|(place, mark)| {
             let row = rows.get(&mark.at)?.as_ref();
