@@ -243,6 +243,8 @@ async fn carry(engine: &Engine, sqs: aws_sdk_sqs::Client, position: &Path, until
     let stream = engine.store.stream_arn().await.unwrap();
     let relay = Relay {
         stream: Stream::new(engine.clients.streams.clone(), stream),
+        store: engine.store.clone(),
+        blobs: engine.blobs(),
         sqs,
         queues: engine.queues.clone(),
         position: position.to_owned(),
