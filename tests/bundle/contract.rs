@@ -12,6 +12,7 @@ use hearback_local::names::Names;
 use hearback_local::provision::SUBJECT_RECEIVES;
 use hearback_storage::stream::{RESULTS, SUBMITTED};
 use hearback_storage::table::{EXPIRES_AT, INDEXES, PK, SK};
+use hearback_tests::app::TestApp;
 use hearback_tests::template::{resource, resources};
 use serde_json::{Value, json};
 
@@ -285,4 +286,83 @@ fn the_queues_of_the_template_have_the_names_of_the_local_stack() {
         let redrive = &resource(queue)["RedrivePolicy"];
         assert_eq!(redrive["maxReceiveCount"], receives, "{queue}");
     }
+}
+
+/// The members of a schema, as pointers below `at`, each with whether it may be null.
+fn members(document: &Value, schema: &Value, at: &str, found: &mut Vec<(String, bool)>) {
+    let schema = resolved(document, schema);
+    for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+        let pointer = format!("{at}/{name}");
+        let null = json!("null");
+        let alternatives = member["oneOf"].as_array().cloned().unwrap_or_default();
+        let is_null = |schema: &Value| {
+            let kind = &schema["type"];
+            *kind == null || kind.as_array().is_some_and(|kinds| kinds.contains(&null))
+        };
+        found.push((
+            pointer.clone(),
+            is_null(member) || alternatives.iter().any(is_null),
+        ));
+        for schema in alternatives.iter().chain([member]) {
+            members(document, schema, &pointer, found);
+        }
+    }
+}
+
+fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    let reference = schema["$ref"].as_str();
+    let target = reference.and_then(|reference| document.pointer(reference.strip_prefix('#')?));
+    target.unwrap_or(schema)
+}
+
+/// An object in which this member is null.
+fn with_null(pointer: &str) -> Value {
+    let names = pointer.split('/').skip(1);
+    names
+        .rev()
+        .fold(Value::Null, |inner, name| json!({name: inner}))
+}
+
+#[tokio::test]
+async fn a_member_may_be_null_where_the_description_says_so_and_nowhere_else() {
+    let app = TestApp::start().await;
+    let token = app.token_of("ada", "acme", "feedback:on-behalf");
+    let document = serde_json::to_value(openapi()).unwrap();
+    let mut looked_at = 0;
+    let mut wrong = Vec::new();
+    for (route, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let mut found = Vec::new();
+            members(&document, schema, "", &mut found);
+            let path = [
+                ("{tenant}", "acme"),
+                ("{project}", "order-service"),
+                ("{conversation_id}", "c"),
+                ("{turn_id}", "t"),
+                ("{userId}", "ada"),
+            ];
+            let path = (path.iter()).fold(route.clone(), |path, (name, value)| {
+                path.replace(name, value)
+            });
+            for (pointer, nullable) in found {
+                let method = method.to_uppercase().parse().unwrap();
+                let request = app.request(method, &path).bearer_auth(&token);
+                let answer = app.send(request.json(&with_null(&pointer))).await;
+                let errors = answer.body["errors"].as_array().cloned();
+                let named = errors.into_iter().flatten().any(|error| {
+                    error["pointer"] == pointer.as_str() && error["detail"] != "is required"
+                });
+                if named == nullable {
+                    wrong.push(format!(
+                        "{route} {pointer}: nullable {nullable}, {:?}",
+                        answer.body
+                    ));
+                }
+                looked_at += 1;
+            }
+        }
+    }
+    assert!(looked_at > 50, "{looked_at}");
+    assert_eq!(wrong, [""; 0]);
 }
