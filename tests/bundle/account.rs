@@ -253,7 +253,11 @@ fn the_readme_names_every_function_and_sets_what_it_needs() {
         assert!(single.contains(&binary), "{name}");
     }
     // With a default, or without a use on one machine.
-    let optional = ["HEARBACK_MIRROR_PROJECTS", "HEARBACK_EMBEDDING_MODEL"];
+    let optional = [
+        "HEARBACK_MIRROR_PROJECTS",
+        "HEARBACK_EMBEDDING_MODEL",
+        "HEARBACK_TURN_RETENTION_DAYS",
+    ];
     let needed = variables().into_keys().chain(["HEARBACK_TABLE".to_owned()]);
     let needed: BTreeSet<_> = needed
         .filter(|name| !optional.contains(&name.as_str()))

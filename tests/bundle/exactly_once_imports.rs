@@ -88,7 +88,7 @@ async fn a_worker_that_fails_writes_down_how_far_it_is() {
     // The file is begun, and then most of its lines are taken.
     let failing = import
         .engine
-        .failing_store(&Faults::at(120, Fault::Unreachable));
+        .failing_store(&Faults::at(600, Fault::Unreachable));
     let failing = import.importer(failing);
     assert_eq!(import.step(&failing, None).await, Some(false));
     assert_eq!(import.step(&failing, None).await, Some(true));
