@@ -216,7 +216,9 @@ impl<'a> Pass<'a> {
                 // Somebody was active in a conversation minute after minute.
                 Found::Active { within, .. } if seen.insert((user, within.clone())) => {
                     let said = store.reactions_by(user, &within).await?;
-                    traces.acts.extend(said.into_iter().map(|(_, act, _)| act));
+                    traces
+                        .acts
+                        .extend(said.into_iter().filter_map(|(_, act, _)| act));
                 }
                 Found::Active { .. } | Found::Version(_) | Found::Trail(_) => {}
             }
@@ -280,6 +282,11 @@ impl<'a> Pass<'a> {
         for (within, markers) in active {
             self.reactions(user, &within).await?;
             trails.extend(markers);
+        }
+        // No marker leads to reactions of an older system; those on the user's own turns lie there.
+        let conversations: BTreeSet<_> = turns.keys().map(|at| at.within.clone()).collect();
+        for within in conversations {
+            self.reactions(user, &within).await?;
         }
         for (at, vectors) in turns {
             if self.turn(user, &at).await? {

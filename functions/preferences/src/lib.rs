@@ -13,6 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use hearback_domain::caller::Caller as DomainCaller;
+use hearback_domain::payload::{self, carried};
 use hearback_domain::identifier::UserId;
 use hearback_domain::preferences::{Cause, MAX_BYTES, Patch, Profile, Question, Version, resolve};
 use hearback_lambda::body::JsonBody;
@@ -255,11 +256,6 @@ async fn history(
     if versions.is_empty() && before.is_none() {
         return Err(Problem::not_found());
     }
-    // Versions have no gaps, so what is older than 1 is nothing.
-    let next = versions
-        .last()
-        .map(|version| version.number)
-        .filter(|number| *number > 1);
     let own = user == caller.user;
     let seen = |mut version: Version| {
         if !own {
@@ -267,9 +263,21 @@ async fn history(
         }
         Entry::from(version)
     };
+    let (mut entries, mut next, mut bytes) = (Vec::new(), None, 0);
+    for version in versions {
+        let number = version.number;
+        let entry = seen(version);
+        bytes += carried(&entry);
+        if !entries.is_empty() && bytes > payload::MAX_PAGE {
+            break;
+        }
+        entries.push(entry);
+        // Versions have no gaps, so what is older than 1 is nothing.
+        next = Some(number).filter(|number| *number > 1);
+    }
     Ok(Json(History {
         user_id: user.to_string(),
-        versions: versions.into_iter().map(seen).collect(),
+        versions: entries,
         next,
     }))
 }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
+use hearback_domain::payload::{MAX_PAGE, carried};
 use hearback_domain::digest::digest;
 use hearback_domain::message_signal::{MessageSignal, StoredSignal};
 use hearback_lambda::caller::Caller;
@@ -10,12 +11,11 @@ use hearback_lambda::params::Params;
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, WithBlobs, routes};
+use hearback_storage::keys;
 use hearback_storage::message_signals::Wanted;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
-
-use crate::{MAX_PAGE, size_in_answer};
 
 /// Rows on a page, unless the caller says otherwise.
 const DEFAULT_LIMIT: u64 = 100;
@@ -131,7 +131,9 @@ async fn signals(
     };
     let mut page = Vec::new();
     let mut bytes = 0;
-    for _ in 0..MAX_CALLS {
+    // The key of the last row on the page.
+    let mut last = None;
+    'page: for _ in 0..MAX_CALLS {
         let left = i32::try_from(limit - page.len()).unwrap_or(1);
         let found = app
             .store
@@ -143,11 +145,17 @@ async fn signals(
             .into_iter()
             .filter(|said| caller.holds(&said.core.workspace))
         {
+            let key = keys::message_signal(&said.core.message_id, said.core.signal);
             let row = Row::from(said);
-            bytes += size_in_answer(&row);
+            bytes += carried(&row);
+            if bytes > MAX_PAGE {
+                after = last;
+                break 'page;
+            }
+            last = Some(key);
             page.push(row);
         }
-        if after.is_none() || page.len() == limit || bytes > MAX_PAGE / 2 {
+        if after.is_none() || page.len() == limit {
             break;
         }
     }

@@ -4,9 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use futures::future::try_join_all;
 use hearback_domain::caller::Scope;
-use hearback_domain::identifier::TurnId;
+use hearback_domain::payload;
+use hearback_domain::identifier::{TurnId, UserId};
 use hearback_domain::legacy::LegacyReaction;
-use hearback_domain::timeline::{Refresh, Request, TurnReaction, refresh};
+use hearback_domain::timeline::{By, Refresh, Request, TurnReaction, refresh};
 use hearback_domain::turn::TurnRef;
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InConversation;
@@ -17,7 +18,7 @@ use hearback_storage::Error;
 use hearback_storage::reactions::Row;
 
 /// Largest body of a request, in bytes: the blocks of an answer come back in the next one.
-const MAX_BODY: usize = 5 * 1024 * 1024;
+const MAX_BODY: usize = payload::MAX_BODY;
 /// Turns up to which each is asked for alone; of more, all reactions of the conversation are read.
 const FEW_TURNS: usize = 8;
 
@@ -44,7 +45,7 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
         (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Not the token's tenant or project, or for another user without `feedback:on-behalf`", body = ProblemDocument),
-        (status = 413, description = "The body has more than 5 MiB", body = ProblemDocument),
+        (status = 413, description = "The body has more than 4 MiB", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
@@ -67,16 +68,26 @@ async fn refresh_timeline(
                     turn_id: reaction.core.at.turn,
                     turn_ts: reaction.core.turn_ts,
                     origin: reaction.core.origin,
+                    by: if reaction.core.own {
+                        By::Owner
+                    } else {
+                        By::Other
+                    },
+                    user_id: Some(reaction.core.user_id),
                     reaction: reaction.core.reaction,
                     confidence: reaction.core.confidence,
                     ts: reaction.core.ts,
                     text: reaction.text,
                 });
             }
-            // An older system's, of whom nobody knows whose it is.
-            Row::Legacy(legacy) if all => reactions.extend(from_legacy(legacy)),
+            Row::Legacy(legacy, user) => {
+                // Of an older system's it may not be known whose it is.
+                if all || user.as_ref() == Some(&within.caller.user) {
+                    reactions.extend(from_legacy(legacy, user));
+                }
+            }
             Row::Unreadable => unreadable += 1,
-            Row::Reaction(_) | Row::Legacy(_) => {}
+            Row::Reaction(_) => {}
         }
     }
     if unreadable > 0 {
@@ -85,12 +96,15 @@ async fn refresh_timeline(
     Ok(Json(refresh(&request, &reactions, app.clock.now())))
 }
 
-/// An old row does not say when its turn was; when the reaction was is the nearest to it.
-fn from_legacy(legacy: LegacyReaction) -> Option<TurnReaction> {
+/// An old row does not say when its turn was; when the reaction was is the nearest to it. In the older
+/// system a conversation was its user's, and nobody else reacted there.
+fn from_legacy(legacy: LegacyReaction, user_id: Option<UserId>) -> Option<TurnReaction> {
     Some(TurnReaction {
         turn_id: legacy.turn_id.try_into().ok()?,
         turn_ts: legacy.ts,
         origin: legacy.origin,
+        by: By::Owner,
+        user_id,
         reaction: legacy.reaction,
         confidence: legacy.confidence,
         ts: legacy.ts,

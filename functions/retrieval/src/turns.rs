@@ -6,7 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_domain::caller::Caller;
+use hearback_domain::payload::{MAX_PAGE, carried};
 use hearback_domain::detection::FeedbackType;
+use hearback_domain::digest::digest;
 use hearback_domain::follow_up::{TurnStatus, UserFeedback};
 use hearback_domain::identifier::TurnId;
 use hearback_domain::labels::Labels;
@@ -27,7 +29,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::{MAX_BODY, MAX_PAGE, size_in_answer, visible};
+use crate::part::{Part, UpTo};
+use crate::{MAX_BODY, visible};
 
 pub(crate) fn routes() -> Routes<WithBlobs> {
     routes!(WithBlobs => turn, turns_with_feedbacks)
@@ -56,15 +59,22 @@ struct Turn {
 }
 
 impl Turn {
-    fn of(turn: &TurnId, log: Option<TurnLog>, reactions: &[StoredReaction]) -> Self {
+    /// A turn with its log, and of its reactions those behind `after` that fit into `room` bytes beside
+    /// that; and up to which these go, if there are more.
+    fn of(
+        turn: &TurnId,
+        log: Option<TurnLog>,
+        reactions: Vec<StoredReaction>,
+        (after, room): (Option<&UpTo>, usize),
+    ) -> (Self, Option<UpTo>) {
         let mut this = Self {
             turn_id: turn.to_string(),
             turn_log: None,
             assistant: None,
             user: None,
             feedbacks: Vec::new(),
-            reactions: reactions.iter().map(Artifact::of).collect(),
-            satisfaction_rate: Counts::of(reactions).satisfaction_rate(),
+            reactions: Vec::new(),
+            satisfaction_rate: Counts::of(&reactions).satisfaction_rate(),
         };
         if let Some(log) = log {
             let feedbacks = log.turn_log.get("feedbacks").and_then(Value::as_array);
@@ -73,7 +83,12 @@ impl Turn {
             this.assistant = log.assistant;
             this.user = Some(log.user);
         }
-        this
+        let room = room.saturating_sub(carried(&this));
+        let size = |reaction: &StoredReaction| carried(&Artifact::of(reaction)) + 1;
+        let mut part = Part::of(reactions, after, room, size);
+        latest_first(&mut part.reactions);
+        this.reactions = part.reactions.iter().map(Artifact::of).collect();
+        (this, part.rest)
     }
 }
 
@@ -128,6 +143,9 @@ struct OneTurn {
     user_feedback: Option<UserFeedback>,
     #[serde(flatten)]
     turn: Turn,
+    /// Where its feedback goes on, if it is more than an answer holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 impl OneTurn {
@@ -157,13 +175,15 @@ impl OneTurn {
             rejection_detected_in: status.rejection_detected_in().map(ToString::to_string),
             user_feedback: status.inferred,
             turn,
+            next_cursor: None,
         }
     }
 }
 
 /// One turn
 ///
-/// With its log and its feedback. Somebody else's turn is not found, but with `feedback:report`.
+/// With its log and its feedback. Somebody else's turn is not found, but with `feedback:report`. Where
+/// there is more feedback than an answer holds, there is a `next_cursor`; the pages behind it have no log.
 #[utoipa::path(
     get,
     path = "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}",
@@ -174,10 +194,11 @@ impl OneTurn {
         ("conversation_id" = String, Path, description = "The conversation"),
         ("turn_id" = String, Path, description = "The turn"),
         ("user_id" = Option<String>, Query, min_length = 1, max_length = 256, description = "The user in whose view, with `feedback:on-behalf`; the caller without"),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
     ),
     responses(
         (status = 200, description = "The turn", body = OneTurn),
-        (status = 400, description = "The path names no turn", body = ProblemDocument),
+        (status = 400, description = "The path names no turn, or the cursor is not of it", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Not the token's tenant or project, or for another user without `feedback:on-behalf`", body = ProblemDocument),
         (status = 404, description = "No such turn, or not the caller's", body = ProblemDocument),
@@ -191,29 +212,45 @@ async fn turn(
     mut params: Params,
 ) -> Result<Json<OneTurn>, Problem> {
     let caller = params.on_behalf(caller)?;
+    let names = [
+        at.within.tenant.as_str(),
+        at.within.project.as_str(),
+        at.within.conversation.as_str(),
+        at.turn.as_str(),
+    ];
+    let query = digest(["turn"].into_iter().chain(names).chain([caller.view()]));
+    let cursors = &app.app.cursors;
+    let after: Option<UpTo> = (params.text("cursor"))
+        .map(|cursor| cursors.open(&query, cursor).map_err(Problem::cursor))
+        .transpose()?;
     let (row, log) = materialized(&app, &at, &caller)
         .await?
         .ok_or_else(|| Problem::no_such("turn"))?;
+    let log = log.filter(|_| after.is_none());
     let reactions = app.app.store.reactions_of(&at, app.app.clock.now()).await?;
     let reactions = seen(reactions, &caller);
-    let turn = Turn::of(&at.turn, Some(log), &reactions);
-    Ok(Json(OneTurn::of(row.core, row.status, turn)))
+    let room = (after.as_ref(), MAX_PAGE);
+    let (turn, rest) = Turn::of(&at.turn, log, reactions, room);
+    let mut turn = OneTurn::of(row.core, row.status, turn);
+    turn.next_cursor = rest.map(|rest| cursors.seal(&query, &rest));
+    Ok(Json(turn))
 }
 
-/// A turn and its log, if the caller may see them.
+/// A turn and its log, if the caller may see them; without a log of an earlier version that no answer
+/// holds.
 async fn materialized(
     app: &WithBlobs,
     at: &TurnRef,
     caller: &Caller,
-) -> Result<Option<(IndexRow, TurnLog)>, Error> {
+) -> Result<Option<(IndexRow, Option<TurnLog>)>, Error> {
     let sees = |turn: &TurnCore| caller.sees(&turn.user_id);
     let now = app.app.clock.now();
     let found = app.blobs.turn_with_log(&app.app.store, (at, now), sees);
-    let mut found = found.await?;
-    if let Some((_, log)) = &mut found {
+    Ok(found.await?.map(|(row, mut log)| {
         mirror::hide(&mut log.turn_log, now, |user| caller.sees(user));
-    }
-    Ok(found)
+        let fits = log.fits();
+        (row, Some(log).filter(|_| fits))
+    }))
 }
 
 /// The request as callers post it.
@@ -254,7 +291,8 @@ struct Page {
 ///
 /// Those of a conversation, by their ids, or those that are named. With `feedback:report` with
 /// everybody's feedback, without with the caller's own. A page may end before `limit`; the
-/// report ends where `next_cursor` is `null`.
+/// report ends where `next_cursor` is `null`. A turn with more feedback than a page holds comes again
+/// on the next one, with the rest of it and without its log.
 #[utoipa::path(
     post,
     path = "/conversations/{tenant}/{project}/{conversation_id}/turns-with-feedbacks",
@@ -334,6 +372,9 @@ struct After {
     named: usize,
     /// Of all turns, those up to this key were.
     key: Option<String>,
+    /// Of the turn behind these, its feedback up to this was listed.
+    #[serde(default)]
+    within: Option<UpTo>,
 }
 
 struct Report<'a> {
@@ -415,29 +456,38 @@ impl Report<'_> {
         }
     }
 
-    /// Lists a turn if it has feedback that the caller may see; false if the page is full.
+    /// Lists a turn if it has feedback that the caller may see; false if the page is full, also in the
+    /// middle of the turn.
     async fn list(&mut self, turn: &TurnId, rows: Vec<Row>) -> Result<bool, Error> {
         let mut reactions = seen(rows, &self.within.caller);
         reactions.retain(|reaction| reaction.core.ts >= self.place.since);
+        let after = self.place.after.within.take();
+        let after = after.filter(|after| after.is_of(turn));
         if reactions.is_empty() {
             return Ok(true);
         }
         if self.turns.len() == self.request.limit {
             return Ok(false);
         }
-        let log = if self.request.include_turn_logs {
+        let log = if self.request.include_turn_logs && after.is_none() {
             materialized(self.app, &self.at(turn), &self.within.caller).await?
         } else {
             None
         };
-        let turn = Turn::of(turn, log.map(|(_, log)| log), &reactions);
-        let size = size_in_answer(&turn);
-        if !self.turns.is_empty() && self.bytes + size > MAX_PAGE {
+        let log = log.and_then(|(_, log)| log);
+        let (turn, rest) = Turn::of(turn, log, reactions, (after.as_ref(), MAX_PAGE));
+        if turn.reactions.is_empty() {
+            // What was left of it is gone.
+            return Ok(true);
+        }
+        let size = carried(&turn) + 1;
+        if !self.turns.is_empty() && (rest.is_some() || self.bytes + size > MAX_PAGE) {
             return Ok(false);
         }
         self.bytes += size;
         self.turns.push(turn);
-        Ok(true)
+        self.place.after.within = rest;
+        Ok(self.place.after.within.is_none())
     }
 }
 
@@ -445,6 +495,10 @@ impl Report<'_> {
 fn seen(rows: Vec<Row>, caller: &Caller) -> Vec<StoredReaction> {
     let mut seen = visible(rows, caller);
     seen.retain(|reaction| reaction.core.reaction.is_some());
-    seen.sort_by_key(|reaction| Reverse((reaction.core.ts, reaction.core.id)));
+    latest_first(&mut seen);
     seen
+}
+
+fn latest_first(reactions: &mut [StoredReaction]) {
+    reactions.sort_by_key(|reaction| Reverse((reaction.core.ts, reaction.core.id)));
 }

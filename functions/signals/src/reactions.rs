@@ -4,7 +4,6 @@
 use hearback_domain::ledger::{event_of, retraction_of};
 use hearback_domain::mirror;
 use hearback_domain::reaction::{Origin, ReactionCore, StoredReaction};
-use hearback_domain::turn::TurnLog;
 use hearback_lambda::clock::Clock;
 use hearback_storage::{Blobs, Store};
 
@@ -44,7 +43,7 @@ pub(crate) async fn work_off(
 
 /// Writes a reaction into its turn's log.
 async fn mirror(store: &Store, blobs: &Blobs, reaction: &StoredReaction) -> Result<(), Failure> {
-    let write = |log: &mut TurnLog| mirror::write(&mut log.turn_log, reaction);
     let at = &reaction.core.at;
+    let write = |log: &mut _| mirror::write(log, reaction);
     Ok(blobs.change_turn_log(store, at, write).await?)
 }

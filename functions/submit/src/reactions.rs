@@ -160,6 +160,7 @@ async fn settle(
             Step::NothingToClear => {
                 return Ok(Reacted {
                     message: "There was nothing to clear.",
+                    cleared: false,
                     feedback_id: None,
                     rn: None,
                     ..stands(&reaction.core)
@@ -180,7 +181,7 @@ async fn settle(
 }
 
 fn stands(core: &ReactionCore) -> Reacted {
-    let cleared = core.reaction.is_none() && core.replaces.is_some();
+    let cleared = core.reaction.is_none();
     Reacted {
         success: true,
         turn_id: core.at.turn.to_string(),

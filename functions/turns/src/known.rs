@@ -14,7 +14,7 @@ use hearback_lambda::Problem;
 use hearback_storage::turns::{IndexRow, Moved};
 
 use crate::wire::Registered;
-use crate::{Registry, enter_message, follow_up};
+use crate::{Registry, enter_message, fits, follow_up};
 
 /// How often a turn is looked at that others write to meanwhile.
 const TRIES: usize = 20;
@@ -39,6 +39,7 @@ pub(crate) async fn settle(
                 Resolution::Repeat => return repeated(registry, caller, turn, known).await,
                 Resolution::Conflict(reason) => return Err(conflict(&reason)),
                 Resolution::Completes(whole) => {
+                    fits(&whole.log)?;
                     if complete(registry, &whole, &known).await? {
                         known.core = whole.core;
                         return repeated(registry, caller, turn, known).await;

@@ -23,7 +23,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hearback_domain::caller::Caller;
-use hearback_domain::turn::{Refused, Turn};
+use hearback_domain::payload;
+use hearback_domain::turn::{Refused, Turn, TurnLog};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InTurn;
 use hearback_lambda::problem::ProblemDocument;
@@ -35,7 +36,7 @@ pub use registry::{Registry, detector};
 use wire::{Registered, Registration};
 
 /// Largest body of a turn, in bytes.
-pub const MAX_BODY: usize = 5 * 1024 * 1024;
+pub const MAX_BODY: usize = payload::MAX_BODY;
 
 /// Every route of this function.
 pub fn routes() -> Routes<Registry> {
@@ -67,7 +68,7 @@ pub fn routes() -> Routes<Registry> {
         (status = 401, description = "No valid token", body = ProblemDocument),
         (status = 403, description = "Not the token's tenant or project, or another user's turn without `feedback:on-behalf`", body = ProblemDocument),
         (status = 409, description = "The turn is known with another body or is another user's, its message is another turn's, or its user's data is being erased", body = ProblemDocument),
-        (status = 413, description = "The body has more than 5 MiB", body = ProblemDocument),
+        (status = 413, description = "The body has more than 4 MiB, or its log more than an answer holds", body = ProblemDocument),
         (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
     ),
     security(("bearer" = []))
@@ -80,6 +81,7 @@ async fn register(
     let app = &registry.app;
     let now = app.app.clock.now();
     let mut turn = Turn::parse(at, &body, &caller, now).map_err(refused)?;
+    fits(&turn.log)?;
     turn.core.expires_at = registry.retention.until(now);
     let core = &turn.core;
     let taken = app
@@ -112,6 +114,17 @@ async fn register(
         }
         Written::Known => lost(&registry, &caller, &turn, &log).await,
     }
+}
+
+/// Refuses a log that is more than an answer holds.
+fn fits(log: &TurnLog) -> Result<(), Problem> {
+    if log.fits() {
+        return Ok(());
+    }
+    let max = TurnLog::MAX;
+    Err(Problem::body_too_large(format!(
+        "a log of at most {max} bytes, counting each quote and backslash twice"
+    )))
 }
 
 /// A message is of one turn.

@@ -16,6 +16,7 @@ use axum::{Json, Router};
 use chrono::Utc;
 use futures::StreamExt;
 use hearback_batch::Intake;
+use hearback_domain::payload;
 use hearback_erasure::{Erasures, Requests};
 use hearback_lambda::Problem;
 use hearback_lambda::caller::Unauthorized;
@@ -33,7 +34,7 @@ use crate::token::{Claims, Tokens};
 
 /// How long and how much is read of a body that is thrown away: the largest that any route takes.
 const DISCARD_TIME: Duration = Duration::from_secs(5);
-const DISCARD_BYTES: usize = 5 * 1024 * 1024;
+const DISCARD_BYTES: usize = payload::MAX_BODY;
 
 /// How much the gateway takes on.
 #[derive(Debug, Clone, Copy)]

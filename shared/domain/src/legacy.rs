@@ -33,6 +33,20 @@ pub struct LegacyReaction {
     pub origin: Origin,
 }
 
+impl Default for LegacyReaction {
+    /// A tombstone of 1970: what a row says that nobody can read.
+    fn default() -> Self {
+        Self {
+            turn_id: String::new(),
+            text: String::new(),
+            confidence: 1.0,
+            ts: DateTime::UNIX_EPOCH,
+            reaction: None,
+            origin: Origin::User,
+        }
+    }
+}
+
 /// The reaction that an index text tells of, if it tells of one.
 ///
 /// `turn_id`, `ts` (RFC 3339, with an offset) and `reaction` must be there. `text`, `confidence`

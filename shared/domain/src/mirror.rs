@@ -1,20 +1,48 @@
 //! Mirroring: a reaction written into the turn's own log.
 //!
 //! Source: `Feedback System` (v2.2), "Turn Log mirroring": `feedbacks[]`, an entry in `entries[]`,
-//! and an appended `text`; nothing else of the log changes.
+//! and an appended `text`; nothing else of the log changes. Each reaction is one line of the text,
+//! which is removed as a whole and alone.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::identifier::UserId;
+use crate::one_line::one_line;
 use crate::period::Feedback;
-use crate::reaction::{Origin, StoredReaction};
+use crate::reaction::{Origin, ReactionCore, StoredReaction};
+use crate::turn::TurnLog;
 
-/// Writes a reaction into a log, and answers whether that changed it. A reaction that is there
-/// already changes nothing, so this may be repeated; one that comes late, when its user's next one
-/// is there, is noted and no longer listed.
-pub fn write(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
+/// Writes a reaction into a turn's log, and answers whether that changed it. A reaction that is
+/// there already changes nothing, so this may be repeated; one that comes late, when its user's
+/// next one is there, is noted and no longer listed.
+///
+/// A log that would outgrow [`TurnLog::MAX`] gets no more lines: it must stay readable. What the
+/// reaction replaces leaves the list all the same.
+pub fn write(log: &mut TurnLog, reaction: &StoredReaction) -> bool {
+    let before = log.turn_log.clone();
+    let written = append(&mut log.turn_log, reaction);
+    if log.fits() {
+        return written;
+    }
+    log.turn_log = before;
+    unlist(&mut log.turn_log, &reaction.core)
+}
+
+/// Takes the user's reaction before this one off the list, and answers whether there was one.
+fn unlist(log: &mut Map<String, Value>, core: &ReactionCore) -> bool {
+    let Some(Value::Array(feedbacks)) = log.get_mut(FEEDBACKS) else {
+        return false;
+    };
+    let (all, user) = (feedbacks.len(), json!(core.user_id));
+    if core.origin == Origin::User {
+        feedbacks.retain(|other| other["origin"] != "user" || other[USER] != user);
+    }
+    feedbacks.len() < all
+}
+
+fn append(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
     let core = &reaction.core;
     let (id, user) = (json!(core.id), json!(core.user_id));
     let line = line(reaction);
@@ -40,10 +68,8 @@ pub fn write(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
         EXPIRES: core.received_at + RETENTION,
     }));
     if core.origin == Origin::Machine || !newer {
+        unlist(log, core);
         let feedbacks = list(log, FEEDBACKS);
-        if core.origin == Origin::User {
-            feedbacks.retain(|other| other["origin"] != "user" || other[USER] != user);
-        }
         if core.reaction.is_some() {
             let mut feedback = json!(Feedback::of(reaction));
             if let Value::Object(members) = &mut feedback {
@@ -52,7 +78,7 @@ pub fn write(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
             feedbacks.push(feedback);
         }
     }
-    append(log, &line);
+    append_line(log, &line);
     true
 }
 
@@ -88,30 +114,53 @@ pub fn hide(log: &mut Map<String, Value>, now: DateTime<Utc>, sees: impl Fn(&Use
         let expires = entry.get(EXPIRES).map(DateTime::<Utc>::deserialize);
         matches!(expires, Some(Ok(expires)) if expires <= now)
     };
-    let mut gone = Vec::new();
+    let goes = |entry: &Value| entry.get(ID).is_some() && (hidden(entry) || expired(entry));
+    let entries = match log.get_mut(ENTRIES) {
+        Some(Value::Array(entries)) => std::mem::take(entries),
+        Some(_) | None => Vec::new(),
+    };
+    if let Some(Value::String(text)) = log.get_mut(TEXT)
+        && entries.iter().any(goes)
+    {
+        let written = entries.iter().filter(|entry| entry.get(ID).is_some());
+        let lines = written.filter_map(|entry| Some((entry[LINE].as_str()?, goes(entry))));
+        *text = without(text, &lines.collect::<Vec<_>>());
+    }
+    let (gone, left): (Vec<_>, Vec<_>) = entries.into_iter().partition(goes);
     if let Some(Value::Array(entries)) = log.get_mut(ENTRIES) {
-        entries.retain(|entry| {
-            let hide = entry.get(ID).is_some() && (hidden(entry) || expired(entry));
-            if hide {
-                gone.push(entry.clone());
-            }
-            !hide
-        });
+        *entries = left;
     }
     if let Some(Value::Array(feedbacks)) = log.get_mut(FEEDBACKS) {
         let is_of = |feedback: &Value, entry: &Value| {
-            let ts = entry[FEEDBACK].get("ts");
-            entry[USER] == feedback[USER] && ts == feedback.get("ts")
+            let same = |member| entry[FEEDBACK].get(member) == feedback.get(member);
+            entry[USER] == feedback[USER] && ["ts", "origin", "rn"].into_iter().all(same)
         };
         feedbacks.retain(|feedback| {
             !hidden(feedback) && !gone.iter().any(|entry| is_of(feedback, entry))
         });
     }
-    if let Some(Value::String(text)) = log.get_mut(TEXT) {
-        for line in gone.iter().filter_map(|entry| entry[LINE].as_str()) {
-            *text = text.replace(&format!("\n{line}"), "").replace(line, "");
-        }
+}
+
+/// A text without those of its mirrored lines that go. `mirrored` are all of them, in the order in
+/// which they were appended: each is looked for before the one that follows it, so that of two equal
+/// lines the right one goes, and a line that the caller's own log had before stays.
+fn without(text: &str, mirrored: &[(&str, bool)]) -> String {
+    let lines: Vec<&str> = text.split('\n').collect();
+    let mut stays = vec![true; lines.len()];
+    let mut end = lines.len();
+    for (line, goes) in mirrored.iter().rev() {
+        // Lines of earlier versions may have line breaks.
+        let parts: Vec<&str> = line.split('\n').collect();
+        let before = lines.get(..end).unwrap_or_default();
+        let Some(at) = before.windows(parts.len()).rposition(|some| some == parts) else {
+            continue;
+        };
+        end = at;
+        let spoken = stays.iter_mut().skip(at).take(parts.len());
+        spoken.for_each(|stays| *stays = !goes);
     }
+    let left = lines.iter().zip(stays).filter(|(_, stays)| *stays);
+    left.map(|(line, _)| *line).collect::<Vec<_>>().join("\n")
 }
 
 /// How long a mirrored reaction is kept, from when it was received: as long as its event in the ledger.
@@ -145,13 +194,13 @@ fn line(reaction: &StoredReaction) -> String {
     let verdict = core.reaction.map_or("cleared", |verdict| verdict.as_str());
     let ts = core.ts.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true);
     let head = [core.origin.as_str(), &ts, verdict].join(" ");
-    format!("[feedback {head}] {}", reaction.text)
+    format!("[feedback {head}] {}", one_line(&reaction.text))
         .trim_end()
         .to_owned()
 }
 
 /// A text that is none is left as it is.
-fn append(log: &mut Map<String, Value>, line: &str) {
+fn append_line(log: &mut Map<String, Value>, line: &str) {
     if let Value::String(text) = log.entry(TEXT).or_insert_with(|| json!("")) {
         if !text.is_empty() {
             text.push('\n');
@@ -161,48 +210,4 @@ fn append(log: &mut Map<String, Value>, line: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A log into which ada's verdict was mirrored, in the shape that the log has.
-    fn mirrored(expires: &str) -> Map<String, Value> {
-        let log = json!({
-            "text": "Looked up the policy.\n[feedback user 2026-01-04T09:30:00Z ok] Fine",
-            "feedbacks": [
-                {"ts": "2026-01-04T09:30:00Z", "origin": "user", "user_id": "ada"},
-                {"ts": "2026-01-04T09:31:00Z", "origin": "user", "user_id": "eve"},
-            ],
-            "entries": [
-                {"type": "search"},
-                {"type": "feedback", "feedback_id": "1", "ts": "2026-01-04T09:30:00Z", "user_id": "ada",
-                 "feedback": {"ts": "2026-01-04T09:30:00Z"}, "expires_at": expires,
-                 "line": "[feedback user 2026-01-04T09:30:00Z ok] Fine"},
-            ],
-        });
-        log.as_object().cloned().unwrap()
-    }
-
-    #[test]
-    fn what_was_mirrored_expires_and_the_callers_own_does_not() {
-        let now = "2026-04-04T09:30:00Z".parse().unwrap();
-        let mut log = mirrored("2026-04-04T09:30:00Z");
-        hide(&mut log, now, |_| true);
-        assert_eq!(log["text"], "Looked up the policy.");
-        assert_eq!(log["entries"], json!([{"type": "search"}]));
-        assert_eq!(log["feedbacks"][0]["user_id"], "eve");
-        assert_eq!(log["feedbacks"].as_array().unwrap().len(), 1);
-
-        let mut log = mirrored("2026-04-04T09:30:01Z");
-        hide(&mut log, now, |_| true);
-        assert_eq!(log, mirrored("2026-04-04T09:30:01Z"));
-    }
-
-    #[test]
-    fn a_reader_sees_what_was_mirrored_of_those_it_may_see() {
-        let mut log = mirrored("2030-01-01T00:00:00Z");
-        let now = "2026-01-05T00:00:00Z".parse().unwrap();
-        hide(&mut log, now, |user| user.as_str() == "eve");
-        assert!(!Value::Object(log.clone()).to_string().contains("ada"));
-        assert_eq!(log["feedbacks"].as_array().unwrap().len(), 1);
-    }
-}
+mod tests;

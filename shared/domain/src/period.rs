@@ -337,6 +337,31 @@ impl Item {
     }
 }
 
+impl Item {
+    /// The same conversation with the turns of these of its reactions alone: the part of it that is on a
+    /// page.
+    #[must_use]
+    pub fn with_turns_of(self, part: &[StoredReaction]) -> Self {
+        let mut turns: BTreeMap<&TurnId, Vec<Feedback>> = BTreeMap::new();
+        for reaction in part {
+            let feedbacks = turns.entry(&reaction.core.at.turn).or_default();
+            feedbacks.push(Feedback::of(reaction));
+        }
+        Self {
+            turns: Some(by_turn(turns)),
+            ..self
+        }
+    }
+}
+
+impl Request {
+    /// Whether the report counts a reaction.
+    #[must_use]
+    pub fn counts(&self, core: &ReactionCore) -> bool {
+        core.reaction.is_some() && self.window.contains(core.ts)
+    }
+}
+
 /// The latest first, among turns and in each of them.
 fn by_turn(turns: BTreeMap<&TurnId, Vec<Feedback>>) -> Vec<TurnFeedback> {
     let mut listed: Vec<_> = turns

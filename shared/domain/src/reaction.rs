@@ -14,6 +14,7 @@ use crate::detection::{Detection, FeedbackType};
 use crate::digest::uuid;
 use crate::event::{EventContext, is_false, wire_names};
 use crate::identifier::{Label, UserId};
+use crate::legacy::LegacyReaction;
 use crate::parse::{
     Errors, FieldError, Object, boolean, date_time, identifier, number_in, one_of, text, to_instant,
 };
@@ -218,6 +219,10 @@ impl StoredReaction {
         self.core.trail = self.trail_after(&standing.core);
         // What stands in a log must not stay there when it no longer holds.
         self.core.mirror |= standing.core.mirror;
+        if standing.is_of_older_system() {
+            // The ledger has no event of it, to repeat or to withdraw.
+            return Step::Write(Box::new(self));
+        }
         if self.core.reaction == standing.core.reaction && self.text == standing.text {
             if self.core.ts == standing.core.ts {
                 return Step::Repeat(Box::new(standing.clone()));
@@ -231,6 +236,41 @@ impl StoredReaction {
             self.core.replaces = Some(standing.core.id);
         }
         Step::Write(Box::new(self))
+    }
+
+    /// A reaction of an older system, where `at` a user's reaction stands; a tombstone of 1970, which
+    /// every reaction replaces, if nobody can read what it says.
+    #[must_use]
+    pub fn of_older_system(at: TurnRef, user: UserId, legacy: Option<LegacyReaction>) -> Self {
+        let legacy = legacy.unwrap_or_default();
+        Self {
+            core: ReactionCore {
+                id: Uuid::nil(),
+                at,
+                turn_ts: legacy.ts,
+                user_id: user,
+                origin: legacy.origin,
+                reaction: legacy.reaction,
+                confidence: legacy.confidence,
+                ts: legacy.ts,
+                received_at: legacy.ts,
+                replaces: None,
+                mirror: false,
+                own: false,
+                track_id: None,
+                user_type: None,
+                bundle_id: None,
+                context: EventContext::default(),
+                trail: Vec::new(),
+            },
+            text: legacy.text,
+        }
+    }
+
+    /// Whether an older system stored it. The ledger has no event of such an act.
+    #[must_use]
+    pub fn is_of_older_system(&self) -> bool {
+        self.core.id.is_nil()
     }
 
     /// Traces of what came within the last hour, and of the one that stood before that.

@@ -8,8 +8,11 @@
 //! |---|---|---|---|
 //! | hot | what is new | none | stays |
 //! | cold | what is new, "incorporated" | one for each that is new | moves to the newest |
+//!
+//! A turn has up to four blocks ([`slot`]): what its owner and what other people think of it, each
+//! by users and by the machine. Of each the latest feedback is current; a block that says anything
+//! else is out of date, however old the feedback is.
 
-use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Timelike, Utc};
@@ -17,16 +20,29 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::digest::digest;
-use crate::identifier::TurnId;
+use crate::identifier::{TurnId, UserId};
 use crate::parse::{date_time, to_instant};
 use crate::reaction::{Origin, Reaction};
 
 mod request;
+mod slot;
 #[cfg(test)]
 mod tests;
 
+use slot::{Change, changes};
+
 pub use request::{KnownBlock, MAX_TURNS, Request};
+
+/// Whose feedback it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = FeedbackBy)]
+pub enum By {
+    /// The turn's own user gave it, or the machine inferred it from what they wrote.
+    Owner,
+    /// Somebody else.
+    Other,
+}
 
 /// One reaction to one turn, as it may appear in a timeline.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +53,10 @@ pub struct TurnReaction {
     pub turn_ts: DateTime<Utc>,
     /// Who reacted.
     pub origin: Origin,
+    /// Whose feedback it is.
+    pub by: By,
+    /// Whose exactly, if that is known and the caller may see it.
+    pub user_id: Option<UserId>,
     /// The verdict; `None` if it was cleared.
     pub reaction: Option<Reaction>,
     /// How sure it is, 0 to 1.
@@ -112,12 +132,11 @@ pub struct Block {
     /// The turn that it belongs to.
     #[schema(value_type = String)]
     pub turn_id: TurnId,
-    /// `ar:<turn_id>.feedback.<user|machine>`: the user's feedback and the machine's stand side by
-    /// side.
+    /// `ar:<turn_id>.feedback.<user|machine|other_user|other_machine>`.
     pub path: String,
     /// Where in the turn it belongs.
     pub position: Position,
-    /// Whether the agent does not see it: the feedback was cleared.
+    /// Whether the agent does not see it: the feedback was cleared or erased.
     pub hidden: bool,
     /// What the agent reads.
     pub text: String,
@@ -130,7 +149,13 @@ pub struct Block {
 pub struct BlockMeta {
     /// Who reacted.
     pub origin: Origin,
-    /// The verdict; null if it was cleared.
+    /// Whose feedback it is.
+    pub by: By,
+    /// Whose exactly, where that is known and the caller may see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub user_id: Option<UserId>,
+    /// The verdict; null if it was cleared or erased.
     #[schema(required = true)]
     pub reaction: Option<Reaction>,
     /// How sure it is, 0 to 1.
@@ -167,205 +192,70 @@ pub struct Refresh {
 #[must_use]
 pub fn refresh(request: &Request, reactions: &[TurnReaction], now: DateTime<Utc>) -> Refresh {
     let cache = request.cache.state(now);
-    let news = news(request, reactions);
+    let mut changes = changes(request, reactions);
+    fit(&mut changes);
     let known = request.last_known_feedback_ts;
     // A reaction may be of a clock that is ahead: what others say until then must not be missed.
-    let newest = news
-        .last()
-        .map(|newest| to_instant(newest.reaction.ts.min(now)));
+    let newest = changes.iter().filter_map(Change::ts).max();
+    let newest = newest.map(|newest| to_instant(newest.min(now)));
     let (blocks, last_known_feedback_ts) = match cache {
         CacheState::Hot => (Vec::new(), known),
-        CacheState::Cold => (news.iter().map(News::block).collect(), known.max(newest)),
+        CacheState::Cold => (
+            changes.iter().map(Change::block).collect(),
+            known.max(newest),
+        ),
     };
     Refresh {
         cache,
-        announce: announce(&news, cache),
+        announce: announce(&changes, cache),
         blocks,
         last_known_feedback_ts,
     }
 }
 
-/// A reaction that the timeline may not have yet.
-struct News<'a> {
-    reaction: &'a TurnReaction,
-    path: String,
-    digest: String,
-}
+/// Bytes of changes that one answer has: Lambda carries 6 MB at most. The owner's come first, and
+/// of each the oldest. The rest comes with the next refresh, because its blocks are still out of
+/// date; an agent that keeps no blocks gets what is not older than the watermark.
+const MAX_ANSWER: usize = 4_000_000;
 
-/// The latest reaction of each origin to each turn, less what is older than the watermark and what
-/// the timeline has already: by time, then turn, then origin.
-fn news<'a>(request: &Request, reactions: &'a [TurnReaction]) -> Vec<News<'a>> {
-    let asked: HashSet<&TurnId> = request.turn_ids.iter().collect();
-    let mut said: Vec<_> = reactions
-        .iter()
-        .filter(|reaction| asked.contains(&reaction.turn_id))
-        .map(News::of)
-        .collect();
-    // What one user took back does not hide what another says. Two of the same time are told apart
-    // by something, lest the order of the input decides.
-    said.sort_unstable_by(|a, b| {
-        let key = |news: &News<'_>| (news.reaction.reaction.is_some(), news.reaction.ts);
-        (key(a), &a.digest).cmp(&(key(b), &b.digest))
-    });
-    // Of one turn and origin the last one stays.
-    let latest: BTreeMap<_, _> = said
-        .into_iter()
-        .map(|news| ((&news.reaction.turn_id, news.reaction.origin), news))
-        .collect();
-    let known: HashSet<_> = request.blocks.iter().collect();
-    let mut news: Vec<_> = latest
-        .into_values()
-        .filter(|news| Some(news.reaction.ts) >= request.last_known_feedback_ts)
-        .filter(|news| !known.contains(&news.known_as()))
-        .collect();
-    news.sort_by_key(|news| news.reaction.ts);
+/// Keeps as many as one answer holds.
+fn fit(changes: &mut Vec<Change<'_>>) {
     let mut bytes = 0;
-    let fit = news.iter().take_while(|news| {
-        bytes += news.size();
+    let fit = changes.iter().take_while(|change| {
+        bytes += change.size();
         bytes <= MAX_ANSWER
     });
     let fit = fit.count();
-    news.truncate(fit);
-    news
+    changes.truncate(fit);
 }
 
-/// Bytes of news that one answer takes: Lambda carries 6 MB at most. The oldest come first, and the
-/// watermark moves only as far as they go, so the rest comes with the next refresh.
-const MAX_ANSWER: usize = 4_000_000;
-/// Bytes of an item of news beside its text and the names of its turn, at most.
-const ITEM: usize = 800;
-
-impl<'a> News<'a> {
-    /// Bytes in the answer, at most: the text is in the announce and in the block, the turn is named
-    /// four times, and what JSON escapes is escaped once more by Lambda.
-    fn size(&self) -> usize {
-        let special = |c: &char| c.is_control() || matches!(c, '"' | '\\');
-        let escaped = |text: &str| text.len() + 6 * text.chars().filter(special).count();
-        2 * escaped(&self.reaction.text) + 4 * escaped(self.reaction.turn_id.as_str()) + ITEM
-    }
-
-    fn of(reaction: &'a TurnReaction) -> Self {
-        let parts = [
-            reaction.origin.as_str(),
-            name(reaction.reaction),
-            &stamp(reaction.ts),
-            &reaction.text,
-        ];
-        Self {
-            reaction,
-            path: format!(
-                "ar:{}.feedback.{}",
-                reaction.turn_id,
-                reaction.origin.as_str()
-            ),
-            digest: hex::encode(digest(parts)).chars().take(16).collect(),
-        }
-    }
-
-    /// The block that a timeline would have if this were not new.
-    fn known_as(&self) -> KnownBlock {
-        KnownBlock {
-            path: self.path.clone(),
-            digest: Some(self.digest.clone()),
-        }
-    }
-
-    fn block(&self) -> Block {
-        let reaction = self.reaction;
-        Block {
-            block_type: BlockType::TurnFeedback,
-            turn_id: reaction.turn_id.clone(),
-            path: self.path.clone(),
-            position: Position::Last,
-            hidden: reaction.reaction.is_none(),
-            text: self.text(),
-            meta: BlockMeta {
-                origin: reaction.origin,
-                reaction: reaction.reaction,
-                confidence: reaction.confidence,
-                from_turn_id: reaction.turn_id.clone(),
-                digest: self.digest.clone(),
-            },
-        }
-    }
-
-    /// `Feedback Integration (React v2)`, "Rendering format".
-    fn text(&self) -> String {
-        let reaction = self.reaction;
-        let title = match reaction.origin {
-            Origin::User => "[USER FEEDBACK]",
-            Origin::Machine => "[MACHINE FEEDBACK]",
-        };
-        let mut text = format!(
-            "{title}\n[ts: {}]\nreaction: {}",
-            stamp(reaction.ts),
-            name(reaction.reaction)
-        );
-        if !reaction.text.is_empty() {
-            text.push('\n');
-            text.push_str(&reaction.text);
-        }
-        text
-    }
-
-    /// `Feedback Integration (React v2)`, "Announce Format".
-    fn line(&self) -> String {
-        let reaction = self.reaction;
-        format!(
-            "  - turn {} | turn_ts={} | feedback_ts={} | reaction={} | text={}",
-            reaction.turn_id,
-            stamp(reaction.turn_ts),
-            stamp(reaction.ts),
-            name(reaction.reaction),
-            one_line(&reaction.text)
-        )
-    }
-}
-
-/// What the agent is told, if anything is new.
-fn announce(news: &[News<'_>], cache: CacheState) -> Option<String> {
-    if news.is_empty() {
+/// What the agent is told, if anything is new: the owner's feedback, and below it other people's.
+fn announce(changes: &[Change<'_>], cache: CacheState) -> Option<String> {
+    if changes.is_empty() {
         return None;
     }
-    let users = news.iter().all(|news| news.reaction.origin == Origin::User);
-    let header = if users {
-        "[NEW USER FEEDBACKS]"
-    } else {
-        "[NEW FEEDBACKS]"
-    };
-    let mut lines = vec![header.to_owned()];
-    lines.extend(news.iter().map(News::line));
+    let (owners, others): (Vec<_>, Vec<_>) =
+        (changes.iter()).partition(|change| change.by() == By::Owner);
+    let mut lines = Vec::new();
+    if !owners.is_empty() {
+        let users = (owners.iter()).all(|change| change.origin() == Origin::User);
+        let header = if users {
+            "[NEW USER FEEDBACKS]"
+        } else {
+            "[NEW FEEDBACKS]"
+        };
+        lines.push(header.to_owned());
+        lines.extend(owners.into_iter().map(Change::line));
+    }
+    if !others.is_empty() {
+        lines.push("[NEW FEEDBACKS OF OTHER USERS]".to_owned());
+        lines.extend(others.into_iter().map(Change::line));
+    }
     match cache {
         CacheState::Hot => {}
         CacheState::Cold => lines.push("  (incorporated into turn timeline)".to_owned()),
     }
     Some(lines.join("\n"))
-}
-
-/// The verdict as the source prints it.
-fn name(reaction: Option<Reaction>) -> &'static str {
-    reaction.map_or("null", Reaction::as_str)
-}
-
-/// A text without line breaks: each, or several on end, becomes one space. Everything that a
-/// reader may take for the end of a line is one, since what follows would pass for another entry.
-fn one_line(text: &str) -> String {
-    let is_break = |c| {
-        ('\n'..='\r').contains(&c)
-            || ('\u{1c}'..='\u{1e}').contains(&c)
-            || ['\u{85}', '\u{2028}', '\u{2029}'].contains(&c)
-    };
-    let mut line = String::with_capacity(text.len());
-    let mut broken = false;
-    for character in text.chars() {
-        match (is_break(character), broken) {
-            (true, true) => {}
-            (true, false) => line.push(' '),
-            (false, _) => line.push(character),
-        }
-        broken = is_break(character);
-    }
-    line
 }
 
 /// RFC 3339 in UTC, with microseconds unless they are zero.

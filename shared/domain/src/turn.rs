@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::caller::{Caller, Forbidden};
+use crate::payload::carried;
 use crate::digest::digest;
 use crate::event::{EventContext, is_false};
 use crate::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId};
@@ -178,6 +179,19 @@ pub struct TurnLog {
     /// What bodies gave; empty if the log was stored before that was noted.
     #[serde(default, skip_serializing_if = "Given::is_empty")]
     pub given: Given,
+}
+
+impl TurnLog {
+    /// Largest log, in bytes [as Lambda carries it](crate::payload): an answer holds it whole, and
+    /// feedback beside it.
+    pub const MAX: usize = 5_000_000;
+
+    /// Whether an answer holds it: the log, and once more the `feedbacks` that are listed in it.
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        let listed = self.turn_log.get("feedbacks");
+        carried(self) + listed.map_or(0, carried) <= Self::MAX
+    }
 }
 
 /// What was said in a turn, in short.

@@ -71,6 +71,13 @@ impl Problem {
         }
     }
 
+    /// 413: the body is larger than it may be; `limit` completes "The body must have …".
+    #[must_use]
+    pub fn body_too_large(limit: String) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
+            .detail(format!("The body must have {limit}."))
+    }
+
     /// 400: members of the request are wrong.
     #[must_use]
     pub fn invalid(errors: Vec<FieldError>) -> Self {

@@ -177,7 +177,10 @@ impl Store {
             None => put.condition_expression("attribute_not_exists(PK)"),
             Some(seen) => put
                 .condition_expression("attempt = :seen")
-                .expression_attribute_values(":seen", seen.version()),
+                .set_expression_attribute_values(
+                    seen.version()
+                        .map(|version| [(":seen".to_owned(), version.clone())].into()),
+                ),
         };
         let id = import.id();
         let count = Update::builder()

@@ -120,6 +120,19 @@ pub fn user_reaction(turn: &TurnId, user: &UserId) -> String {
     format!("{}user#{}", reactions_of(turn), sort_part(user.as_str()))
 }
 
+/// The turn of a user's reaction, and the user, as its sort key names them; a name that was too long
+/// is its digest. `None` of any other key.
+#[must_use]
+pub fn user_of_reaction(key: &str) -> Option<(TurnId, UserId)> {
+    let mut parts = key.strip_prefix(REACTION_PREFIX)?.split('#');
+    let (turn, kind, user) = (parts.next()?, parts.next()?, parts.next()?);
+    if kind != "user" {
+        return None;
+    }
+    let turn = TurnId::try_from(unescaped(turn)).ok()?;
+    Some((turn, UserId::try_from(unescaped(user)).ok()?))
+}
+
 /// The partition of what happened in a project on a day, or one of its shards: no project's day
 /// is one partition's load. It is a sort key of the index of authors too.
 #[must_use]
@@ -368,6 +381,14 @@ fn escaped(raw: &str, limit: usize) -> String {
     }
 }
 
+/// What [`escaped`] made this part of, unless it hashed it.
+fn unescaped(part: &str) -> String {
+    // An escaped `%` last, lest it make an escape of what follows it.
+    part.replace("%23", "#")
+        .replace("%7E", "~")
+        .replace("%25", "%")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -418,6 +439,19 @@ mod tests {
             if let (Some(key_a), Some(key_b)) = (key(&a), key(&b)) {
                 prop_assert_eq!(a == b, key_a == key_b);
                 prop_assert!(key_a.len() <= 1024);
+            }
+        }
+
+        #[test]
+        fn the_key_of_a_reaction_names_its_turn_and_user(turn in name(), user in name()) {
+            if let (Ok(turn), Ok(user)) = (TurnId::try_from(turn), UserId::try_from(user)) {
+                let named = user_of_reaction(&user_reaction(&turn, &user)).unwrap();
+                if !named.0.as_str().starts_with(HASHED) || turn.as_str().starts_with(HASHED) {
+                    prop_assert_eq!(named.0, turn);
+                }
+                if !named.1.as_str().starts_with(HASHED) || user.as_str().starts_with(HASHED) {
+                    prop_assert_eq!(named.1, user);
+                }
             }
         }
 

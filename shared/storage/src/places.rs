@@ -58,7 +58,8 @@ pub enum Written {
 pub struct Standing<T> {
     /// What it says.
     pub held: T,
-    version: AttributeValue,
+    /// `None` of an item that no attempt of ours wrote.
+    version: Option<AttributeValue>,
 }
 
 /// What became of an attempt to take a place.
@@ -72,8 +73,16 @@ pub enum Replaced<T> {
 
 impl<T> Standing<T> {
     /// Which version of the item it is.
-    pub(crate) fn version(&self) -> AttributeValue {
-        self.version.clone()
+    pub(crate) fn version(&self) -> Option<&AttributeValue> {
+        self.version.as_ref()
+    }
+
+    /// What an item of an older system says, which has no version. It is replaced once and for all.
+    pub(crate) fn of_older_system(held: T) -> Self {
+        Self {
+            held,
+            version: None,
+        }
     }
 
     /// What an item says that was put by [`Store::put_over`].
@@ -85,7 +94,7 @@ impl<T> Standing<T> {
         let version = item.get(ATTEMPT).cloned();
         Ok(Self {
             held: read(item)?,
-            version: version.ok_or_else(|| Error::unreadable(kind, "attempt is missing"))?,
+            version: Some(version.ok_or_else(|| Error::unreadable(kind, "attempt is missing"))?),
         })
     }
 }
@@ -178,7 +187,10 @@ impl Store {
         (seen, vacant): (Option<&Standing<T>>, Expected<'_>),
         read: impl FnOnce(&Item) -> Result<Standing<T>, Error>,
     ) -> Result<Replaced<T>, Error> {
-        let expected = seen.map_or(vacant, |seen| Expected::Version(&seen.version));
+        let expected = seen.map_or(vacant, |seen| {
+            let version = seen.version.as_ref();
+            version.map_or(Expected::Unversioned, Expected::Version)
+        });
         let taken = self.take(Attempt::drawn(), item, expected).await?;
         Ok(match taken {
             Taken::Done => Replaced::Done,
@@ -221,6 +233,9 @@ impl Store {
                     ":now",
                     AttributeValue::N(now.timestamp().to_string()),
                 ),
+            Expected::Unversioned => {
+                put.condition_expression("attribute_exists(PK) AND attribute_not_exists(attempt)")
+            }
             Expected::Version(seen) => put
                 .condition_expression("attempt = :seen")
                 .expression_attribute_values(":seen", seen.clone()),
@@ -252,6 +267,8 @@ enum Expected<'a> {
     Nothing,
     /// No item but one that has expired by this time, which the table deletes within days.
     NothingLive(DateTime<Utc>),
+    /// An item without a version, of an older system.
+    Unversioned,
     /// The item of this version.
     Version(&'a AttributeValue),
 }

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
-use hearback_domain::identifier::TurnId;
+use hearback_domain::identifier::{TurnId, UserId};
 use hearback_domain::legacy::{self, LegacyReaction};
 use hearback_domain::reaction::{ReactionCore, StoredReaction};
 use hearback_domain::turn::{ConversationRef, TurnCore, TurnRef};
@@ -20,8 +20,8 @@ const TEXT: &str = "text";
 pub enum Row {
     /// As this code writes it.
     Reaction(Box<StoredReaction>),
-    /// As an older system wrote it: the reaction as text.
-    Legacy(LegacyReaction),
+    /// As an older system wrote it: the reaction as text; and whose it is, if its key tells.
+    Legacy(LegacyReaction, Option<UserId>),
     /// As nobody can read it.
     Unreadable,
 }
@@ -43,7 +43,8 @@ impl Store {
         let Some(turn) = found.next().flatten() else {
             return Ok(None);
         };
-        let standing = found.next().flatten().as_ref().map(standing).transpose()?;
+        let place = found.next().flatten();
+        let standing = place.map(|item| standing(at, &item)).transpose()?;
         Ok(Some((turns::core(&turn)?, standing)))
     }
 
@@ -61,19 +62,17 @@ impl Store {
             item = item.string(TEXT, reaction.text.clone());
         }
         let seen = (seen, core.received_at);
+        let standing = |item: &Item| standing(&core.at, item);
         self.put_over_live(item.build(), seen, standing).await
     }
 
-    /// What stands where this reaction was put. One call, one read.
+    /// What stands where this reaction was put, unless it is of an older system. One call, one read.
     pub async fn reaction(&self, core: &ReactionCore) -> Result<Option<StoredReaction>, Error> {
         let found = self
             .get(keys::conversation(&core.at.within), keys::reaction(core))
             .await?;
-        let item = found.item.as_ref();
-        Ok(item
-            .map(standing)
-            .transpose()?
-            .map(|standing| standing.held))
+        let item = found.item.filter(|item| item.contains_key(CORE));
+        item.as_ref().map(stored).transpose()
     }
 
     /// The reactions of a conversation that have not expired by `now`, by turn; sees every write that was
@@ -200,10 +199,20 @@ pub(crate) fn row(item: &Item) -> Row {
             Err(_) => Row::Unreadable,
         };
     }
-    item::string(item, REACTION, TEXT)
-        .ok()
-        .and_then(legacy::reaction)
-        .map_or(Row::Unreadable, Row::Legacy)
+    legacy_of(item).map_or(Row::Unreadable, |legacy| {
+        Row::Legacy(legacy, key_of(item).map(|(_, user)| user))
+    })
+}
+
+/// What a row of an older system says, if anybody can read it.
+fn legacy_of(item: &Item) -> Option<LegacyReaction> {
+    let text = item::string(item, REACTION, TEXT).ok()?;
+    legacy::reaction(text)
+}
+
+/// The turn and the user that the key of a user's reaction names.
+pub(crate) fn key_of(item: &Item) -> Option<(TurnId, UserId)> {
+    keys::user_of_reaction(item::string(item, REACTION, SK).ok()?)
 }
 
 fn stored(item: &Item) -> Result<StoredReaction, Error> {
@@ -221,6 +230,12 @@ fn stored(item: &Item) -> Result<StoredReaction, Error> {
     })
 }
 
-fn standing(item: &Item) -> Result<Standing<StoredReaction>, Error> {
-    Standing::of(item, REACTION, stored)
+/// What stands in a place of a turn's reactions, whichever system put it there.
+fn standing(at: &TurnRef, item: &Item) -> Result<Standing<StoredReaction>, Error> {
+    if item.contains_key(CORE) {
+        return Standing::of(item, REACTION, stored);
+    }
+    let (_, user) = key_of(item).ok_or_else(|| Error::unreadable(REACTION, "it is no user's"))?;
+    let held = StoredReaction::of_older_system(at.clone(), user, legacy_of(item));
+    Ok(Standing::of_older_system(held))
 }

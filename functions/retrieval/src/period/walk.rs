@@ -10,10 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
+use hearback_domain::payload::{MAX_PAGE, carried};
 use hearback_domain::digest::digest;
 use hearback_domain::identifier::ConversationId;
-use hearback_domain::period::{Item, Position, Request, position};
-use hearback_domain::reaction;
+use hearback_domain::period::{Feedback, Item, Position, Request, position};
+use hearback_domain::reaction::{self, StoredReaction};
 use hearback_domain::turn::ConversationRef;
 use hearback_lambda::App;
 use hearback_lambda::params::InProject;
@@ -22,7 +23,8 @@ use hearback_storage::activity::{Day, Marker, minute};
 use serde::{Deserialize, Serialize};
 
 use super::minutes::{LAST_MINUTE, Slot, after, before, end_of, instant};
-use crate::{MAX_PAGE, size_in_answer, visible};
+use crate::part::{Part, UpTo};
+use crate::visible;
 
 /// Conversations that are read at once.
 const AT_ONCE: usize = 16;
@@ -31,6 +33,10 @@ const MARKERS: i32 = 250;
 /// Queries after which a page ends early, with the minute that it is at: it has to end within a
 /// function's time, however much of what it meets is not for it.
 const MAX_QUERIES: u32 = 4000;
+/// Bytes of a conversation beside its turns, at most.
+const ITEM: usize = 4_000;
+/// Bytes of a turn beside its name and its feedback, at most.
+const TURN: usize = 100;
 /// Days on which activity is looked for at once, after a day without.
 const DAYS_AT_ONCE: usize = 16;
 
@@ -46,6 +52,9 @@ pub(super) struct Place {
     /// Conversations that were listed although a reaction that decided their position may have
     /// been under way: they are not listed again where they stood without it.
     listed: Vec<u64>,
+    /// The conversation with which the page begins, of which feedback up to this was listed.
+    #[serde(default)]
+    continued: Option<(ConversationId, UpTo)>,
 }
 
 impl Place {
@@ -57,6 +66,7 @@ impl Place {
             at: latest.timestamp_micros(),
             after: None,
             listed: Vec::new(),
+            continued: None,
         }
     }
 
@@ -78,6 +88,8 @@ struct Candidate {
     mark: u64,
     in_flight: bool,
     item: Item,
+    /// All that the caller may see of it.
+    reactions: Vec<StoredReaction>,
 }
 
 /// A page that is being filled.
@@ -141,11 +153,49 @@ impl<'a> Walk<'a> {
 
     /// Fills the page.
     pub(super) async fn page(mut self) -> Result<Walked, Error> {
-        let more = self.walk().await?;
+        let more = self.go_on().await? == Room::Full || self.walk().await?;
         Ok(Walked {
             items: self.items,
             next: more.then_some(self.place),
         })
+    }
+
+    /// Lists the rest of the conversation in which the page before ended.
+    async fn go_on(&mut self) -> Result<Room, Error> {
+        let Some((conversation, after)) = self.place.continued.take() else {
+            return Ok(Room::Left);
+        };
+        let reactions = self.reactions(&conversation).await?;
+        let item = Item::of(&conversation, &reactions, self.request);
+        Ok(match item {
+            Some(item) => self.add_part(item, reactions, Some(&after)),
+            None => Room::Left,
+        })
+    }
+
+    /// Lists as much of a conversation as the page holds.
+    fn add_part(
+        &mut self,
+        item: Item,
+        mut reactions: Vec<StoredReaction>,
+        after: Option<&UpTo>,
+    ) -> Room {
+        reactions.retain(|reaction| self.request.counts(&reaction.core));
+        // A turn may have one reaction only, and is named beside it.
+        let size = |reaction: &StoredReaction| {
+            carried(&Feedback::of(reaction)) + carried(&reaction.core.at.turn) + TURN
+        };
+        let part = Part::of(reactions, after, MAX_PAGE - ITEM, size);
+        if !part.reactions.is_empty() {
+            let item = item.with_turns_of(&part.reactions);
+            self.bytes += carried(&item) + 1;
+            self.place.continued = part.rest.map(|rest| (item.conversation_id.clone(), rest));
+            self.items.push(item);
+        }
+        match self.place.continued {
+            Some(_) => Room::Full,
+            None => Room::Left,
+        }
     }
 
     /// Fills the page, and answers whether there is more.
@@ -325,7 +375,7 @@ impl<'a> Walk<'a> {
         let mut candidates = Vec::new();
         for (mark, position, item) in read {
             self.known.insert(mark, position);
-            if let (Some(position), Some(item)) = (position, item)
+            if let (Some(position), Some((item, reactions))) = (position, item)
                 && let Some(at) = self.place_of(slot, mark, position)
             {
                 candidates.push(Candidate {
@@ -333,6 +383,7 @@ impl<'a> Walk<'a> {
                     mark,
                     in_flight: position.is_in_flight(),
                     item,
+                    reactions,
                 });
             }
         }
@@ -376,43 +427,51 @@ impl<'a> Walk<'a> {
     }
 
     /// A conversation's mark, position, and if that is in this slot what the report says of it.
-    async fn read(
-        &self,
-        slot: Slot,
-        conversation: ConversationId,
-    ) -> Result<(u64, Option<Position>, Option<Item>), Error> {
-        let at = ConversationRef {
-            tenant: self.within.tenant.clone(),
-            project: self.within.project.clone(),
-            conversation: conversation.clone(),
-        };
-        let reactions = self.app.store.reactions(&at, self.app.clock.now()).await?;
-        let reactions = visible(reactions, &self.within.caller);
+    async fn read(&self, slot: Slot, conversation: ConversationId) -> Result<Read, Error> {
+        let reactions = self.reactions(&conversation).await?;
         let mark = mark(&conversation);
         let position = position(&reactions, self.request.window, self.as_of);
         let item = position
             .filter(|position| self.place_of(slot, mark, *position).is_some())
             .and_then(|_| Item::of(&conversation, &reactions, self.request));
-        Ok((mark, position, item))
+        Ok((mark, position, item.map(|item| (item, reactions))))
+    }
+
+    /// The reactions of a conversation that the caller may see.
+    async fn reactions(&self, conversation: &ConversationId) -> Result<Vec<StoredReaction>, Error> {
+        let at = ConversationRef {
+            tenant: self.within.tenant.clone(),
+            project: self.within.project.clone(),
+            conversation: conversation.clone(),
+        };
+        let now = self.app.clock.now();
+        let rows = self.app.store.reactions(&at, now).await?;
+        Ok(visible(rows, &self.within.caller))
     }
 
     fn add(&mut self, candidate: Candidate) -> Room {
-        let size = size_in_answer(&candidate.item);
-        let too_large = !self.items.is_empty() && self.bytes + size > MAX_PAGE;
-        if self.items.len() == self.request.limit || too_large {
+        let size = carried(&candidate.item) + 1;
+        let too_large = self.bytes + size > MAX_PAGE - ITEM;
+        if self.items.len() == self.request.limit || (too_large && !self.items.is_empty()) {
             return Room::Full;
         }
-        self.bytes += size;
-        self.items.push(candidate.item);
         self.listed.insert(candidate.mark);
         self.place.at = candidate.at;
         self.place.after = Some(candidate.mark);
         if candidate.in_flight {
             self.place.listed.push(candidate.mark);
         }
+        if too_large {
+            return self.add_part(candidate.item, candidate.reactions, None);
+        }
+        self.bytes += size;
+        self.items.push(candidate.item);
         Room::Left
     }
 }
+
+/// A conversation's mark, position, and if it may be listed what the report says of it, and of what.
+type Read = (u64, Option<Position>, Option<(Item, Vec<StoredReaction>)>);
 
 /// Conversations by the minute in which somebody was active.
 type Minutes = BTreeMap<NaiveTime, BTreeSet<ConversationId>>;

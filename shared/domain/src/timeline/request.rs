@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{Block, Cache, instant};
 use crate::identifier::{TurnId, UserId};
-use crate::parse::{Errors, FieldError, Object, identifier, integer, string};
+use crate::parse::{Errors, FieldError, Object, boolean, identifier, integer, string};
 
 /// Most turns of one request.
 pub const MAX_TURNS: usize = 1000;
@@ -23,7 +23,8 @@ pub struct Request {
     pub last_known_feedback_ts: Option<DateTime<Utc>>,
     /// Whether the timeline may change.
     pub cache: Cache,
-    /// The feedback blocks that the timeline has, as they were answered.
+    /// The feedback blocks that the timeline has, as they were answered. An agent that keeps
+    /// blocks sends all of them, and gets whatever brings them up to date.
     #[schema(value_type = Vec<BlockShape>, required = false)]
     pub blocks: Vec<KnownBlock>,
     /// The user in whose view it is refreshed, with `feedback:on-behalf`; the caller without.
@@ -37,6 +38,8 @@ pub struct Request {
 struct BlockShape {
     /// `ar:<turn_id>.feedback.<key>`.
     path: String,
+    /// Whether the agent does not see it; `false` if left out.
+    hidden: Option<bool>,
     /// What it was made of.
     meta: Option<BlockMetaShape>,
 }
@@ -55,6 +58,8 @@ struct BlockMetaShape {
 pub struct KnownBlock {
     /// `ar:<turn_id>.feedback.<key>`.
     pub path: String,
+    /// `hidden`.
+    pub hidden: bool,
     /// `meta.digest`.
     pub digest: Option<String>,
 }
@@ -63,6 +68,7 @@ impl From<&Block> for KnownBlock {
     fn from(block: &Block) -> Self {
         Self {
             path: block.path.clone(),
+            hidden: block.hidden,
             digest: Some(block.meta.digest.clone()),
         }
     }
@@ -158,6 +164,7 @@ fn read_blocks(blocks: &[Value], errors: &mut Errors) -> Vec<KnownBlock> {
 fn read_block(block: &Value, at: &str, errors: &mut Errors) -> Option<KnownBlock> {
     let block = Object::at(block, at, errors);
     let path = block.required("path", errors, string);
+    let hidden = block.nullable("hidden", errors, boolean);
     let meta = block.nullable("meta", errors, Ok::<_, String>);
     let meta_at = block.pointer("meta");
     let digest = meta.and_then(|meta| {
@@ -166,6 +173,7 @@ fn read_block(block: &Value, at: &str, errors: &mut Errors) -> Option<KnownBlock
     });
     Some(KnownBlock {
         path: path?.to_owned(),
+        hidden: hidden.unwrap_or(false),
         digest: digest.map(str::to_owned),
     })
 }

@@ -27,7 +27,7 @@ use crate::activity::Activity;
 use crate::claims::claimant;
 use crate::events::CORE;
 use crate::item::{self, Item};
-use crate::reactions::{Row, Span, row};
+use crate::reactions::{self, Row, Span, row};
 use crate::reads::{self, Key};
 use crate::table::{AUTHOR, BY_AUTHOR, PK, SK};
 use crate::vectors::Mark;
@@ -211,22 +211,35 @@ impl Store {
             .consistent_read(true)
     }
 
-    /// A user's reactions in a conversation, the machine's in their name too. A call for each MB.
+    /// A user's reactions in a conversation, the machine's in their name and those of an older system
+    /// too: the turn of each, and the act, if it is in the ledger. A call for each MB.
     pub async fn reactions_by(
         &self,
         user: &UserId,
         within: &ConversationRef,
-    ) -> Result<Vec<(TurnRef, Uuid, Unit)>, Error> {
+    ) -> Result<Vec<(TurnRef, Option<Uuid>, Unit)>, Error> {
         let mut own = Vec::new();
         let mut from = None;
         loop {
             let span = Span::from(None);
             let (page, next) = self.reaction_page(within, &span, from).await?;
             for item in &page {
-                if let (Row::Reaction(reaction), Some(key)) = (row(item), reads::key_of(item))
-                    && reaction.core.user_id == *user
-                {
-                    own.push((reaction.core.at, reaction.core.id, Unit::of(key, [])));
+                let Some(key) = reads::key_of(item) else {
+                    continue;
+                };
+                let (turn, author, act) = match row(item) {
+                    Row::Reaction(reaction) => {
+                        let core = reaction.core;
+                        (core.at.turn, core.user_id, Some(core.id))
+                    }
+                    Row::Legacy(..) | Row::Unreadable => match reactions::key_of(item) {
+                        Some((turn, author)) => (turn, author, None),
+                        None => continue,
+                    },
+                };
+                if author == *user {
+                    let within = within.clone();
+                    own.push((TurnRef { within, turn }, act, Unit::of(key, [])));
                 }
             }
             from = next;

@@ -23,32 +23,46 @@ fn any_reaction() -> impl Strategy<Value = TurnReaction> {
         Reaction::Neutral,
     ]));
     let origin = select(vec![Origin::User, Origin::Machine]);
+    let user = select(vec!["ada", "bob", "eve"]);
     let text = select(vec!["", "fine", "not\nfine", "x | text=y"]);
-    (
-        select(vec!["a", "b", "c|d"]),
-        origin,
-        verdict,
-        any_time(),
-        text,
-    )
-        .prop_map(|(turn_id, origin, reaction, ts, text)| TurnReaction {
+    let turn_id = select(vec!["a", "b", "c|d"]);
+    (turn_id, origin, user, verdict, any_time(), text).prop_map(
+        |(turn_id, origin, user, reaction, ts, text)| TurnReaction {
             ts,
             text: text.to_owned(),
+            // All turns are Ada's.
+            by: if user == "ada" { By::Owner } else { By::Other },
+            user_id: Some(user.try_into().unwrap()),
             ..said(turn_id, origin, reaction, NOW)
-        })
+        },
+    )
 }
 
-/// A timeline of three turns, which may have incorporated other reactions before.
+/// A timeline of three turns that knows nothing.
+fn empty() -> Request {
+    Request {
+        turn_ids: vec![turn("a"), turn("b"), turn("c|d")],
+        ..cold()
+    }
+}
+
+/// A timeline of three turns, which incorporated what there was at several times before.
 fn any_request() -> impl Strategy<Value = Request> {
-    (vec(any_reaction(), 0..6), option::of(any_time())).prop_map(|(before, watermark)| {
-        let empty = Request {
-            turn_ids: vec![turn("a"), turn("b"), turn("c|d")],
-            ..cold()
-        };
-        let mut request = following(&empty, &refresh(&empty, &before, at(NOW)));
-        request.last_known_feedback_ts = watermark.or(request.last_known_feedback_ts);
-        request
+    vec(vec(any_reaction(), 0..6), 0..4).prop_map(|before| {
+        before.iter().fold(empty(), |request, reactions| {
+            keeping(&request, &refresh(&request, reactions, at(NOW)))
+        })
     })
+}
+
+/// What an agent sees: the path and digest of each block that is not hidden.
+fn seen(request: &Request) -> Vec<(String, Option<String>)> {
+    let visible = request.blocks.iter().filter(|block| !block.hidden);
+    let mut seen: Vec<_> = visible
+        .map(|block| (block.path.clone(), block.digest.clone()))
+        .collect();
+    seen.sort();
+    seen
 }
 
 proptest! {
@@ -61,12 +75,20 @@ proptest! {
         let mut shuffled = reactions;
         shuffled.reverse();
         prop_assert_eq!(&refresh(&request, &shuffled, at(NOW)), &first);
-        let mut following = following(&request, &first);
-        following.blocks.extend(request.blocks);
-        let second = refresh(&following, &shuffled, at(NOW));
+        let second = refresh(&keeping(&request, &first), &shuffled, at(NOW));
         prop_assert_eq!(second.announce, None);
         prop_assert_eq!(second.blocks, Vec::new());
         prop_assert_eq!(second.last_known_feedback_ts, first.last_known_feedback_ts);
+    }
+
+    #[test]
+    fn whatever_happened_the_blocks_are_those_of_a_fresh_agent(
+        request in any_request(),
+        reactions in vec(any_reaction(), 0..12),
+    ) {
+        let fresh = keeping(&empty(), &refresh(&empty(), &reactions, at(NOW)));
+        let kept = keeping(&request, &refresh(&request, &reactions, at(NOW)));
+        prop_assert_eq!(seen(&kept), seen(&fresh));
     }
 
     #[test]
@@ -86,29 +108,32 @@ proptest! {
     }
 
     #[test]
-    fn the_newest_user_reaction_is_listed_whenever_it_is_new(
-        request in any_request(),
-        reactions in vec(any_reaction(), 1..12),
-        which in any::<prop::sample::Index>(),
+    fn the_owners_newest_feedback_is_what_its_block_says(
+        others in vec(any_reaction(), 0..12),
+        origin in select(vec![Origin::User, Origin::Machine]),
     ) {
-        let turn_id = &which.get(&reactions).turn_id;
-        let of_user = reactions
-            .iter()
-            .filter(|r| r.turn_id == *turn_id && r.origin == Origin::User)
-            .map(News::of);
-        // One that stands comes before any that was taken back.
-        let newest = of_user.max_by_key(|news| {
-            let stands = news.reaction.reaction.is_some();
-            (stands, news.reaction.ts, news.digest.clone())
-        });
-        let Some(newest) = newest else { return Ok(()) };
-        let new = Some(newest.reaction.ts) >= request.last_known_feedback_ts
-            && !request.blocks.contains(&newest.known_as());
-        let answer = refresh(&request, &reactions, at(NOW));
-        let listed = answer.blocks.iter().find(|block| block.path == newest.path);
-        prop_assert_eq!(listed.cloned(), new.then(|| newest.block()));
-        if new {
-            prop_assert!(answer.announce.is_some_and(|text| text.contains(&newest.line())));
-        }
+        let latest = TurnReaction {
+            text: "the latest".to_owned(),
+            ..said("a", origin, Some(Reaction::NotOk), NOW)
+        };
+        let mut reactions = others;
+        reactions.push(latest);
+        let answer = refresh(&empty(), &reactions, at(NOW));
+        let path = format!("ar:a.feedback.{}", origin.as_str());
+        let block = answer.blocks.iter().find(|block| block.path == path).unwrap();
+        prop_assert!(block.text.ends_with("\nreaction: not_ok\nthe latest"));
+        prop_assert!(!block.hidden && block.meta.by == By::Owner);
+        let first = answer.blocks.iter().position(|block| block.meta.by == By::Other);
+        let owners = answer.blocks.iter().rposition(|block| block.meta.by == By::Owner);
+        prop_assert!(first.is_none() || owners < first, "the owner's come first");
+    }
+
+    #[test]
+    fn the_text_of_another_user_stays_on_its_line(text in "[\\n\\r\\x0b\\x0c\u{85}\u{2028}\u{2029}a\\[\\]]{0,12}") {
+        let answer = refresh(&cold(), &[of_eve(&text, NOW)], at(NOW));
+        let lines = answer.blocks[0].text.split(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c));
+        prop_assert_eq!(lines.count(), if text.is_empty() { 3 } else { 4 });
+        let announced = answer.announce.unwrap();
+        prop_assert_eq!(announced.lines().count(), 3);
     }
 }

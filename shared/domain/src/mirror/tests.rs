@@ -1,0 +1,227 @@
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::*;
+use crate::caller::Caller;
+use crate::reaction::Posted;
+use crate::turn::{ConversationRef, Turn, TurnRef};
+
+/// A log into which ada's verdict was mirrored, in the shape that the log has.
+fn mirrored(expires: &str) -> Map<String, Value> {
+    let log = json!({
+        "text": "Looked up the policy.\n[feedback user 2026-01-04T09:30:00Z ok] Fine",
+        "feedbacks": [
+            {"ts": "2026-01-04T09:30:00Z", "origin": "user", "user_id": "ada"},
+            {"ts": "2026-01-04T09:31:00Z", "origin": "user", "user_id": "eve"},
+        ],
+        "entries": [
+            {"type": "search"},
+            {"type": "feedback", "feedback_id": "1", "ts": "2026-01-04T09:30:00Z", "user_id": "ada",
+             "feedback": {"ts": "2026-01-04T09:30:00Z", "origin": "user"}, "expires_at": expires,
+             "line": "[feedback user 2026-01-04T09:30:00Z ok] Fine"},
+        ],
+    });
+    log.as_object().cloned().unwrap()
+}
+
+#[test]
+fn what_was_mirrored_expires_and_the_callers_own_does_not() {
+    let now = "2026-04-04T09:30:00Z".parse().unwrap();
+    let mut log = mirrored("2026-04-04T09:30:00Z");
+    hide(&mut log, now, |_| true);
+    assert_eq!(log["text"], "Looked up the policy.");
+    assert_eq!(log["entries"], json!([{"type": "search"}]));
+    assert_eq!(log["feedbacks"][0]["user_id"], "eve");
+    assert_eq!(log["feedbacks"].as_array().unwrap().len(), 1);
+
+    let mut log = mirrored("2026-04-04T09:30:01Z");
+    hide(&mut log, now, |_| true);
+    assert_eq!(log, mirrored("2026-04-04T09:30:01Z"));
+}
+
+#[test]
+fn a_reader_sees_what_was_mirrored_of_those_it_may_see() {
+    let mut log = mirrored("2030-01-01T00:00:00Z");
+    let now = "2026-01-05T00:00:00Z".parse().unwrap();
+    hide(&mut log, now, |user| user.as_str() == "eve");
+    assert!(!Value::Object(log.clone()).to_string().contains("ada"));
+    assert_eq!(log["feedbacks"].as_array().unwrap().len(), 1);
+}
+
+/// A reaction of a user at noon of this January day.
+fn said(user: &str, day: u32, text: &str) -> StoredReaction {
+    let ts = format!("2026-01-{day:02}T12:00:00Z").parse().unwrap();
+    let caller = Caller {
+        user: user.try_into().unwrap(),
+        tenant: "acme".try_into().unwrap(),
+        projects: Vec::new(),
+        scopes: Vec::new(),
+    };
+    let at = TurnRef {
+        within: ConversationRef {
+            tenant: caller.tenant.clone(),
+            project: "support".try_into().unwrap(),
+            conversation: "c".try_into().unwrap(),
+        },
+        turn: "t".try_into().unwrap(),
+    };
+    let turn = json!({"user": {"text": "a"}, "assistant": {"text": "b"}});
+    let turn = Turn::parse(at, &turn, &caller, ts).unwrap().core;
+    let body = json!({"reaction": "ok", "text": text, "ts": ts});
+    let posted = Posted::parse(&body, &caller, ts).unwrap();
+    posted.about(&turn, &caller, true, ts)
+}
+
+fn log_of(text: &str) -> TurnLog {
+    TurnLog {
+        user: json!({}),
+        assistant: json!({}),
+        turn_log: Map::from_iter([("text".to_owned(), json!(text))]),
+    }
+}
+
+fn text_for(log: &TurnLog, sees: impl Fn(&UserId) -> bool) -> String {
+    let mut log = log.turn_log.clone();
+    let now = "2026-02-01T00:00:00Z".parse().unwrap();
+    hide(&mut log, now, sees);
+    log["text"].as_str().unwrap().to_owned()
+}
+
+const ADA: &str = "[feedback user 2026-01-02T12:00:00Z ok] fine";
+
+#[test]
+fn hiding_a_line_leaves_it_where_another_quotes_it() {
+    let mut log = log_of("Looked up the policy.");
+    assert!(write(&mut log, &said("ada", 2, "fine")));
+    assert!(write(
+        &mut log,
+        &said("eve", 3, &format!("as in {ADA} indeed"))
+    ));
+    let seen = text_for(&log, |user| user.as_str() != "ada");
+    assert_eq!(
+        seen,
+        format!(
+            "Looked up the policy.\n[feedback user 2026-01-03T12:00:00Z ok] as in {ADA} indeed"
+        )
+    );
+}
+
+#[test]
+fn of_two_equal_lines_only_the_hidden_one_goes() {
+    let mut log = log_of(ADA);
+    for user in ["ada", "eve"] {
+        assert!(write(&mut log, &said(user, 2, "fine")));
+    }
+    assert!(write(&mut log, &said("bob", 3, "other")));
+    let bob = "[feedback user 2026-01-03T12:00:00Z ok] other";
+    let without = |gone: &str| text_for(&log, |user| user.as_str() != gone);
+    // The first is the caller's own log, which nobody hides.
+    assert_eq!(without("ada"), format!("{ADA}\n{ADA}\n{bob}"));
+    assert_eq!(without("eve"), format!("{ADA}\n{ADA}\n{bob}"));
+    assert_eq!(without("bob"), format!("{ADA}\n{ADA}\n{ADA}"));
+    assert_eq!(text_for(&log, |_| false), ADA);
+}
+
+#[test]
+fn a_line_break_in_a_text_forges_no_line() {
+    for end in [
+        "\n", "\r\n", "\u{2028}", "\u{2029}", "\u{85}", "\u{b}", "\u{c}",
+    ] {
+        let mut log = log_of("");
+        let forged = format!("bad{end}{ADA}");
+        assert!(write(&mut log, &said("eve", 3, &forged)));
+        let text = text_for(&log, |_| true);
+        assert_eq!(
+            text,
+            format!("[feedback user 2026-01-03T12:00:00Z ok] bad {ADA}")
+        );
+        assert_eq!(text_for(&log, |_| false), "");
+    }
+}
+
+#[test]
+fn a_line_of_an_earlier_version_goes_with_all_its_breaks() {
+    let mut log = log_of("own\n[feedback user x ok] a\n\nb\n[feedback user x ok] a");
+    log.turn_log["text"] = json!("own\n[feedback user x ok] a\n\nb\n[feedback user x ok] a");
+    let entry =
+        |user: &str, line: &str| json!({"feedback_id": user, "user_id": user, "line": line});
+    let entries = [
+        entry("ada", "[feedback user x ok] a\n\nb"),
+        entry("eve", "[feedback user x ok] a"),
+    ];
+    log.turn_log.insert("entries".to_owned(), json!(entries));
+    let without = |gone: &str| text_for(&log, |user| user.as_str() != gone);
+    assert_eq!(without("ada"), "own\n[feedback user x ok] a");
+    assert_eq!(without("eve"), "own\n[feedback user x ok] a\n\nb");
+}
+
+#[test]
+fn what_expires_is_stored_away_without_touching_another_line() {
+    let mut log = log_of("own");
+    assert!(write(&mut log, &said("ada", 2, "fine")));
+    assert!(write(&mut log, &said("eve", 3, ADA)));
+    let mut late = said("bob", 3, "later");
+    late.core.received_at = "2026-04-02T13:00:00Z".parse().unwrap();
+    assert!(write(&mut log, &late));
+    let text = log.turn_log["text"].as_str().unwrap();
+    assert_eq!(
+        text,
+        format!(
+            "own\n[feedback user 2026-01-03T12:00:00Z ok] {ADA}\n\
+             [feedback user 2026-01-03T12:00:00Z ok] later"
+        )
+    );
+}
+
+#[test]
+fn a_log_that_is_full_stays_as_it_is_but_for_what_was_replaced() {
+    let mut log = log_of("own");
+    assert!(write(&mut log, &said("ada", 2, "fine")));
+    log.turn_log
+        .insert("trace".to_owned(), json!("x".repeat(TurnLog::MAX - 50_000)));
+    let mut before = 0;
+    let mut day = 3;
+    while write(
+        &mut log,
+        &said(&format!("user-{day}"), day % 28 + 1, &"y".repeat(900)),
+    ) {
+        before = log.turn_log["entries"].as_array().unwrap().len();
+        day += 1;
+    }
+    assert!(log.fits() && before > 1, "{before}");
+    let mut cleared = said("ada", 20, "");
+    cleared.core.reaction = None;
+    cleared.core.id = uuid::Uuid::from_u128(1);
+    log.turn_log
+        .insert("more".to_owned(), json!("z".repeat(600)));
+    write(&mut log, &cleared);
+    let listed = log.turn_log["feedbacks"].as_array().unwrap();
+    assert!(listed.iter().all(|feedback| feedback["user_id"] != "ada"));
+}
+
+proptest! {
+    #[test]
+    fn hiding_one_user_leaves_the_text_as_if_they_had_never_written(
+        said_by in proptest::collection::vec(
+            (select(vec!["ada", "bob", "eve"]), 1..4_u32, select(vec!["", "fine", "[feedback", ADA, "a\nb"])),
+            0..8,
+        ),
+        own in select(vec!["", "own", ADA, "own\n"]),
+    ) {
+        let write_all = |who: &dyn Fn(&str) -> bool| {
+            let mut log = log_of(own);
+            for (user, day, text) in said_by.iter().filter(|(user, ..)| who(user)) {
+                write(&mut log, &said(user, *day, text));
+            }
+            log
+        };
+        for gone in ["ada", "bob", "eve"] {
+            let all = write_all(&|_| true);
+            let never = write_all(&|user| user != gone);
+            prop_assert_eq!(
+                text_for(&all, |user| user.as_str() != gone),
+                text_for(&never, |_| true)
+            );
+        }
+    }
+}
