@@ -361,9 +361,10 @@ async fn a_turn_that_follows_another_is_noted_with_it_in_a_write_for_each_note()
     let rejection = said("No, that's wrong.", "b");
     let follow_up = path("c", "u");
     let register = || async { metered.call(Method::PUT, &follow_up, &rejection).await };
-    // The turn before; its status with its entry in the index, and the machine's reaction with the marker of its minute.
+    // The turn before; its status with its entry in the index, and the machine's reaction with the markers of its
+    // month and minute.
     let first = register().await;
-    assert_eq!(first, (StatusCode::CREATED, cost(9, 4.0, 7.0)));
+    assert_eq!(first, (StatusCode::CREATED, cost(10, 4.0, 8.0)));
     // A repeat sees to it that all of it was done.
     let again = register().await;
     assert_eq!(again, (StatusCode::OK, cost(6, 3.0, 3.0)));
@@ -416,9 +417,9 @@ async fn a_reaction_is_one_write_unit_and_one_for_a_marker_that_is_new() {
         async move { metered.call(Method::POST, feedback, &body).await }
     };
     let at = |second: u32, verdict: Value| json!({"reaction": verdict, "ts": format!("2025-11-06T15:30:{second:02}Z")});
-    // The turn and what stands, in one call.
+    // The turn and what stands, in one call; the markers of the month and of the minute.
     let first = react(at(0, json!("ok"))).await;
-    assert_eq!(first, (StatusCode::OK, cost(4, 3.0, 3.0)));
+    assert_eq!(first, (StatusCode::OK, cost(5, 3.0, 4.0)));
     // Its words; how the turn was taken, with its entry in the index, and its event.
     assert_eq!(metered.generate_of_reaction().await, cost(4, 1.5, 3.0));
     // This process marked that minute already.
@@ -432,6 +433,9 @@ async fn a_reaction_is_one_write_unit_and_one_for_a_marker_that_is_new() {
     assert_eq!(cleared, (StatusCode::OK, cost(3, 3.0, 1.0)));
     let nothing = react(at(3, Value::Null)).await;
     assert_eq!(nothing, (StatusCode::OK, cost(2, 3.0, 0.0)));
+    // Another minute of the same month.
+    let later = react(json!({"reaction": "ok", "ts": "2025-11-06T15:31:00Z"})).await;
+    assert_eq!(later, (StatusCode::OK, cost(4, 3.0, 3.0)));
     let unknown = format!("{}/feedback", path("c", "unknown"));
     let spent = metered
         .call(Method::POST, &unknown, &json!({"reaction": "ok"}))
@@ -659,4 +663,9 @@ async fn reports_cost_what_the_card_says() {
     let period = json!({"start": "2025-11-06T00:00:00Z", "end": "2025-11-06T23:59:59Z"});
     let spent = metered.call(Method::POST, PERIOD, &period).await;
     assert_eq!(spent, (StatusCode::OK, cost(5, 5.0, 0.0)));
+    // All of time: four shards of today, the months, and two looks at each day of the one month.
+    let period = json!({"start": "1970-01-01T00:00:00Z", "end": "2999-01-01T00:00:00Z"});
+    let (status, spent) = metered.call(Method::POST, PERIOD, &period).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(spent.calls < 260 && spent.writes == 0.0, "{spent:?}");
 }

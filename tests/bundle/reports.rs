@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use axum::http::Method;
+use hearback_domain::payload::{MAX_PAGE, carried};
 use hearback_tests::app::TestApp;
 use hearback_tests::period::{Extent, Project, Report};
 use hearback_tests::turns::{PERIOD, conversation_path, path, said};
@@ -320,4 +322,116 @@ async fn a_page_ends_before_it_is_too_large_for_lambda() {
     let second = app.post(&ada, &report, &request).await.body;
     assert_eq!(second["turns"].as_array().unwrap().len(), 1);
     assert_eq!(second["next_cursor"], Value::Null);
+}
+
+/// The names of the reactions on a page, from wherever they are listed.
+fn reactions_on(turns: &Value) -> Vec<String> {
+    let turns = turns.as_array().unwrap().iter();
+    let listed = turns.flat_map(|turn| turn["reactions"].as_array().unwrap());
+    listed
+        .map(|artifact| artifact["user_id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_conversation_with_more_feedback_than_an_answer_holds_is_continued() {
+    let mut project = Project::start().await;
+    project.add_large("large", 1_700, false).await;
+    project
+        .add("small", extent(2, "2025-09-01T00:00:00Z", 3))
+        .await;
+    let request = json!({
+        "start": "2025-09-01T00:00:00Z", "end": "2025-09-30T00:00:00Z", "include_turns": true
+    });
+    let mut sizes = Vec::new();
+    let mut listed = Vec::new();
+    let mut next = request.clone();
+    loop {
+        let page = project.page(&next).await;
+        sizes.push(carried(&page));
+        for item in page["items"].as_array().unwrap() {
+            let name = item["conversation_id"].as_str().unwrap();
+            if name == "large" {
+                assert_eq!(item["feedback_counts"]["total"], 1_700, "on every page");
+            }
+            let turns = item["turns"].as_array().unwrap();
+            listed.extend(
+                turns
+                    .iter()
+                    .map(|turn| (name.to_owned(), turn["turn_id"].to_string())),
+            );
+        }
+        if page["next_cursor"].is_null() {
+            break;
+        }
+        next["cursor"] = page["next_cursor"].clone();
+    }
+    assert!(
+        sizes.iter().all(|size| *size < MAX_PAGE + 50_000),
+        "{sizes:?}"
+    );
+    assert_eq!(sizes.len(), 2, "{sizes:?}");
+    let each: BTreeSet<_> = listed.iter().collect();
+    assert_eq!((each.len(), listed.len()), (1_706, 1_706), "each turn once");
+}
+
+#[tokio::test]
+async fn a_turn_with_more_feedback_than_an_answer_holds_is_continued() {
+    let project = Project::start().await;
+    project.register("c", "t").await;
+    project.add_large("c", 1_500, true).await;
+    let turn = "/conversations/acme/support/c/turns/t";
+    let report = "/conversations/acme/support/c/turns-with-feedbacks";
+
+    let mut path = turn.to_owned();
+    let mut listed = Vec::new();
+    let mut logs = 0;
+    loop {
+        let (status, page) = project.call(Method::GET, &path, &Value::Null).await;
+        assert_eq!(status, StatusCode::OK);
+        assert!(carried(&page) < MAX_PAGE + 50_000);
+        logs += usize::from(page.get("turn_log").is_some());
+        listed.extend(reactions_on(&json!([page])));
+        let Some(cursor) = page["next_cursor"].as_str() else {
+            break;
+        };
+        path = format!("{turn}?cursor={cursor}");
+    }
+    let each: BTreeSet<_> = listed.iter().collect();
+    assert_eq!((each.len(), listed.len()), (1_500, 1_500), "each once");
+    assert_eq!(logs, 1, "on the first page");
+
+    for named in [Value::Null, json!(["t"])] {
+        let mut request = json!({"days": 3650, "turn_ids": named, "include_turn_logs": true});
+        let mut listed = Vec::new();
+        loop {
+            let (status, page) = project.call(Method::POST, report, &request).await;
+            assert_eq!(status, StatusCode::OK);
+            assert!(carried(&page) < MAX_PAGE + 50_000);
+            listed.extend(reactions_on(&page["turns"]));
+            if page["next_cursor"].is_null() {
+                break;
+            }
+            request["cursor"] = page["next_cursor"].clone();
+        }
+        let each: BTreeSet<_> = listed.iter().collect();
+        assert_eq!((each.len(), listed.len()), (1_500, 1_500), "each once");
+    }
+}
+
+#[tokio::test]
+async fn all_of_time_is_one_page_when_most_of_it_is_empty() {
+    let mut project = Project::start().await;
+    project
+        .add("new", extent(3, "2025-09-01T00:00:00Z", 20))
+        .await;
+    project
+        .add("old", extent(3, "1999-03-01T00:00:00Z", 20))
+        .await;
+    let request = json!({"start": "1970-01-01T00:00:00Z", "end": "2999-01-01T00:00:00Z"});
+    let report = project.report(&request, async |_| {}).await;
+    assert_eq!(report.items.len(), 6);
+    assert_eq!(report.pages, 1);
+    // Without the markers of months it would be four for each day since 1970: more than 80,000.
+    assert!(report.cost.calls < 1_500, "{:?}", report.cost);
 }

@@ -146,12 +146,12 @@ async fn what_is_somebody_elses_is_not_found_and_what_the_token_does_not_hold_is
 }
 
 #[tokio::test]
-async fn a_body_of_five_megabytes_is_taken_and_a_larger_one_is_not() {
+async fn a_body_of_four_mebibytes_is_taken_and_a_larger_one_is_not() {
     let app = TestApp::start().await;
     let token = app.token("ada");
-    let room = 5 * 1024 * 1024 - said("a", "").to_string().len();
+    let room = 4 * 1024 * 1024 - said("a", "").to_string().len();
     let taken = said("a", &"x".repeat(room));
-    assert_eq!(taken.to_string().len(), 5 * 1024 * 1024);
+    assert_eq!(taken.to_string().len(), 4 * 1024 * 1024);
     let answer = app.put(&token, &path("c", "t"), &taken).await;
     assert_eq!(answer.status, StatusCode::CREATED);
     let refused = said("a", &"x".repeat(room + 1));

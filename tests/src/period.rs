@@ -104,6 +104,25 @@ impl Project {
             .await;
     }
 
+    /// Adds so many reactions of which each takes over 4 KB of an answer: each to a turn of its own, or by
+    /// a user of their own to the turn `t`.
+    pub async fn add_large(&self, conversation: &str, reactions: u32, to_one_turn: bool) {
+        let loaded = Utc::now() - TimeDelta::minutes(10);
+        let ts = "2025-09-05T12:00:00Z".parse::<DateTime<Utc>>().unwrap();
+        stream::iter(0..reactions)
+            .for_each_concurrent(AT_ONCE, |n| async move {
+                let at = ts + TimeDelta::seconds(i64::from(n % 50));
+                let body = json!({"reaction": "ok", "ts": at, "text": "\"".repeat(1000)});
+                let (user, turn) = if to_one_turn {
+                    (format!("user-{n}"), "t".to_owned())
+                } else {
+                    ("ada".to_owned(), format!("turn-{n}"))
+                };
+                put_by(&self.store, &user, (conversation, &turn), &body, loaded).await;
+            })
+            .await;
+    }
+
     /// Registers a turn, so that it can be reacted to over HTTP.
     pub async fn register(&self, conversation: &str, turn: &str) {
         let path = format!("/conversations/acme/support/{conversation}/turns/{turn}");
@@ -155,7 +174,8 @@ impl Project {
         }
     }
 
-    async fn call(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
+    /// A call by a back end that may report.
+    pub async fn call(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
         let caller = ("support", "feedback:report feedback:on-behalf");
         call(&self.functions, caller, (method, path), body).await
     }
@@ -163,8 +183,20 @@ impl Project {
 
 /// Writes a reaction as the function does, without a turn to look up.
 async fn put(store: &Store, conversation: &str, turn: &str, body: &Value, now: DateTime<Utc>) {
+    let user = format!("user-of-{conversation}");
+    put_by(store, &user, (conversation, turn), body, now).await;
+}
+
+/// The same, by a user.
+async fn put_by(
+    store: &Store,
+    user: &str,
+    (conversation, turn): (&str, &str),
+    body: &Value,
+    now: DateTime<Utc>,
+) {
     let caller = Caller {
-        user: format!("user-of-{conversation}").try_into().unwrap(),
+        user: user.try_into().unwrap(),
         tenant: "acme".try_into().unwrap(),
         projects: Vec::new(),
         scopes: Vec::new(),

@@ -9,14 +9,14 @@ use anyhow::Result;
 use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use chrono::Utc;
 use futures::StreamExt;
 use hearback_batch::Intake;
-use hearback_domain::payload;
+use hearback_domain::payload::{self, carried_text};
 use hearback_erasure::{Erasures, Requests};
 use hearback_lambda::Problem;
 use hearback_lambda::caller::Unauthorized;
@@ -35,6 +35,8 @@ use crate::token::{Claims, Tokens};
 /// How long and how much is read of a body that is thrown away: the largest that any route takes.
 const DISCARD_TIME: Duration = Duration::from_secs(5);
 const DISCARD_BYTES: usize = payload::MAX_BODY;
+/// Bytes below which an answer can be carried, whatever is in it.
+const SMALL_ANSWER: u64 = 1_000_000;
 
 /// How much the gateway takes on.
 #[derive(Debug, Clone, Copy)]
@@ -112,6 +114,7 @@ pub fn router(
     let told = async move || Json(health.document(Utc::now()));
     let functions = functions
         .route_layer(from_fn_with_state(Arc::new(tokens), authorize))
+        .route_layer(from_fn(carry))
         .route_layer(from_fn_with_state(admission, admit));
     hearback_lambda::http::service(
         functions
@@ -143,6 +146,24 @@ async fn admit(
             .detail("The request took too long. Try again.")
             .into_response()
     })
+}
+
+/// What Lambda does with an answer that it cannot carry: the caller gets an error instead.
+async fn carry(request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let size = response.body().size_hint().exact();
+    if size.is_none_or(|size| size < SMALL_ANSWER) {
+        return response;
+    }
+    let (head, body) = response.into_parts();
+    match axum::body::to_bytes(body, payload::MAX_RESPONSE).await {
+        Ok(body) if carried_text(&body) <= payload::MAX_RESPONSE => {
+            Response::from_parts(head, Body::from(body))
+        }
+        Ok(_) | Err(_) => Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR)
+            .cause("the answer is larger than Lambda carries")
+            .into_response(),
+    }
 }
 
 /// The answer to a request that there is no room for. Its body is thrown away while it comes: closing the

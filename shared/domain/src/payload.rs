@@ -16,6 +16,9 @@ pub const MAX_BODY: usize = 4 * 1024 * 1024;
 /// Largest page of an answer, carried: Lambda hands on 6 MiB, status and headers included.
 pub const MAX_PAGE: usize = 6_000_000;
 
+/// Largest body of an answer, carried: status and headers beside it need less than 16 KiB.
+pub const MAX_RESPONSE: usize = 6 * 1024 * 1024 - 16 * 1024;
+
 /// Bytes of JSON as Lambda carries it in a request or an answer.
 #[must_use]
 pub fn carried(part: &impl Serialize) -> usize {

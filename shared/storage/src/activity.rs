@@ -49,12 +49,12 @@ pub type Marker = (NaiveTime, Activity);
 pub(crate) struct Remembered(Arc<Mutex<HashSet<[u8; 32]>>>);
 
 impl Remembered {
-    fn has(&self, marker: &[u8; 32]) -> bool {
+    pub(crate) fn has(&self, marker: &[u8; 32]) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.contains(marker)
     }
 
-    fn add(&self, marker: [u8; 32]) {
+    pub(crate) fn add(&self, marker: [u8; 32]) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED {
             known.clear();
@@ -124,8 +124,11 @@ impl Store {
     }
 
     /// Marks that somebody reacted, unless it is marked for as long already: reactions to several turns
-    /// share a marker. One call and two writes, one of them into the index of authors.
+    /// share a marker. One call and two writes, one of them into the index of authors; and one more call and
+    /// write in a month that this process has not marked yet.
     pub async fn mark_activity(&self, reaction: &ReactionCore) -> Result<(), Error> {
+        // First, so that no report passes over the month.
+        self.mark_month_once(reaction).await?;
         let at = &reaction.at.within;
         let activity = Activity {
             project: at.project.clone(),

@@ -142,6 +142,18 @@ pub fn day(tenant: &TenantId, project: &ProjectId, day: NaiveDate, shard: u32) -
     format!("DAY#{tenant}#{project}#{day}#{shard}")
 }
 
+/// The partition of the months of a project in which anybody reacted.
+#[must_use]
+pub fn months(tenant: &TenantId, project: &ProjectId) -> String {
+    join("MONTHS", tenant, project.as_str())
+}
+
+/// The sort key of a month.
+#[must_use]
+pub fn month(day: NaiveDate) -> String {
+    day.format("%Y-%m").to_string()
+}
+
 /// The sort key of activity in a conversation by a user; sorts by the minute.
 #[must_use]
 pub fn activity(minute: NaiveTime, conversation: &ConversationId, user: &UserId) -> String {

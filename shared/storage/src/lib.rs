@@ -11,6 +11,7 @@
 //! | message signal | [`message_signals`] | what stood in its place is what was read there |
 //! | turn vector | [`vectors`] | |
 //! | activity marker | [`activity`] | |
+//! | month marker | [`months`] | |
 //! | event | [`events`] | its id is new: idempotency is the key itself |
 //! | outcome | [`events`] | the event has none yet |
 //! | retraction | [`events`] | the event has none yet |
@@ -35,6 +36,7 @@ pub mod imports;
 mod item;
 pub mod keys;
 pub mod message_signals;
+pub mod months;
 mod places;
 pub mod preferences;
 pub mod reactions;
@@ -60,6 +62,7 @@ pub struct Store {
     client: aws_sdk_dynamodb::Client,
     table: String,
     shards: u32,
+    months_since: Option<chrono::NaiveDate>,
     marked: activity::Remembered,
 }
 
@@ -71,6 +74,7 @@ impl Store {
             client,
             table: table.into(),
             shards: activity::DEFAULT_SHARDS,
+            months_since: None,
             marked: activity::Remembered::default(),
         }
     }

@@ -20,6 +20,7 @@ use hearback_lambda::App;
 use hearback_lambda::params::InProject;
 use hearback_storage::Error;
 use hearback_storage::activity::{Day, Marker, minute};
+use hearback_storage::months::ActiveMonths;
 use serde::{Deserialize, Serialize};
 
 use super::minutes::{LAST_MINUTE, Slot, after, before, end_of, instant};
@@ -105,6 +106,8 @@ pub(super) struct Walk<'a> {
     queries: u32,
     bytes: usize,
     items: Vec<Item>,
+    /// Where there is anything to look for, once a day had nothing.
+    months: Option<ActiveMonths>,
 }
 
 /// Whether the page is full.
@@ -148,6 +151,7 @@ impl<'a> Walk<'a> {
             queries: 0,
             bytes: 0,
             items: Vec::new(),
+            months: None,
         }
     }
 
@@ -268,6 +272,9 @@ impl<'a> Walk<'a> {
         date: NaiveDate,
         first: NaiveDate,
     ) -> Result<Option<NaiveDate>, Error> {
+        let Some(date) = self.months().await?.latest(date) else {
+            return Ok(None);
+        };
         let days: Vec<_> = std::iter::successors(Some(date), NaiveDate::pred_opt)
             .take_while(|day| *day >= first)
             .take(DAYS_AT_ONCE)
@@ -290,6 +297,18 @@ impl<'a> Walk<'a> {
         self.queries += u32::try_from(looks.len()).unwrap_or(u32::MAX);
         let found: Vec<_> = stream::iter(looks).buffered(AT_ONCE).try_collect().await?;
         Ok(found.into_iter().flatten().next().or(Some(last)))
+    }
+
+    /// The months in which anybody was active: read once for a page.
+    async fn months(&mut self) -> Result<ActiveMonths, Error> {
+        if let Some(months) = &self.months {
+            return Ok(months.clone());
+        }
+        self.queries += 1;
+        let (tenant, project) = (&self.within.tenant, &self.within.project);
+        let months = self.app.store.active_months(tenant, project).await?;
+        self.months = Some(months.clone());
+        Ok(months)
     }
 
     fn day(&self, date: NaiveDate, from: NaiveTime, until: NaiveTime) -> Day<'a> {

@@ -1,0 +1,155 @@
+//! Month markers: in which months of a project anybody reacted at all. A report passes over every other
+//! month without a look at its days.
+//!
+//! A marker is there before the activity that it announces. It names nobody, and stays.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use chrono::{Datelike, Months, NaiveDate};
+use hearback_domain::identifier::{ProjectId, TenantId};
+use hearback_domain::reaction::ReactionCore;
+use sha2::{Digest, Sha256};
+
+use crate::item::{self, Builder};
+use crate::table::SK;
+use crate::{Error, Store, keys};
+
+const MARKER: &str = "month marker";
+
+/// The months of a project that a report has to look into.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActiveMonths {
+    /// The first day of each month that is marked.
+    pub marked: BTreeSet<NaiveDate>,
+    /// Before this day, which is the first of a month, activity may lie in months without a marker.
+    pub since: Option<NaiveDate>,
+}
+
+impl ActiveMonths {
+    /// The latest day on which there may be activity, from `date` backwards.
+    #[must_use]
+    pub fn latest(&self, date: NaiveDate) -> Option<NaiveDate> {
+        let month = first_of(date);
+        let before = self.since.filter(|since| month < *since).map(|_| date);
+        if before.is_some() || self.marked.contains(&month) {
+            return Some(date);
+        }
+        let marked = self.marked.range(..month).next_back();
+        let marked = marked.and_then(|marked| last_of(*marked));
+        let unmarked = self.since.and_then(|since| since.pred_opt());
+        marked.max(unmarked)
+    }
+}
+
+/// The first day of a day's month.
+fn first_of(date: NaiveDate) -> NaiveDate {
+    date.with_day(1).unwrap_or(date)
+}
+
+fn last_of(month: NaiveDate) -> Option<NaiveDate> {
+    month.checked_add_months(Months::new(1))?.pred_opt()
+}
+
+impl Store {
+    /// The same table, in which activity before this day may have no month markers.
+    #[must_use]
+    pub fn with_months_since(mut self, since: Option<NaiveDate>) -> Self {
+        self.months_since = since.map(first_of);
+        self
+    }
+
+    /// Marks the month of a reaction, unless this process did before. One call and one write, or none.
+    pub(crate) async fn mark_month_once(&self, reaction: &ReactionCore) -> Result<(), Error> {
+        let at = &reaction.at.within;
+        let pk = keys::months(&at.tenant, &at.project);
+        let sk = keys::month(reaction.ts.date_naive());
+        let digest: [u8; 32] = Sha256::digest(format!("{pk}\n{sk}")).into();
+        if self.marked.has(&digest) {
+            return Ok(());
+        }
+        self.client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(Builder::new(pk, sk).build()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map_err(|error| Error::unavailable("PutItem", &error))?;
+        self.marked.add(digest);
+        Ok(())
+    }
+
+    /// The months of a project in which anybody reacted. One call, one read for each 4 KB: about forty
+    /// months.
+    pub async fn active_months(
+        &self,
+        tenant: &TenantId,
+        project: &ProjectId,
+    ) -> Result<ActiveMonths, Error> {
+        let mut marked = BTreeSet::new();
+        let mut resume = None;
+        loop {
+            let found = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .key_condition_expression("PK = :pk")
+                .expression_attribute_values(
+                    ":pk",
+                    AttributeValue::S(keys::months(tenant, project)),
+                )
+                .consistent_read(true)
+                .set_exclusive_start_key(resume)
+                .return_consumed_capacity(ReturnConsumedCapacity::Total)
+                .send()
+                .await
+                .map_err(|error| Error::unavailable("Query", &error))?;
+            for item in found.items() {
+                let month = item::string(item, MARKER, SK)?;
+                let day = NaiveDate::parse_from_str(&format!("{month}-01"), "%Y-%m-%d");
+                marked.insert(day.map_err(|_| Error::unreadable(MARKER, "its key is no month"))?);
+            }
+            resume = found.last_evaluated_key;
+            if resume.is_none() {
+                let since = self.months_since;
+                return Ok(ActiveMonths { marked, since });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn day(date: &str) -> NaiveDate {
+        date.parse().unwrap()
+    }
+
+    fn months(marked: &[&str], since: Option<&str>) -> ActiveMonths {
+        ActiveMonths {
+            marked: marked.iter().map(|date| day(date)).collect(),
+            since: since.map(day),
+        }
+    }
+
+    #[test]
+    fn a_report_goes_on_at_the_end_of_the_month_before_that_is_marked() {
+        let months = months(&["2024-02-01", "2026-03-01"], None);
+        let latest = |date: &str| months.latest(day(date));
+        assert_eq!(latest("2026-03-17"), Some(day("2026-03-17")));
+        assert_eq!(latest("2026-02-28"), Some(day("2024-02-29")));
+        assert_eq!(latest("2024-02-01"), Some(day("2024-02-01")));
+        assert_eq!(latest("2024-01-31"), None);
+    }
+
+    #[test]
+    fn before_months_were_marked_every_day_is_looked_at() {
+        let months = months(&["2024-02-01", "2026-03-01"], Some("2025-06-01"));
+        let latest = |date: &str| months.latest(day(date));
+        assert_eq!(latest("2026-02-28"), Some(day("2025-05-31")));
+        assert_eq!(latest("2025-04-02"), Some(day("2025-04-02")));
+        assert_eq!(latest("2020-01-01"), Some(day("2020-01-01")));
+    }
+}
