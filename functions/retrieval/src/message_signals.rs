@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use hearback_domain::payload::{MAX_PAGE, carried};
 use hearback_domain::digest::digest;
 use hearback_domain::message_signal::{MessageSignal, StoredSignal};
+use hearback_domain::payload::{MAX_PAGE, carried};
 use hearback_lambda::caller::Caller;
 use hearback_lambda::params::Params;
 use hearback_lambda::problem::ProblemDocument;

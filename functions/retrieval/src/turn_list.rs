@@ -7,6 +7,7 @@ use hearback_domain::caller::{Caller, Scope};
 use hearback_domain::detection::FeedbackType;
 use hearback_domain::digest::digest;
 use hearback_domain::follow_up::Correction;
+use hearback_domain::payload::{MAX_PAGE, carried};
 use hearback_lambda::params::{InProject, Params};
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::routes::Routes;
@@ -15,8 +16,6 @@ use hearback_storage::statuses::{Listed, Place};
 use hearback_storage::turns::IndexRow;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::{MAX_PAGE, size_in_answer};
 
 /// Turns on a page, unless the caller says otherwise.
 const DEFAULT_LIMIT: u64 = 100;
@@ -160,7 +159,7 @@ async fn turns_by_status(
             };
             for (place, row) in page.rows {
                 let turn = ListedTurn::from(row);
-                let size = size_in_answer(&turn);
+                let size = carried(&turn) + 1;
                 if turns.len() == limit || (!turns.is_empty() && bytes + size > MAX_PAGE) {
                     break 'page true;
                 }

@@ -193,7 +193,10 @@ fn stands(core: &ReactionCore) -> Reacted {
         },
         cleared,
         applied: true,
-        feedback_id: core.reaction.map(|_| core.id).or(core.replaces),
+        // A reaction of an older system has no event.
+        feedback_id: (core.reaction.map(|_| core.id))
+            .or(core.replaces)
+            .filter(|id| !id.is_nil()),
         rn: Some(core.rn()),
     }
 }

@@ -94,7 +94,7 @@ pub(crate) fn carry_over(mirrored: &Map<String, Value>, log: &mut Map<String, Va
     for entry in items(ENTRIES).filter(|entry| entry.get(ID).is_some()) {
         list(log, ENTRIES).push(entry.clone());
         if let Some(line) = entry.get(LINE).and_then(Value::as_str) {
-            append(log, line);
+            append_line(log, line);
         }
     }
     for feedback in items(FEEDBACKS) {

@@ -262,6 +262,7 @@ impl StoredReaction {
                 bundle_id: None,
                 context: EventContext::default(),
                 trail: Vec::new(),
+                expires_at: None,
             },
             text: legacy.text,
         }

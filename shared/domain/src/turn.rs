@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::caller::{Caller, Forbidden};
-use crate::payload::carried;
 use crate::digest::digest;
 use crate::event::{EventContext, is_false};
 use crate::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId};
@@ -17,6 +16,7 @@ use crate::language::Language;
 use crate::parse::{
     Errors, FieldError, Object, date_time, identifier, number_in, string, to_instant,
 };
+use crate::payload::carried;
 use crate::registration::{Given, given};
 
 /// Characters of what the user said that the index row keeps: as many as it takes to tell whether the

@@ -49,8 +49,6 @@ pub const DEAD_LETTERS_URL: &str = "HEARBACK_DEAD_LETTERS_URL";
 pub const BUCKET: &str = "HEARBACK_BUCKET";
 /// Shards of a project's day; as many as the default if it is not set.
 pub const ACTIVITY_SHARDS: &str = "HEARBACK_ACTIVITY_SHARDS";
-/// The first day whose activity has month markers, as `YYYY-MM-DD`; all activity has if it is not set.
-pub const MONTHS_SINCE: &str = "HEARBACK_MONTHS_SINCE";
 /// Projects whose reactions are mirrored into turn logs unless a request says otherwise, as
 /// `tenant/project` with commas between.
 pub const MIRROR_PROJECTS: &str = "HEARBACK_MIRROR_PROJECTS";
@@ -171,8 +169,6 @@ impl FromRef<WithBlobs> for Blobs {
 pub fn store_from_env() -> Result<Store, MissingSetting> {
     let config = aws::Aws::from_env(aws::Service::DynamoDb).config();
     let store = Store::new(aws_sdk_dynamodb::Client::new(&config), setting(TABLE)?);
-    let since = setting(MONTHS_SINCE).ok().and_then(|day| day.parse().ok());
-    let store = store.with_months_since(since);
     let shards = setting(ACTIVITY_SHARDS).ok().and_then(|n| n.parse().ok());
     Ok(match shards {
         Some(shards) => store.with_shards(shards),

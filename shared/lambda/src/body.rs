@@ -1,7 +1,6 @@
 //! A request's body as JSON, up to a limit.
 
 use axum::extract::{FromRequest, Request};
-use axum::http::StatusCode;
 use hearback_domain::payload::{MAX_REQUEST, carried_text};
 use serde_json::Value;
 

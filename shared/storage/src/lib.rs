@@ -62,7 +62,6 @@ pub struct Store {
     client: aws_sdk_dynamodb::Client,
     table: String,
     shards: u32,
-    months_since: Option<chrono::NaiveDate>,
     marked: activity::Remembered,
 }
 
@@ -74,7 +73,6 @@ impl Store {
             client,
             table: table.into(),
             shards: activity::DEFAULT_SHARDS,
-            months_since: None,
             marked: activity::Remembered::default(),
         }
     }

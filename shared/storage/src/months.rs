@@ -17,13 +17,11 @@ use crate::{Error, Store, keys};
 
 const MARKER: &str = "month marker";
 
-/// The months of a project that a report has to look into.
+/// The months of a project in which anybody reacted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActiveMonths {
-    /// The first day of each month that is marked.
-    pub marked: BTreeSet<NaiveDate>,
-    /// Before this day, which is the first of a month, activity may lie in months without a marker.
-    pub since: Option<NaiveDate>,
+    /// The first day of each.
+    marked: BTreeSet<NaiveDate>,
 }
 
 impl ActiveMonths {
@@ -31,14 +29,10 @@ impl ActiveMonths {
     #[must_use]
     pub fn latest(&self, date: NaiveDate) -> Option<NaiveDate> {
         let month = first_of(date);
-        let before = self.since.filter(|since| month < *since).map(|_| date);
-        if before.is_some() || self.marked.contains(&month) {
+        if self.marked.contains(&month) {
             return Some(date);
         }
-        let marked = self.marked.range(..month).next_back();
-        let marked = marked.and_then(|marked| last_of(*marked));
-        let unmarked = self.since.and_then(|since| since.pred_opt());
-        marked.max(unmarked)
+        last_of(*self.marked.range(..month).next_back()?)
     }
 }
 
@@ -52,13 +46,6 @@ fn last_of(month: NaiveDate) -> Option<NaiveDate> {
 }
 
 impl Store {
-    /// The same table, in which activity before this day may have no month markers.
-    #[must_use]
-    pub fn with_months_since(mut self, since: Option<NaiveDate>) -> Self {
-        self.months_since = since.map(first_of);
-        self
-    }
-
     /// Marks the month of a reaction, unless this process did before. One call and one write, or none.
     pub(crate) async fn mark_month_once(&self, reaction: &ReactionCore) -> Result<(), Error> {
         let at = &reaction.at.within;
@@ -112,8 +99,7 @@ impl Store {
             }
             resume = found.last_evaluated_key;
             if resume.is_none() {
-                let since = self.months_since;
-                return Ok(ActiveMonths { marked, since });
+                return Ok(ActiveMonths { marked });
             }
         }
     }
@@ -127,29 +113,14 @@ mod tests {
         date.parse().unwrap()
     }
 
-    fn months(marked: &[&str], since: Option<&str>) -> ActiveMonths {
-        ActiveMonths {
-            marked: marked.iter().map(|date| day(date)).collect(),
-            since: since.map(day),
-        }
-    }
-
     #[test]
     fn a_report_goes_on_at_the_end_of_the_month_before_that_is_marked() {
-        let months = months(&["2024-02-01", "2026-03-01"], None);
+        let marked = ["2024-02-01", "2026-03-01"].map(day).into();
+        let months = ActiveMonths { marked };
         let latest = |date: &str| months.latest(day(date));
         assert_eq!(latest("2026-03-17"), Some(day("2026-03-17")));
         assert_eq!(latest("2026-02-28"), Some(day("2024-02-29")));
         assert_eq!(latest("2024-02-01"), Some(day("2024-02-01")));
         assert_eq!(latest("2024-01-31"), None);
-    }
-
-    #[test]
-    fn before_months_were_marked_every_day_is_looked_at() {
-        let months = months(&["2024-02-01", "2026-03-01"], Some("2025-06-01"));
-        let latest = |date: &str| months.latest(day(date));
-        assert_eq!(latest("2026-02-28"), Some(day("2025-05-31")));
-        assert_eq!(latest("2025-04-02"), Some(day("2025-04-02")));
-        assert_eq!(latest("2020-01-01"), Some(day("2020-01-01")));
     }
 }

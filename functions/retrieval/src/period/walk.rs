@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use hearback_domain::payload::{MAX_PAGE, carried};
 use hearback_domain::digest::digest;
 use hearback_domain::identifier::ConversationId;
+use hearback_domain::payload::{MAX_PAGE, carried};
 use hearback_domain::period::{Feedback, Item, Position, Request, position};
 use hearback_domain::reaction::{self, StoredReaction};
 use hearback_domain::turn::ConversationRef;

@@ -4,6 +4,7 @@ use proptest::sample::select;
 use super::*;
 use crate::caller::Caller;
 use crate::reaction::Posted;
+use crate::registration::Given;
 use crate::turn::{ConversationRef, Turn, TurnRef};
 
 /// A log into which ada's verdict was mirrored, in the shape that the log has.
@@ -75,8 +76,9 @@ fn said(user: &str, day: u32, text: &str) -> StoredReaction {
 fn log_of(text: &str) -> TurnLog {
     TurnLog {
         user: json!({}),
-        assistant: json!({}),
+        assistant: Some(json!({})),
         turn_log: Map::from_iter([("text".to_owned(), json!(text))]),
+        given: Given::default(),
     }
 }
 
