@@ -18,7 +18,7 @@ use hearback_tests::page::Told;
 use hearback_tests::turns::exported;
 
 use deeds::{DEEDS, Deed};
-use stored::stored;
+use stored::{missed, stored};
 use world::{EXPORT, World, at_work};
 
 /// Worlds that are looked at side by side.
@@ -30,6 +30,13 @@ const TRIES: usize = 4;
 async fn ends(beside: &Engine, deed: Deed, faults: &Faults) -> BTreeMap<String, String> {
     let world = World::new(beside, deed).await;
     let mut done = world.act(&at_work(&world.engine, faults)).await && !faults.died();
+    if deed != Deed::Erase {
+        let missed = missed(&world.engine).await;
+        assert!(
+            missed.is_empty(),
+            "{deed:?}, {faults:?}: a report misses {missed:?}"
+        );
+    }
     for _ in 0..TRIES {
         if done {
             let mut stored = stored(&world.engine, faults.gave_up()).await;

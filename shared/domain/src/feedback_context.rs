@@ -259,7 +259,7 @@ impl Rejection {
                 "**Detected:** A later message rejected Turn {rejected}"
             )?,
             (DetectedBy::User, _) => {
-                writeln!(out, "**Detected:** The user rejected Turn {rejected}")?
+                writeln!(out, "**Detected:** The user rejected Turn {rejected}")?;
             }
         }
         if let Some(said) = &self.user_said {

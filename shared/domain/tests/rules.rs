@@ -1,6 +1,10 @@
 //! The rules over all events: ranges, the source's examples, and what must never happen.
 
-#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -289,9 +293,9 @@ fn signals_for_nothing() -> hearback_domain::signal::Signals {
 #[test]
 fn a_hint_to_explore_less_comes_once_for_each_crossing() {
     let mut user = User::default();
-    user.feel(25, json!({"accepted": true}));
-    user.feel(5, json!({"accepted": false}));
-    user.feel(60, json!({"accepted": true}));
+    user.feel(25, &json!({"accepted": true}));
+    user.feel(5, &json!({"accepted": false}));
+    user.feel(60, &json!({"accepted": true}));
     let hints = user.hints;
     assert_eq!(hints.len(), 2, "{hints:?}");
     assert_eq!(hints[0], 20, "twenty samples are needed");
@@ -311,7 +315,7 @@ struct User {
 
 impl User {
     /// So many times the same feedback; a rating alone is no verdict.
-    fn feel(&mut self, count: usize, data: Value) {
+    fn feel(&mut self, count: usize, data: &Value) {
         for _ in 0..count {
             self.events += 1;
             let mut body = example();
@@ -361,14 +365,14 @@ impl User {
 #[test]
 fn ratings_are_no_acceptance_samples() {
     let mut user = User::default();
-    user.feel(19, json!({"rating": 1}));
-    user.feel(1, json!({"accepted": true}));
+    user.feel(19, &json!({"rating": 1}));
+    user.feel(1, &json!({"accepted": true}));
     assert_eq!(user.hints, [0_u128; 0], "one acceptance is one sample");
-    user.feel(19, json!({"accepted": true}));
+    user.feel(19, &json!({"accepted": true}));
     assert_eq!(user.hints, [39], "the twentieth acceptance");
     let checklist = &user.profile.preferences.artifact_preferences["checklist"];
     assert_eq!(checklist.sample_count, Some(39), "all samples, as ever");
-    user.feel(1, json!({"accepted": false}));
+    user.feel(1, &json!({"accepted": false}));
     let checklist = &user.profile.preferences.artifact_preferences["checklist"];
     assert_eq!(checklist.acceptance_rate, Some(20.0 / 21.0));
     assert_eq!(checklist.average_rating, Some(1.0));
@@ -377,23 +381,25 @@ fn ratings_are_no_acceptance_samples() {
 #[test]
 fn a_crossing_by_an_excluded_event_is_told_by_the_next_that_is_not() {
     let mut user = User::default();
-    user.feel(19, json!({"accepted": true}));
+    user.feel(19, &json!({"accepted": true}));
     user.excluded = true;
-    user.feel(3, json!({"accepted": true}));
+    user.feel(3, &json!({"accepted": true}));
     assert_eq!(user.hints, [0_u128; 0]);
     user.excluded = false;
-    user.feel(5, json!({"rating": 4}));
+    user.feel(5, &json!({"rating": 4}));
     assert_eq!(user.hints, [23], "once, by the first that may tell it");
 }
 
 #[test]
 fn a_crossing_that_no_longer_holds_is_not_told() {
-    let mut user = User::default();
-    user.excluded = true;
-    user.feel(20, json!({"accepted": true}));
-    user.feel(3, json!({"accepted": false}));
+    let mut user = User {
+        excluded: true,
+        ..User::default()
+    };
+    user.feel(20, &json!({"accepted": true}));
+    user.feel(3, &json!({"accepted": false}));
     user.excluded = false;
-    user.feel(1, json!({"rating": 4}));
+    user.feel(1, &json!({"rating": 4}));
     assert_eq!(user.hints, [0_u128; 0], "20 of 23 are less than 0.90");
 }
 
@@ -414,7 +420,7 @@ fn a_version_without_counts_goes_on_with_its_sample_count() {
         profile: version.profile(),
         ..User::default()
     };
-    user.feel(1, json!({"accepted": true}));
+    user.feel(1, &json!({"accepted": true}));
     assert_eq!(user.hints, [0_u128; 0], "it was told when it crossed");
     let checklist = &user.profile.preferences.artifact_preferences["checklist"];
     assert_eq!(checklist.acceptance_rate, Some((0.95 * 60.0 + 1.0) / 61.0));
@@ -428,11 +434,11 @@ fn what_a_user_accepts_becomes_the_preference() {
                "codeStyle": "spaghetti", "agentId": agent})
     };
     user.context = context("table", "concise", "writer");
-    user.feel(9, json!({"accepted": true}));
+    user.feel(9, &json!({"accepted": true}));
     assert_eq!(user.resolved()["preferredFormat"], "mixed", "9 samples");
-    user.feel(3, json!({"accepted": true}));
+    user.feel(3, &json!({"accepted": true}));
     user.context = context("prose", "verbose", "critic");
-    user.feel(12, json!({"accepted": false}));
+    user.feel(12, &json!({"accepted": false}));
     let resolved = user.resolved();
     let values = [
         "preferredFormat",
@@ -480,9 +486,11 @@ fn what_a_user_accepts_becomes_the_preference() {
 
 #[test]
 fn what_is_taken_back_whole_is_forgotten() {
-    let mut user = User::default();
-    user.context = json!({"artifactFormat": "table", "agentId": "writer"});
-    user.feel(12, json!({"accepted": true}));
+    let mut user = User {
+        context: json!({"artifactFormat": "table", "agentId": "writer"}),
+        ..User::default()
+    };
+    user.feel(12, &json!({"accepted": true}));
     let patch = json!({"artifactPreferences": {"checklist": null}, "contextPreferences": null});
     let patch = Patch::parse(&patch, "ada").expect("a patch");
     user.profile = patch.apply(&user.profile).expect("small");
@@ -669,7 +677,7 @@ fn an_act_on_a_turn_is_published_with_all_that_its_turn_says() {
 fn an_average_follows_the_formula_of_the_source() {
     let mut user = User::default();
     for rating in [4, 2, 5] {
-        user.feel(1, json!({"rating": rating}));
+        user.feel(1, &json!({"rating": rating}));
     }
     let checklist = &user.profile.preferences.artifact_preferences["checklist"];
     // 4, then (4·1 + 2)/2 = 3, then (3·2 + 5)/3.

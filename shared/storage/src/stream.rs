@@ -221,13 +221,15 @@ pub enum Published {
     /// Something came of an event.
     Outcome(Outcome),
     /// An event no longer holds.
-    Retraction(Retraction),
+    Retraction(Box<Retraction>),
 }
 
 /// Reads a record of [`RESULTS`].
 pub fn result(record: &Value) -> Result<Published, Error> {
     if sort_key(record) == Some(keys::RETRACTION) {
-        part(record, events::RETRACTION).map(Published::Retraction)
+        part(record, events::RETRACTION)
+            .map(Box::new)
+            .map(Published::Retraction)
     } else {
         part(record, events::OUTCOME).map(Published::Outcome)
     }

@@ -19,6 +19,7 @@ pub enum Deed {
     Complete,
     React,
     Replace,
+    ReplaceOlder,
     Clear,
     Infer,
     Judge,
@@ -35,7 +36,7 @@ pub enum Deed {
     ExportTraining,
 }
 
-pub const DEEDS: [(Deed, &str); 24] = [
+pub const DEEDS: [(Deed, &str); 25] = [
     (Deed::Submit, "submit an event"),
     (
         Deed::Batch,
@@ -61,6 +62,7 @@ pub const DEEDS: [(Deed, &str); 24] = [
     ),
     (Deed::React, "react"),
     (Deed::Replace, "replace a reaction"),
+    (Deed::ReplaceOlder, "replace a reaction of an older system"),
     (Deed::Clear, "clear a reaction"),
     (Deed::Infer, "infer a reaction from a message"),
     (Deed::Judge, "react as the machine"),

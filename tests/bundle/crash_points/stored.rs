@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hearback_domain::preferences::{Cause, Version};
+use hearback_domain::reaction::ReactionCore;
 use hearback_tests::engine::Engine;
 use hearback_tests::stored::{Row, rows};
 use serde_json::Value;
@@ -44,6 +45,41 @@ pub async fn stored(engine: &Engine, gave_up: bool) -> BTreeMap<String, String> 
     stored
         .into_iter()
         .map(|(key, value)| (named(key), named(value)))
+        .collect()
+}
+
+/// The reactions that a report would miss: those without a marker of their minute, and markers of minutes without
+/// one of their month.
+pub async fn missed(engine: &Engine) -> Vec<String> {
+    let rows = rows(&engine.clients.dynamodb, &engine.names.table()).await;
+    let key = |row: &Row, name: &str| row[name].as_s().unwrap().clone();
+    let keys: Vec<_> = rows
+        .iter()
+        .map(|row| (key(row, "PK"), key(row, "SK")))
+        .collect();
+    let has = |pk: &str, sk: &str| {
+        let found =
+            |(other, place): &(String, String)| other.starts_with(pk) && place.starts_with(sk);
+        keys.iter().any(found)
+    };
+    let reactions = (rows.iter()).filter(|row| key(row, "SK").starts_with("REACTION#"));
+    let cores = reactions.filter_map(|row| row.get("core"));
+    let cores = cores.map(|core| serde_json::from_str::<ReactionCore>(core.as_s().unwrap()));
+    let current = cores
+        .map(Result::unwrap)
+        .filter(|core| core.reaction.is_some());
+    let unmarked = current.filter(|core| {
+        let day = core
+            .ts
+            .format("DAY#acme#order-service#%Y-%m-%d#")
+            .to_string();
+        !has(&day, &core.ts.format("%H:%M#").to_string())
+    });
+    let days = (keys.iter()).filter_map(|(pk, _)| pk.strip_prefix("DAY#acme#order-service#"));
+    let hidden = days.filter(|day| !has("MONTHS#acme#order-service", &day[..7]));
+    unmarked
+        .map(|core| format!("{core:?}"))
+        .chain(hidden.map(|day| format!("the month of {day}")))
         .collect()
 }
 

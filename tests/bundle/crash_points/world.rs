@@ -1,6 +1,7 @@
 //! Where something is about to be done.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use aws_sdk_dynamodb::types::AttributeValue;
 use axum::http::Method;
 use hearback_batch::notification;
 use hearback_lambda::clock::Clock;
@@ -67,6 +68,9 @@ impl World {
         if deed == Deed::Complete {
             let (turn, body) = open();
             assert!(hands.request(Method::PUT, &turn, &body).await);
+        }
+        if deed == Deed::ReplaceOlder {
+            older(&engine).await;
         }
         let verdicts: &[&str] = match deed {
             Deed::Replace | Deed::Clear => &["ok"],
@@ -159,7 +163,7 @@ impl World {
                 let (path, body) = reaction(Some("ok"));
                 hands.request(post, &path, &body).await
             }
-            Deed::Replace => {
+            Deed::Replace | Deed::ReplaceOlder => {
                 let (path, body) = reaction(Some("not_ok"));
                 hands.request(post, &path, &body).await
             }
@@ -231,6 +235,19 @@ impl World {
 /// Where an export of a day lies.
 pub const EXPORT: &str = "exports/signals/acme/2086-01-04/1/1-00001.jsonl";
 const ERASE: &str = "/v1/users/ada/data";
+
+/// Puts a reaction of an older system.
+async fn older(engine: &Engine) {
+    let text = r#"{"turn_id": "t", "text": "Old", "reaction": "ok", "ts": "2025-11-06T15:30:00Z"}"#;
+    let attribute = |text: &str| AttributeValue::S(text.to_owned());
+    let put = engine.clients.dynamodb.put_item();
+    let put = put
+        .table_name(engine.names.table())
+        .item("text", attribute(text));
+    let put = put.item("PK", attribute("CONV#acme#order-service#c"));
+    let put = put.item("SK", attribute("REACTION#t#user#ada"));
+    put.send().await.unwrap();
+}
 
 /// Leaves something of every kind: a turn with what is said of it, an event, and one that is anonymous.
 async fn live(engine: &Engine, hands: &Hands) {

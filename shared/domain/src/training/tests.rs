@@ -51,7 +51,7 @@ fn exchange(prompt: &str, answer: &str) -> Exchange {
         user: json!({"text": prompt}),
         assistant: Some(json!({"text": answer})),
         turn_log: serde_json::Map::new(),
-        given: Default::default(),
+        given: std::collections::BTreeMap::default(),
     })
 }
 
