@@ -317,10 +317,8 @@ fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
 
 /// An object in which this member is null.
 fn with_null(pointer: &str) -> Value {
-    let names = pointer.split('/').skip(1);
-    names
-        .rev()
-        .fold(Value::Null, |inner, name| json!({name: inner}))
+    let names = pointer.trim_start_matches('/').rsplit('/');
+    names.fold(Value::Null, |inner, name| json!({name: inner}))
 }
 
 #[tokio::test]
