@@ -393,9 +393,9 @@ async fn a_reaction_of_the_machine_is_noted_with_its_turn_in_one_write() {
     let request = (Method::POST, feedback.as_str());
     let (status, _) = call(&metered.functions, caller, request, &body).await;
     assert_eq!(status, StatusCode::OK);
-    // The turn, and whether its user is erased; its status with its entry in the index, the marker of its
-    // minute, and the reaction.
-    assert_eq!(metered.meter.take(), cost(5, 2.0, 5.0));
+    // The turn, and whether its user is erased; its status with its entry in the index, the markers of its month
+    // and minute, and the reaction.
+    assert_eq!(metered.meter.take(), cost(6, 2.0, 6.0));
     // The vectors of the caller's own turns, and the turns.
     let listed = metered.call(Method::GET, BY_STATUS, &Value::Null).await;
     assert_eq!(listed, (StatusCode::OK, cost(2, 2.0, 0.0)));
