@@ -198,21 +198,18 @@ impl Results {
             }
             Err(not_taken) => {
                 let status = status(&not_taken);
-                match not_taken.rejection() {
-                    Ok(rejection) => {
-                        result.status = Status::Rejected;
-                        result.error = Some(EventError::of(index, status, rejection));
-                        self.rejected += 1;
-                    }
-                    Err(_) => {
-                        result.status = Status::Failed;
-                        result.error = Some(EventError {
-                            status: status.as_u16(),
-                            error: "unavailable".to_owned(),
-                            errors: Vec::new(),
-                        });
-                        self.failed += 1;
-                    }
+                if let Ok(rejection) = not_taken.rejection() {
+                    result.status = Status::Rejected;
+                    result.error = Some(EventError::of(index, status, rejection));
+                    self.rejected += 1;
+                } else {
+                    result.status = Status::Failed;
+                    result.error = Some(EventError {
+                        status: status.as_u16(),
+                        error: "unavailable".to_owned(),
+                        errors: Vec::new(),
+                    });
+                    self.failed += 1;
                 }
             }
         }

@@ -82,7 +82,7 @@ async fn preferences(
         .ok_or_else(Problem::not_found)?;
     Ok(Tagged(
         version.number,
-        Document::of(user, version, anonymous),
+        Document::of(user, &version, anonymous),
     ))
 }
 

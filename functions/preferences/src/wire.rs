@@ -33,7 +33,7 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    pub(crate) fn of(user: UserId, version: Version, anonymous: bool) -> Self {
+    pub(crate) fn of(user: UserId, version: &Version, anonymous: bool) -> Self {
         Self {
             user_id: user.into(),
             preference_version: version.number,

@@ -78,7 +78,7 @@ async fn feedback_context(
         .ok_or_else(|| Problem::no_such("turn"))?;
     let status = row.status.status();
     let rejection = if status == FeedbackType::Rejected {
-        Some(rejection(&app, &caller, &row).await?)
+        Some(Box::pin(rejection(&app, &caller, &row)).await?)
     } else {
         None
     };

@@ -122,7 +122,7 @@ fn fits(log: &TurnLog) -> Result<(), Problem> {
         return Ok(());
     }
     let max = TurnLog::MAX;
-    Err(Problem::body_too_large(format!(
+    Err(Problem::body_too_large(&format!(
         "a log of at most {max} bytes, counting each quote and backslash twice"
     )))
 }

@@ -17,13 +17,13 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for JsonBody<LIMIT> {
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let bytes = axum::body::to_bytes(request.into_body(), LIMIT)
             .await
-            .map_err(|_| Problem::body_too_large(format!("at most {LIMIT} bytes")))?;
+            .map_err(|_| Problem::body_too_large(&format!("at most {LIMIT} bytes")))?;
         // On Lambda no such body arrives. Here it must be no different.
         if bytes.len() > MAX_REQUEST / 2 && carried_text(&bytes) > MAX_REQUEST {
             let limit = format!(
                 "at most {MAX_REQUEST} bytes, counting each quote, backslash and line break twice"
             );
-            return Err(Problem::body_too_large(limit));
+            return Err(Problem::body_too_large(&limit));
         }
         serde_json::from_slice(&bytes)
             .map(Self)

@@ -73,7 +73,7 @@ impl Problem {
 
     /// 413: the body is larger than it may be; `limit` completes "The body must have …".
     #[must_use]
-    pub fn body_too_large(limit: String) -> Self {
+    pub fn body_too_large(limit: &str) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
             .detail(format!("The body must have {limit}."))
     }
