@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use hearback_domain::identifier::UserId;
 use hearback_domain::preferences::{
-    ArtifactPreference, Cause, ContextPreference, GlobalPreferences, Preferences, Resolved, Version,
+    ArtifactPreference, Cause, CommunicationStyle, ContextPreference, DetailLevel, Preferences,
+    Resolved, Version,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -54,14 +55,26 @@ impl Document {
 }))]
 pub(crate) struct PreferencesPatch {
     /// The version that the change is made on; needed unless `If-Match` has it.
-    #[schema(minimum = 0)]
+    #[schema(minimum = 0, nullable = false)]
     preference_version: Option<u64>,
     /// By artifact type.
     artifact_preferences: Option<BTreeMap<String, ArtifactPreference>>,
     /// By task type or project.
     context_preferences: Option<BTreeMap<String, ContextPreference>>,
     /// Everywhere.
-    global_preferences: Option<GlobalPreferences>,
+    global_preferences: Option<GlobalPreferencesPatch>,
+}
+
+/// A change of global preferences: what is left out stays, `null` goes back to the default.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct GlobalPreferencesPatch {
+    /// How to talk to the user.
+    communication_style: Option<CommunicationStyle>,
+    /// How much to tell.
+    detail_level: Option<DetailLevel>,
+    /// Whether feedback updates preferences.
+    learning_mode: Option<bool>,
 }
 
 /// A change was made.

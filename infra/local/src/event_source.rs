@@ -150,9 +150,10 @@ impl<C: Consumer> EventSource<C> {
                 () = tokio::time::sleep(self.visibility / 2) => self.hold(&messages).await,
             }
         };
-        match response {
-            Ok(response) => self.delete(&messages, &response).await,
-            Err(_) => tracing::warn!(messages = messages.len(), "the function panicked"),
+        if let Ok(response) = response {
+            self.delete(&messages, &response).await;
+        } else {
+            tracing::warn!(messages = messages.len(), "the function panicked");
         }
     }
 

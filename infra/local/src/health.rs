@@ -82,7 +82,7 @@ impl Health {
         json!({
             "status": if failing.is_empty() { "ok" } else { "degraded" },
             "relay": {
-                "lag_seconds": lag.map(|lag| lag.as_seconds_f64()),
+                "lag_seconds": lag.map(TimeDelta::as_seconds_f64),
                 "waiting": state.waiting,
                 "dead_letters": state.dead_letters,
             },
