@@ -9,7 +9,7 @@
 //! | hot | what is new | none | stays |
 //! | cold | what is new, "incorporated" | one for each that is new | moves to the newest |
 //!
-//! A turn has up to four blocks ([`slot`]): what its owner and what other people think of it, each
+//! A turn has up to four blocks (`slot.rs`): what its owner and what other people think of it, each
 //! by users and by the machine. Of each the latest feedback is current; a block that says anything
 //! else is out of date, however old the feedback is.
 
