@@ -82,13 +82,13 @@ async fn a_failure_at_any_call_changes_nothing() {
 
 #[tokio::test]
 async fn a_worker_that_fails_writes_down_how_far_it_is() {
-    let (lines, expected) = generated(12, 150);
+    let (lines, expected) = generated(12, 600);
     let import = Import::of(lines.join("\n").into_bytes()).await;
     let id = id(&import).await;
     // The file is begun, and then most of its lines are taken.
     let failing = import
         .engine
-        .failing_store(&Faults::at(600, Fault::Unreachable));
+        .failing_store(&Faults::at(500, Fault::Unreachable));
     let failing = import.importer(failing);
     assert_eq!(import.step(&failing, None).await, Some(false));
     assert_eq!(import.step(&failing, None).await, Some(true));
@@ -106,10 +106,10 @@ async fn a_worker_that_fails_writes_down_how_far_it_is() {
     let importer = import.importer(import.engine.failing_store(&counted));
     let report = import.work_until(&importer, || None).await;
     assert_eq!(told(&report), expected);
-    assert_eq!(report.counts.lines, 150);
+    assert_eq!(report.counts.lines, 600);
     // What was done before is not done again.
     let calls = u64::from(counted.calls());
-    assert!(calls <= 150 - piece.counts.lines + 10, "{calls} calls");
+    assert!(calls <= 600 - piece.counts.lines + 10, "{calls} calls");
 }
 
 #[tokio::test]
