@@ -39,25 +39,11 @@ async fn ends(beside: &Engine, deed: Deed, faults: &Faults) -> BTreeMap<String, 
     }
     for _ in 0..TRIES {
         if done {
-            let mut stored = stored(&world.engine, faults.gave_up()).await;
-            if deed == Deed::Import {
-                stored.values_mut().for_each(forget_the_first);
-            }
-            return stored;
+            return stored(&world.engine, faults.gave_up()).await;
         }
         done = world.act(&at_work(&world.engine, &Faults::none())).await;
     }
     panic!("{deed:?} is never done after {faults:?}");
-}
-
-/// Takes out of an event which one of its batch came first: a worker that goes on with a piece of a file does not
-/// know the lines before it (`docs/decisions/0027-the-first-of-a-batch-is-named-by-those-behind.md`).
-fn forget_the_first(item: &mut String) {
-    if let Some((before, rest)) = item.split_once(r#"\"secondTo\":{"#)
-        && let Some((_, after)) = rest.split_once("},")
-    {
-        *item = format!("{before}{after}");
-    }
 }
 
 /// What a deed was seen with.

@@ -4,6 +4,7 @@ mod account;
 mod batch;
 mod capacity;
 mod contract;
+mod counted;
 mod crash_points;
 mod deployment;
 mod embeddings;

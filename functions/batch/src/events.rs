@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::intake::{Intake, NotTaken, Taken};
+use crate::intake::{Intake, NotTaken, Sender, Taken};
 
 /// Largest body, in bytes.
 pub const MAX_BODY: usize = 4 * 1024 * 1024;
@@ -128,7 +128,9 @@ async fn batch(
     let events = parse(&body)?;
     let received_at = intake.clock.now();
     let asked = events.iter().map(|event| (Attempt::drawn(), event));
-    let taken = intake.take(&caller, asked, received_at).await;
+    let taken = intake
+        .take(Sender::Token(&caller), asked, received_at)
+        .await;
     let mut results = Results::default();
     let mut cause = None;
     for ((index, event), taken) in events.iter().enumerate().zip(taken) {

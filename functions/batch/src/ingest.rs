@@ -21,7 +21,7 @@ use hearback_lambda::{BadSetting, FromEnv};
 use hearback_storage::Attempt;
 use serde_json::Value;
 
-use crate::intake::{Intake, back_end};
+use crate::intake::{Intake, Sender, back_end};
 
 /// The message attribute that says whose events a message has.
 pub const TENANT: &str = "tenant";
@@ -112,7 +112,9 @@ impl Ingest {
             (by, event)
         });
         // All of them first: one that failed keeps no other from being stored.
-        let taken = self.intake.take(&caller, attempts, sent_at).await;
+        let taken = (self.intake)
+            .take(Sender::BackEnd(&caller), attempts, sent_at)
+            .await;
         let last = Tries::Many.are_over(receives(message));
         let mut letters = Vec::new();
         for (event, taken) in events.iter().zip(taken) {

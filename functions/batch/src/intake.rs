@@ -28,6 +28,15 @@ pub struct Intake {
     pace: Pace,
 }
 
+/// Who sends events.
+#[derive(Debug, Clone, Copy)]
+pub enum Sender<'a> {
+    /// Who called with a token, which holds some projects.
+    Token(&'a Caller),
+    /// Who may write into the tenant's queue or folder, and so speaks for all of it.
+    BackEnd(&'a Caller),
+}
+
 /// An event that is in the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
@@ -101,13 +110,13 @@ impl Intake {
     /// before, it may store again. Of several with one dedupe key, or one id, the first counts.
     pub async fn take<'a>(
         &self,
-        caller: &Caller,
+        sender: Sender<'_>,
         events: impl IntoIterator<Item = (Attempt, &'a Value)>,
         received_at: DateTime<Utc>,
     ) -> Vec<Result<Taken, NotTaken>> {
         let mut order = Order::default();
         let taken = events.into_iter().map(|(by, body)| {
-            let read = self.read(caller, (body, received_at));
+            let read = self.read(sender, (body, received_at));
             let read = read.map(|submission| {
                 let turn = order.next(&submission.event.core);
                 (turn, submission)
@@ -126,10 +135,15 @@ impl Intake {
     /// often it is delivered: by that an erasure tells what came before.
     pub(crate) fn read(
         &self,
-        caller: &Caller,
+        sender: Sender<'_>,
         (body, received_at): (&Value, DateTime<Utc>),
     ) -> Result<Submission, Refused> {
-        Submission::parse(body, caller, &self.pseudonyms, received_at)
+        let (Sender::Token(caller) | Sender::BackEnd(caller)) = sender;
+        let read = Submission::parse(body, caller, &self.pseudonyms, received_at)?;
+        if let Sender::Token(caller) = sender {
+            caller.may_say(&read.event.core)?;
+        }
+        Ok(read)
     }
 
     /// Stores an event that was read, when it is its turn.
@@ -137,10 +151,18 @@ impl Intake {
         &self,
         by: Attempt,
         submission: Submission,
-        turn: Turn,
+        mut turn: Turn,
     ) -> Result<Taken, NotTaken> {
         let Submission { event, dedupe_key } = submission;
         let FeedbackEvent { core, text } = event;
+        if let Some(settled) = turn.settled() {
+            let store = &self.store;
+            while let Some((first, by)) = settled.first()
+                && !(store.has_event_by(*by, (&core.tenant, first.feedback_id))).await?
+            {
+                settled.remove(0);
+            }
+        }
         let put = |core: EventCore| async move {
             let event = FeedbackEvent { core, text };
             let written = (self.pace).run(|| self.store.put_event_by(by, &event));

@@ -8,10 +8,10 @@
 //! [`EventCore::second_to`]: hearback_domain::event::EventCore::second_to
 
 use std::collections::HashMap;
-use std::hash::Hash;
 
 use futures::channel::oneshot::{self, Receiver, Sender};
 use hearback_domain::event::{EventCore, First};
+use hearback_storage::Attempt;
 use uuid::Uuid;
 
 /// Keys that are remembered. Beyond these all are forgotten: what came so long before is stored by now, and is
@@ -21,14 +21,24 @@ const MOST: usize = 65_536;
 /// The events of a batch so far.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
-    by_key: HashMap<[u8; 32], Receiver<Option<First>>>,
+    by_key: HashMap<[u8; 32], Before>,
     by_id: HashMap<Uuid, Receiver<()>>,
+}
+
+/// The events before with one key.
+#[derive(Debug)]
+enum Before {
+    /// The last of them tells the first.
+    UnderWay(Receiver<Option<First>>),
+    /// Somebody else stored them, or found that they were known, by these attempts: the first that was
+    /// stored is the first.
+    Settled(Vec<(First, Attempt)>),
 }
 
 /// An event's place behind those before it.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    first: Option<Receiver<Option<First>>>,
+    first: Option<Before>,
     same_id: Option<Receiver<()>>,
     tell_first: Sender<Option<First>>,
     /// Dropped when the event is stored, or is not to be.
@@ -38,31 +48,45 @@ pub(crate) struct Turn {
 impl Order {
     /// The next event's place. Events have to ask in the order of their positions.
     pub(crate) fn next(&mut self, event: &EventCore) -> Turn {
-        if self.by_key.len() >= MOST {
-            self.by_key.clear();
-            self.by_id.clear();
-        }
-        let (tell_first, first) = follow(&mut self.by_key, event.dedupe_key().fingerprint());
-        let (stored, same_id) = follow(&mut self.by_id, event.feedback_id);
+        self.make_room();
+        let (tell_first, told) = oneshot::channel();
+        let (stored, is_stored) = oneshot::channel();
+        let key = event.dedupe_key().fingerprint();
         Turn {
-            first,
-            same_id,
+            first: self.by_key.insert(key, Before::UnderWay(told)),
+            same_id: self.by_id.insert(event.feedback_id, is_stored),
             tell_first,
             _stored: stored,
         }
     }
-}
 
-/// Takes the place behind the last one with a name.
-fn follow<K: Eq + Hash, T>(
-    last: &mut HashMap<K, Receiver<T>>,
-    name: K,
-) -> (Sender<T>, Option<Receiver<T>>) {
-    let (sender, receiver) = oneshot::channel();
-    (sender, last.insert(name, receiver))
+    /// Notes an event that is before all that are to be stored, and that somebody else settled by this attempt.
+    pub(crate) fn settled(&mut self, event: &EventCore, by: Attempt) {
+        self.make_room();
+        let key = event.dedupe_key().fingerprint();
+        let before = self.by_key.entry(key);
+        if let Before::Settled(events) = before.or_insert_with(|| Before::Settled(Vec::new())) {
+            events.push((First::of(event), by));
+        }
+    }
+
+    fn make_room(&mut self) {
+        if self.by_key.len() >= MOST {
+            self.by_key.clear();
+            self.by_id.clear();
+        }
+    }
 }
 
 impl Turn {
+    /// The events before that somebody else settled: those that were not stored are to be left out.
+    pub(crate) fn settled(&mut self) -> Option<&mut Vec<(First, Attempt)>> {
+        match &mut self.first {
+            Some(Before::Settled(events)) => Some(events),
+            Some(Before::UnderWay(_)) | None => None,
+        }
+    }
+
     /// Waits for the events before, and stores this one: `put` says whether it is stored by this batch, and not
     /// known before.
     pub(crate) async fn take<T, E, F>(
@@ -78,7 +102,9 @@ impl Turn {
             let _ = same_id.await;
         }
         let before = match self.first {
-            Some(first) => first.await.unwrap_or_default(),
+            Some(Before::UnderWay(first)) => first.await.unwrap_or_default(),
+            // Of those that were settled the first is left.
+            Some(Before::Settled(events)) => events.first().map(|(first, _)| *first),
             None => None,
         };
         if let Some(first) = before {

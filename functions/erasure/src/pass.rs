@@ -216,9 +216,8 @@ impl<'a> Pass<'a> {
                 // Somebody was active in a conversation minute after minute.
                 Found::Active { within, .. } if seen.insert((user, within.clone())) => {
                     let said = store.reactions_by(user, &within).await?;
-                    traces
-                        .acts
-                        .extend(said.into_iter().filter_map(|(_, act, _)| act));
+                    let acts = said.into_iter().filter_map(|said| said.act);
+                    traces.acts.extend(acts);
                 }
                 Found::Active { .. } | Found::Version(_) | Found::Trail(_) => {}
             }
@@ -300,12 +299,16 @@ impl<'a> Pass<'a> {
     async fn reactions(&self, user: &UserId, within: &ConversationRef) -> Result<(), Failure> {
         let store = &self.eraser.store;
         let said = store.reactions_by(user, within).await?;
-        let about: BTreeSet<_> = said.iter().map(|(at, ..)| at).collect();
+        let (counted, said): (Vec<_>, Vec<_>) = said.into_iter().partition(|said| said.counted);
+        let about: BTreeSet<_> = said.iter().map(|said| &said.at).collect();
         for at in about {
             self.mirrors(user, at).await?;
         }
-        let units = said.into_iter().map(|(_, _, unit)| unit).collect();
-        self.erase(Kind::Reactions, units).await
+        let units = said.into_iter().map(|said| said.unit).collect();
+        self.erase(Kind::Reactions, units).await?;
+        // The signal or the event that it follows from is counted itself.
+        let counted = counted.into_iter().map(|said| said.unit).collect();
+        Ok(self.eraser.store.remove(counted).await?)
     }
 
     /// Takes what the user said out of the log of another's turn; their own is removed as a whole.

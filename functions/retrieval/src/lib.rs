@@ -20,10 +20,17 @@ use hearback_storage::reactions::Row;
 /// Largest body of a request for a report, in bytes.
 pub const MAX_BODY: usize = 1024 * 1024;
 
-/// The reactions that the caller may see.
+/// The reactions that the caller may see, and what counts as such, without the words that are not for the
+/// caller.
 fn visible(rows: Vec<Row>, caller: &Caller) -> Vec<StoredReaction> {
     let seen = rows.into_iter().filter_map(|row| match row {
         Row::Reaction(reaction) => Some(*reaction),
+        Row::Counted(mut counted) => {
+            if !counted.shown_to(caller) {
+                counted.text.clear();
+            }
+            Some(*counted)
+        }
         // Of an older system, whose acts are not in the ledger.
         Row::Legacy(..) | Row::Unreadable => None,
     });

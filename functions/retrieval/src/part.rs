@@ -5,7 +5,7 @@
 
 use hearback_domain::digest::digest;
 use hearback_domain::identifier::TurnId;
-use hearback_domain::reaction::{Origin, StoredReaction};
+use hearback_domain::reaction::{Means, Origin, StoredReaction};
 use serde::{Deserialize, Serialize};
 
 /// Up to which reaction a turn or a conversation is listed.
@@ -18,12 +18,14 @@ pub(crate) struct UpTo {
 impl UpTo {
     fn of(reaction: &StoredReaction) -> Self {
         let core = &reaction.core;
-        // A user has one reaction to a turn, whatever it says; the machine has many.
-        let id = match core.origin {
-            Origin::User => String::new(),
-            Origin::Machine => core.id.to_string(),
+        // A user has one reaction to a turn, whatever it says, and one signal of a kind; of events, and of what
+        // the machine says, there are many.
+        let id = match (core.origin, core.means) {
+            (Origin::Machine, _) | (_, Means::Event) => core.id.to_string(),
+            (Origin::User, _) => String::new(),
         };
-        let digest = digest([core.origin.as_str(), core.user_id.as_str(), &id]);
+        let (origin, means) = (core.origin.as_str(), core.means.as_str());
+        let digest = digest([origin, means, core.user_id.as_str(), &id]);
         Self {
             turn: core.at.turn.clone(),
             mark: u64::from_be_bytes(digest.first_chunk().copied().unwrap_or_default()),

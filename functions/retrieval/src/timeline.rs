@@ -87,7 +87,8 @@ async fn refresh_timeline(
                 }
             }
             Row::Unreadable => unreadable += 1,
-            Row::Reaction(_) => {}
+            // What a signal or an event says is no reaction.
+            Row::Reaction(_) | Row::Counted(_) => {}
         }
     }
     if unreadable > 0 {

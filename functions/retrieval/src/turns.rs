@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use hearback_domain::caller::Caller;
 use hearback_domain::detection::FeedbackType;
 use hearback_domain::digest::digest;
-use hearback_domain::follow_up::{TurnStatus, UserFeedback};
+use hearback_domain::follow_up::UserFeedback;
 use hearback_domain::identifier::TurnId;
 use hearback_domain::labels::Labels;
 use hearback_domain::mirror;
@@ -17,6 +17,7 @@ use hearback_domain::period::Counts;
 use hearback_domain::reaction::StoredReaction;
 use hearback_domain::turn::{Status, TurnCore, TurnLog, TurnRef};
 use hearback_domain::turn_report::{Artifact, Request};
+use hearback_domain::turn_status::TurnStatus;
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::{InConversation, InTurn, Params};
 use hearback_lambda::problem::ProblemDocument;
@@ -64,7 +65,7 @@ impl Turn {
     fn of(
         turn: &TurnId,
         log: Option<TurnLog>,
-        reactions: Vec<StoredReaction>,
+        (reactions, caller): (Vec<StoredReaction>, &Caller),
         (after, room): (Option<&UpTo>, usize),
     ) -> (Self, Option<UpTo>) {
         let mut this = Self {
@@ -84,10 +85,11 @@ impl Turn {
             this.user = Some(log.user);
         }
         let room = room.saturating_sub(carried(&this));
-        let size = |reaction: &StoredReaction| carried(&Artifact::of(reaction)) + 1;
+        let artifact = |reaction: &StoredReaction| Artifact::of(reaction, caller);
+        let size = |reaction: &StoredReaction| carried(&artifact(reaction)) + 1;
         let mut part = Part::of(reactions, after, room, size);
         latest_first(&mut part.reactions);
-        this.reactions = part.reactions.iter().map(Artifact::of).collect();
+        this.reactions = part.reactions.iter().map(artifact).collect();
         (this, part.rest)
     }
 }
@@ -230,7 +232,7 @@ async fn turn(
     let reactions = app.app.store.reactions_of(&at, app.app.clock.now()).await?;
     let reactions = seen(reactions, &caller);
     let room = (after.as_ref(), MAX_PAGE);
-    let (turn, rest) = Turn::of(&at.turn, log, reactions, room);
+    let (turn, rest) = Turn::of(&at.turn, log, (reactions, &caller), room);
     let mut turn = OneTurn::of(row.core, row.status, turn);
     turn.next_cursor = rest.map(|rest| cursors.seal(&query, &rest));
     Ok(Json(turn))
@@ -415,7 +417,7 @@ impl Report<'_> {
                 .await?;
             let mut turns: Vec<(TurnId, Vec<Row>)> = Vec::new();
             for row in rows {
-                let Row::Reaction(reaction) = &row else {
+                let (Row::Reaction(reaction) | Row::Counted(reaction)) = &row else {
                     continue;
                 };
                 let turn = reaction.core.at.turn.clone();
@@ -475,6 +477,7 @@ impl Report<'_> {
             None
         };
         let log = log.and_then(|(_, log)| log);
+        let reactions = (reactions, &self.within.caller);
         let (turn, rest) = Turn::of(turn, log, reactions, (after.as_ref(), MAX_PAGE));
         if turn.reactions.is_empty() {
             // What was left of it is gone.

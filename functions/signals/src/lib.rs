@@ -5,7 +5,8 @@
 //!
 //! 1. claim the dedupe key of each event;
 //! 2. append one preference version for all that the user's events teach;
-//! 3. store what came of each event, which the table's stream then publishes ([`publish`]).
+//! 3. count each event that names a turn for it (`counted.rs`), and store what came of the event, which the
+//!    table's stream then publishes ([`publish`]).
 //!
 //! A reaction on a turn, or a signal on its message, enters the ledger as an event first, which
 //! then comes here by the same way (`reactions.rs`, `message_signals.rs`).
@@ -14,6 +15,7 @@
 //! neighbour, and after its last receive it goes to the dead-letter queue with its reason
 //! ([`DeadLetters`]).
 
+mod counted;
 mod isolation;
 mod message_signals;
 pub mod publish;
@@ -24,6 +26,7 @@ use std::collections::BTreeMap;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, Utc};
+use hearback_domain::erasure::Erasure;
 use hearback_domain::event::EventCore;
 use hearback_domain::message_signal::SignalCore;
 use hearback_domain::reaction::ReactionCore;
@@ -33,7 +36,6 @@ use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::queue::{Reason, report};
-use hearback_storage::erasures::Owner;
 use hearback_storage::stream::{self, Submitted};
 use hearback_storage::{Blobs, Store};
 
@@ -142,24 +144,26 @@ impl Generator {
                 Task::Event(event) => events.push(*event),
                 Task::Reaction(said) => {
                     let owner = (&said.at.within.tenant, &said.user_id);
-                    if !self.is_erased(owner, said.received_at).await? {
+                    let erasure = work::erasure_of(&self.store, owner).await?;
+                    if !is_erased(erasure.as_ref(), said.received_at) {
                         reactions::work_off(&self.store, &self.blobs, self.clock, &said).await?;
                     }
                 }
                 Task::Signal(said) => {
                     let owner = (&said.at.within.tenant, &said.user_id);
-                    if !self.is_erased(owner, said.ts).await? {
-                        message_signals::work_off(&self.store, self.clock, &said).await?;
+                    let erasure = work::erasure_of(&self.store, owner).await?;
+                    if !is_erased(erasure.as_ref(), said.ts) {
+                        let said = (&*said, erasure.map(|erasure| erasure.id));
+                        message_signals::work_off(&self.store, self.clock, said).await?;
                     }
                 }
             }
         }
         work::work_off(&self.store, self.clock, events).await
     }
+}
 
-    /// Whether what was received at `at` of a user is to be erased: then nothing may come of it.
-    async fn is_erased(&self, owner: Owner<'_>, at: DateTime<Utc>) -> Result<bool, Failure> {
-        let erasure = work::erasure_of(&self.store, owner).await?;
-        Ok(erasure.is_some_and(|erasure| erasure.covers(at)))
-    }
+/// Whether what was received at `at` of a user is to be erased: then nothing may come of it.
+fn is_erased(erasure: Option<&Erasure>, at: DateTime<Utc>) -> bool {
+    erasure.is_some_and(|erasure| erasure.covers(at))
 }

@@ -3,7 +3,7 @@
 
 use hearback_domain::ledger::{event_of, retraction_of};
 use hearback_domain::mirror;
-use hearback_domain::reaction::{Origin, ReactionCore, StoredReaction};
+use hearback_domain::reaction::{Means, Origin, ReactionCore, StoredReaction};
 use hearback_lambda::clock::Clock;
 use hearback_storage::{Blobs, Store};
 
@@ -28,7 +28,8 @@ pub(crate) async fn work_off(
     {
         // What stands now, which may be later than this: the later one counts.
         let turn = (&core.at, core.turn_ts);
-        store.note_said(turn, core.reaction, core.ts).await?;
+        let act = (core.reaction, core.ts);
+        store.note_said(turn, Means::Reaction, act).await?;
     }
     let standing = standing.filter(|standing| standing.core.id == reaction.id);
     let text = standing.as_ref().map_or("", |standing| &standing.text);

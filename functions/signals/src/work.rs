@@ -6,7 +6,8 @@
 //! |---|---|---|
 //! | nothing | no claim | everything |
 //! | the claim | its own claim, no version newer than its fence that names the event | learning |
-//! | the version | the version that names the event | the outcome, with the crossing it recorded |
+//! | the version | the version that names the event | its turn, the outcome, with the crossing it recorded |
+//! | any of what counts for its turn | the same, which is written once | the outcome |
 //! | the outcome | the outcome | nothing |
 
 use std::cmp::Reverse;
@@ -28,6 +29,8 @@ use hearback_storage::erasures::{Owner, Unit};
 use hearback_storage::preferences::{Freshness, Page};
 use hearback_storage::{Error, Store};
 use uuid::Uuid;
+
+use crate::counted::count_event;
 
 /// The pauses before a preference version is tried again, when others write too. Each loss means that
 /// somebody else went on; a message that lost them all is simply delivered again. Without pauses, workers
@@ -77,7 +80,8 @@ pub(crate) async fn work_off(
     else {
         return Ok(());
     };
-    if let Some(erasure) = erasure_of(store, (&tenant, &user_id)).await? {
+    let erasure = erasure_of(store, (&tenant, &user_id)).await?;
+    if let Some(erasure) = &erasure {
         let late: Vec<_> = events
             .extract_if(.., |event| erasure.covers(event.received_at))
             .collect();
@@ -114,7 +118,13 @@ pub(crate) async fn work_off(
     try_join_all(open.events.iter().map(|event| {
         let processed = Processed::of(event, crossings.get(&event.feedback_id), clock.now());
         let outcome = Outcome::Processed(Box::new(processed));
-        async move { store.put_outcome(event, &outcome).await }
+        let erased = erasure.as_ref().map(|erasure| erasure.id);
+        async move {
+            // Before its outcome, behind which nobody comes back to it.
+            count_event(store, clock, event, erased).await?;
+            store.put_outcome(event, &outcome).await?;
+            Ok::<_, Failure>(())
+        }
     }))
     .await?;
     Ok(())

@@ -46,7 +46,7 @@ pub fn routes() -> Routes<App> {
         (status = 202, description = "Stored, and queued for processing", body = Queued),
         (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
         (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Another user's feedback without `feedback:on-behalf`", body = ProblemDocument),
+        (status = 403, description = "Another user's feedback without `feedback:on-behalf`, or about a turn of a project that the token does not hold", body = ProblemDocument),
         (status = 409, description = "The feedbackId is known", body = ProblemDocument),
         (status = 413, description = "The body has more than 256 KiB", body = ProblemDocument),
         (status = 422, description = "Unknown channel or type", body = ProblemDocument),
@@ -61,6 +61,7 @@ async fn submit(
 ) -> Result<Response, Problem> {
     let submission =
         Submission::parse(&body, &caller, &app.pseudonyms, app.clock.now()).map_err(refused)?;
+    caller.may_say(&submission.event.core)?;
     let feedback_id = submission.event.core.feedback_id;
     match app.store.put_event(&submission.event).await? {
         Written::New => {

@@ -1,5 +1,7 @@
 //! Who calls, and what the token lets them do (product specification, section 1).
 
+use crate::counted;
+use crate::event::EventCore;
 use crate::identifier::{ProjectId, TenantId, UserId};
 
 /// What a token may allow beyond acting as oneself.
@@ -71,6 +73,15 @@ impl Caller {
             Ok(())
         } else {
             Err(Forbidden::AnotherProject)
+        }
+    }
+
+    /// Whether the caller may say by this event what it says of a turn: one that it names in a project of the
+    /// token's, or none.
+    pub fn may_say(&self, event: &EventCore) -> Result<(), Forbidden> {
+        match counted::turn_of(event) {
+            Some(turn) => self.enter(&turn.within.tenant, &turn.within.project),
+            None => Ok(()),
         }
     }
 

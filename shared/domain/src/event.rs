@@ -4,7 +4,7 @@
 //! which every rule works on and which travels through streams and queues, and its [`FreeText`],
 //! which is stored with it and goes nowhere else.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -320,6 +320,19 @@ impl EventCore {
         DedupeKey::of(self)
     }
 
+    /// When it expires, and what came of it.
+    #[must_use]
+    pub fn expires_at(&self) -> DateTime<Utc> {
+        self.received_at + TimeDelta::days(self.privacy.retention_days.into())
+    }
+
+    /// Whether it may say what the answer should have been.
+    #[must_use]
+    pub fn corrects(&self) -> bool {
+        self.channel == Channel::Correction
+            || self.feedback_type == Some(FeedbackType::Modification)
+    }
+
     /// The kind of artifact, `unknown` where the caller named none.
     #[must_use]
     pub fn artifact_type(&self) -> Label {
@@ -371,6 +384,22 @@ impl FreeText {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// What a correction rejects and what it puts in its place. An `originalValue` that is a part of the answer
+    /// is replaced there; one that is not in the answer is what the user saw instead of it. `None` if it puts
+    /// nothing in its place.
+    #[must_use]
+    pub fn corrected(&self, answer: &str) -> Option<(String, String)> {
+        let corrected = self.corrected_value.as_deref()?;
+        let original = self.original_value.as_deref();
+        Some(match original.filter(|part| !part.trim().is_empty()) {
+            None => (answer.to_owned(), corrected.to_owned()),
+            Some(part) if answer.contains(part) => {
+                (answer.to_owned(), answer.replacen(part, corrected, 1))
+            }
+            Some(seen) => (seen.to_owned(), corrected.to_owned()),
+        })
     }
 }
 

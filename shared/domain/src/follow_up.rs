@@ -177,66 +177,6 @@ fn instant(ts: DateTime<Utc>) -> i128 {
     i128::from(ts.timestamp_micros().max(1))
 }
 
-/// How a turn was taken, of all that is known.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct TurnStatus {
-    /// What was inferred of it.
-    pub inferred: Option<UserFeedback>,
-    /// What its user said on purpose, and did not take back.
-    pub said: Option<Reaction>,
-}
-
-impl TurnStatus {
-    /// How it was taken. What its user said on purpose outranks what was inferred.
-    #[must_use]
-    pub fn status(&self) -> FeedbackType {
-        match (self.said, &self.inferred) {
-            (Some(Reaction::Ok), _) => FeedbackType::Accepted,
-            (Some(Reaction::NotOk), _) => FeedbackType::Rejected,
-            (Some(Reaction::Neutral), _) | (None, None) => FeedbackType::Neutral,
-            (None, Some(inferred)) => inferred.status,
-        }
-    }
-
-    /// How sure that is: 1 for what was said on purpose, 0.5 for a turn of which nothing is known.
-    #[must_use]
-    pub fn confidence(&self) -> f64 {
-        match (self.said, &self.inferred) {
-            (Some(_), _) => 1.0,
-            (None, Some(inferred)) => inferred.confidence,
-            (None, None) => UNKNOWN,
-        }
-    }
-
-    /// The turn in which a rejection was found, if it is one that still counts.
-    #[must_use]
-    pub fn rejection_detected_in(&self) -> Option<&TurnId> {
-        let inferred = self.inferred.as_ref()?;
-        let counts = self.said.is_none() && inferred.status == FeedbackType::Rejected;
-        inferred.detected_in_turn.as_ref().filter(|_| counts)
-    }
-
-    /// How a message rejects it, if that still counts.
-    #[must_use]
-    pub fn correction_type(&self) -> Option<Correction> {
-        let inferred = self.inferred.as_ref().filter(|_| self.said.is_none());
-        inferred.and_then(|inferred| inferred.correction_type)
-    }
-
-    /// Whether its user said on purpose that it was no failure.
-    #[must_use]
-    pub fn is_excused(&self) -> bool {
-        match self.said {
-            Some(Reaction::Ok | Reaction::Neutral) => true,
-            Some(Reaction::NotOk) | None => false,
-        }
-    }
-}
-
-/// Confidence in the status of a turn of which nothing is known (`User Feedback System`,
-/// "`TurnIndexDB` Schema").
-const UNKNOWN: f64 = 0.5;
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -11,6 +11,7 @@
 //! | what an event teaches a model | [`signal`] |
 //! | what a user may say of a turn, or of one message | [`reaction`], [`message_signal`] |
 //! | what each kind of feedback is in the one ledger | [`ledger`] |
+//! | which signals and events count as reactions to a turn, and how a turn was taken | [`counted`], [`turn_status`] |
 //! | what is published to subscribers | [`publication`] |
 //! | how preferences look, change and learn | [`preferences`] |
 //! | who may act for whom | [`caller`] |
@@ -29,6 +30,7 @@
 
 pub mod caller;
 pub mod carried;
+pub mod counted;
 pub mod cursor;
 pub mod dedupe;
 pub mod detection;
@@ -74,3 +76,4 @@ pub mod timeline;
 pub mod training;
 pub mod turn;
 pub mod turn_report;
+pub mod turn_status;

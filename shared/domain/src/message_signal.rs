@@ -3,7 +3,7 @@
 //! Source: `Feedback`, "Signal vocabulary", "Workspace re-anchoring" and "Limits"; product
 //! specification, section 6.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -76,6 +76,12 @@ pub struct SignalCore {
     /// The project in whose name it counts: the message's, or the one of the chat that its user
     /// named.
     pub workspace: ProjectId,
+    /// When the turn was. Nothing reads it of a signal on somebody else's turn.
+    #[serde(default)]
+    pub turn_ts: DateTime<Utc>,
+    /// Whether it is the turn's own user who said it: then it says how the turn was taken.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub own: bool,
     /// The chat that its user named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_id: Option<ConversationId>,
@@ -115,6 +121,11 @@ impl SignalCore {
         let owner = (&self.at.within.tenant, &self.user_id);
         row_id(owner, &self.message_id, self.signal)
     }
+
+    /// The time of what takes its place `now`: later, also by a clock that is behind the one before.
+    fn after(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        to_instant(now).max(self.updated_at + TimeDelta::microseconds(1))
+    }
 }
 
 /// The name of the row of a user's signal on a message: always the same.
@@ -150,7 +161,7 @@ impl StoredSignal {
         if self.core.retracted {
             return None;
         }
-        let ts = to_instant(now);
+        let ts = self.core.after(now);
         let core = SignalCore {
             act: Uuid::new_v5(&self.core.act, b"retracted"),
             replaces: Some(self.core.act),
@@ -283,11 +294,13 @@ impl Posted {
     ) -> Step {
         let live = standing.filter(|standing| !standing.core.retracted);
         let kept = live.map(|standing| &standing.core);
-        let ts = to_instant(now);
+        let ts = standing.map_or(to_instant(now), |standing| standing.core.after(now));
         let workspace = chat_in.unwrap_or_else(|| self.anchor(turn, caller, kept));
         let core = SignalCore {
             at: turn.at.clone(),
             message_id: self.message_id.clone(),
+            turn_ts: turn.ts,
+            own: caller.user == turn.user_id,
             user_id: caller.user.clone(),
             signal: self.signal,
             chat_id: (self.chat_id.clone()).or_else(|| kept.and_then(|kept| kept.chat_id.clone())),

@@ -56,6 +56,69 @@ wire_names!(Origin {
     Machine = "machine",
 });
 
+/// By what somebody said something of a turn.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Means {
+    /// A reaction on the turn.
+    #[default]
+    Reaction,
+    /// The signal `helpful` on its answer.
+    Helpful,
+    /// The signal `not_helpful`.
+    NotHelpful,
+    /// The signal `inaccurate`.
+    Inaccurate,
+    /// The signal `unsafe`.
+    Unsafe,
+    /// A feedback event that names the turn.
+    Event,
+}
+
+wire_names!(Means {
+    Reaction = "reaction",
+    Helpful = "helpful",
+    NotHelpful = "not_helpful",
+    Inaccurate = "inaccurate",
+    Unsafe = "unsafe",
+    Event = "event",
+});
+
+impl Means {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde calls it with a reference"
+    )]
+    fn is_reaction(&self) -> bool {
+        *self == Self::Reaction
+    }
+}
+
+/// What a model may learn from what somebody said of an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Teaches {
+    /// Whether the answer was good.
+    #[default]
+    Verdict,
+    /// That, and maybe what it should have been.
+    Correction,
+    /// Nothing: its user wants it so.
+    Nothing,
+}
+
+impl Teaches {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde calls it with a reference"
+    )]
+    fn is_verdict(&self) -> bool {
+        *self == Self::Verdict
+    }
+}
+
 /// Longest text of a reaction, in characters.
 pub const MAX_TEXT: usize = 1000;
 /// The least confidence at which what the machine inferred is written down.
@@ -77,6 +140,9 @@ pub struct ReactionCore {
     pub turn_ts: DateTime<Utc>,
     /// Who reacted, or in whose name the machine did.
     pub user_id: UserId,
+    /// By what: a reaction, or a signal or an event that counts as one ([`crate::counted`]).
+    #[serde(default, skip_serializing_if = "Means::is_reaction")]
+    pub means: Means,
     /// Who said so.
     pub origin: Origin,
     /// The verdict; `None` is a tombstone: there was one, and it was cleared.
@@ -108,6 +174,9 @@ pub struct ReactionCore {
     /// What the ledger is told of the turn.
     #[serde(default)]
     pub context: EventContext,
+    /// What a model may learn from it.
+    #[serde(default, skip_serializing_if = "Teaches::is_verdict")]
+    pub teaches: Teaches,
     /// What stood here before, the newest first: see [`Trace`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trail: Vec<Trace>,
@@ -249,6 +318,7 @@ impl StoredReaction {
                 at,
                 turn_ts: legacy.ts,
                 user_id: user,
+                means: Means::Reaction,
                 origin: legacy.origin,
                 reaction: legacy.reaction,
                 confidence: legacy.confidence,
@@ -261,6 +331,7 @@ impl StoredReaction {
                 user_type: None,
                 bundle_id: None,
                 context: EventContext::default(),
+                teaches: Teaches::Verdict,
                 trail: Vec::new(),
                 expires_at: None,
             },
@@ -275,7 +346,7 @@ impl StoredReaction {
     }
 
     /// Traces of what came within the last hour, and of the one that stood before that.
-    fn trail_after(&self, standing: &ReactionCore) -> Vec<Trace> {
+    pub(crate) fn trail_after(&self, standing: &ReactionCore) -> Vec<Trace> {
         let mut trail = vec![Trace {
             ts: standing.ts,
             received_at: standing.received_at,
@@ -293,6 +364,12 @@ impl StoredReaction {
 }
 
 impl ReactionCore {
+    /// Whether anybody asks for it: a report, which counts verdicts, or the training export.
+    #[must_use]
+    pub fn says_something(&self) -> bool {
+        self.reaction.is_some() || self.teaches == Teaches::Correction
+    }
+
     /// The name of the reaction's artifact (product specification, section 3).
     #[must_use]
     pub fn rn(&self) -> String {
@@ -317,6 +394,9 @@ impl ReactionCore {
             format!("turn:{}", self.at.turn),
             format!("origin:{}", self.origin.as_str()),
         ];
+        if self.means != Means::Reaction {
+            tags.push(format!("by:{}", self.means.as_str()));
+        }
         tags.extend(self.track_id.iter().map(|track| format!("track:{track}")));
         tags
     }
@@ -402,6 +482,7 @@ impl Posted {
                 turn_ts: turn.ts,
                 own: user_id == turn.user_id,
                 user_id,
+                means: Means::Reaction,
                 origin: self.origin,
                 reaction: self.reaction,
                 confidence: self.confidence,
@@ -413,6 +494,7 @@ impl Posted {
                 user_type: turn.user_type.clone(),
                 bundle_id: turn.bundle_id.clone(),
                 context: turn.context(),
+                teaches: Teaches::Verdict,
                 trail: Vec::new(),
                 expires_at: turn.expires_at,
             },

@@ -25,6 +25,7 @@ use uuid::Uuid;
 use crate::detection::{CorrectionType, FeedbackType};
 use crate::digest::uuid;
 use crate::evaluation::Exchange;
+use crate::event::{EventCore, FreeText};
 use crate::follow_up::{FollowUp, SESSION};
 use crate::message_signal::StoredSignal;
 use crate::reaction::{GATE, Origin};
@@ -223,6 +224,35 @@ impl Pair {
             prompt: said.prompt.clone(),
             chosen: edit.reason.clone()?,
             rejected: said.answer.clone(),
+            source: Source::Edit,
+            correction: Correction::Edit,
+            rests_on,
+        };
+        pair.tells()
+    }
+
+    /// The pair of an answer, or a part of it, and what a user says by an event that it should have been; `None`
+    /// if there is nothing to tell them apart.
+    #[must_use]
+    pub fn of_event(
+        turn: &TurnCore,
+        said: &Exchange,
+        (event, text): (&EventCore, &FreeText),
+    ) -> Option<Self> {
+        let verdict = Verdict {
+            good: false,
+            origin: Origin::User,
+            confidence: 1.0,
+            ts: event.timestamp,
+            feedback_ids: vec![event.feedback_id],
+        };
+        let rests_on = RestsOn::of(&[turn], verdict)?;
+        let (rejected, chosen) = text.corrected(&said.answer)?;
+        let pair = Self {
+            id: rests_on.id("event", &event.feedback_id.to_string()),
+            prompt: said.prompt.clone(),
+            chosen,
+            rejected,
             source: Source::Edit,
             correction: Correction::Edit,
             rests_on,

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::caller::Caller;
 use crate::digest::digest;
 use crate::identifier::{TurnId, UserId};
 use crate::parse::{Errors, FieldError, Object, boolean, identifier, integer_in};
@@ -116,8 +117,8 @@ pub struct Artifact {
     pub reaction: ArtifactReaction,
     /// What the artifact is.
     pub meta: ArtifactMeta,
-    /// Whose it is.
-    pub user_id: String,
+    /// Whose it is; `null` of a signal or an event of somebody else's, which counts without a name.
+    pub user_id: Option<String>,
     /// The conversation.
     pub conversation_id: String,
     /// The bundle that answered.
@@ -159,9 +160,9 @@ pub struct ArtifactMeta {
 }
 
 impl Artifact {
-    /// The artifact of a reaction.
+    /// The artifact of a reaction, as the caller sees it.
     #[must_use]
-    pub fn of(reaction: &StoredReaction) -> Self {
+    pub fn of(reaction: &StoredReaction, caller: &Caller) -> Self {
         let core = &reaction.core;
         let turn_id = core.at.turn.to_string();
         Self {
@@ -180,7 +181,7 @@ impl Artifact {
                 user_type: core.user_type.as_ref().map(ToString::to_string),
                 kind: "turn.log.reaction",
             },
-            user_id: core.user_id.to_string(),
+            user_id: reaction.shown_to(caller).then(|| core.user_id.to_string()),
             conversation_id: core.at.within.conversation.to_string(),
             bundle_id: core.bundle_id.as_ref().map(ToString::to_string),
             tags: core.tags(),

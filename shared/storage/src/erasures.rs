@@ -28,7 +28,7 @@ use crate::table::{EXPIRES_AT, PK, SK};
 use crate::transactions::{Transacted, unbuilt};
 use crate::{Blobs, Error, Store, keys};
 
-pub use kept::{Extent, Found, Listing, Next, Page};
+pub use kept::{Extent, Found, Listing, Next, Page, Reacted};
 pub use removal::Unit;
 
 const ERASURE: &str = "erasure";

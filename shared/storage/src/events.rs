@@ -9,6 +9,7 @@ use hearback_domain::publication::Outcome;
 use uuid::Uuid;
 
 use crate::item::{self, Builder};
+use crate::places::ATTEMPT;
 use crate::table::{AUTHOR, PK, SK};
 use crate::{Attempt, Error, Store, Written, keys};
 
@@ -51,6 +52,19 @@ impl Store {
             item = item.json("event", TEXT, &event.text)?;
         }
         self.put_once_by(by, item.build()).await
+    }
+
+    /// Whether this attempt stored the event of this id. One call, one read for each 4 KB.
+    pub async fn has_event_by(
+        &self,
+        by: Attempt,
+        (tenant, feedback_id): (&TenantId, Uuid),
+    ) -> Result<bool, Error> {
+        let partition = keys::event(tenant, feedback_id);
+        let found = self.get(partition, keys::EVENT.to_owned()).await?;
+        Ok(found
+            .item
+            .is_some_and(|event| event.get(ATTEMPT) == Some(&by.number())))
     }
 
     /// Stores what came of an event, if nothing did before. Expires with the event. One call,

@@ -12,7 +12,7 @@ use hearback_domain::identifier::{
     ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId,
 };
 use hearback_domain::message_signal::MessageSignal;
-use hearback_domain::reaction::{Origin, ReactionCore};
+use hearback_domain::reaction::{Means, Origin, ReactionCore};
 use hearback_domain::turn::{ConversationRef, TurnRef};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -105,12 +105,19 @@ pub fn reactions_of(turn: &TurnId) -> String {
     format!("{REACTION_PREFIX}{}#", sort_part(turn.as_str()))
 }
 
-/// The sort key of a reaction: one for each user, and one for each thing that the machine said.
+/// The sort key of a reaction: one for each user, and one for each thing that the machine said. Of what counts
+/// as one: one for each user and signal, and one for each event.
 #[must_use]
 pub fn reaction(core: &ReactionCore) -> String {
-    match core.origin {
-        Origin::User => user_reaction(&core.at.turn, &core.user_id),
-        Origin::Machine => format!("{}machine#{}", reactions_of(&core.at.turn), core.id),
+    let (turn, user) = (&core.at.turn, &core.user_id);
+    match (core.means, core.origin) {
+        (Means::Reaction, Origin::User) => user_reaction(turn, user),
+        (Means::Reaction, Origin::Machine) => format!("{}machine#{}", reactions_of(turn), core.id),
+        (Means::Event, _) => format!("{}event#{}", reactions_of(turn), core.id),
+        (Means::Helpful | Means::NotHelpful | Means::Inaccurate | Means::Unsafe, _) => {
+            let (turn, user) = (reactions_of(turn), sort_part(user.as_str()));
+            format!("{turn}signal#{user}#{}", core.means.as_str())
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Reactions on turns, beside the turns of their conversation.
+//! Reactions on turns, beside the turns of their conversation; and among them what signals on their answers
+//! and events say of these turns, so that one read finds all that counts.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
@@ -14,12 +15,17 @@ use crate::{Error, Replaced, Standing, Store, keys};
 
 const REACTION: &str = "reaction";
 const TEXT: &str = "text";
+/// What [`CORE`] is of a reaction, of what counts as one. By another name, since it follows from an act that is in
+/// the ledger already: the stream's readers take no notice of it.
+const COUNTED: &str = "counted";
 
 /// A row of a conversation's reactions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Row {
     /// As this code writes it.
     Reaction(Box<StoredReaction>),
+    /// What a signal or an event says, which counts as a reaction.
+    Counted(Box<StoredReaction>),
     /// As an older system wrote it: the reaction as text; and whose it is, if its key tells.
     Legacy(LegacyReaction, Option<UserId>),
     /// As nobody can read it.
@@ -55,15 +61,22 @@ impl Store {
         seen: Option<&Standing<StoredReaction>>,
     ) -> Result<Replaced<StoredReaction>, Error> {
         let core = &reaction.core;
-        let mut item = Builder::new(keys::conversation(&core.at.within), keys::reaction(core))
-            .json(REACTION, CORE, core)?
-            .expires_at(core.expires_at);
-        if !reaction.text.is_empty() {
-            item = item.string(TEXT, reaction.text.clone());
-        }
         let seen = (seen, core.received_at);
         let standing = |item: &Item| standing(&core.at, item);
-        self.put_over_live(item.build(), seen, standing).await
+        self.put_over_live(item_of(reaction, CORE)?, seen, standing)
+            .await
+    }
+
+    /// Puts what counts as a reaction where `seen` stood, or nothing. One call, one write for each KB.
+    pub async fn put_counted(
+        &self,
+        counted: &StoredReaction,
+        seen: Option<&Standing<StoredReaction>>,
+    ) -> Result<Replaced<StoredReaction>, Error> {
+        let seen = (seen, counted.core.received_at);
+        let standing = |item: &Item| Standing::of(item, REACTION, |item| stored(item, COUNTED));
+        self.put_over_live(item_of(counted, COUNTED)?, seen, standing)
+            .await
     }
 
     /// What stands where this reaction was put, unless it is of an older system. One call, one read.
@@ -72,7 +85,7 @@ impl Store {
             .get(keys::conversation(&core.at.within), keys::reaction(core))
             .await?;
         let item = found.item.filter(|item| item.contains_key(CORE));
-        item.as_ref().map(stored).transpose()
+        item.as_ref().map(|item| stored(item, CORE)).transpose()
     }
 
     /// The reactions of a conversation that have not expired by `now`, by turn; sees every write that was
@@ -194,8 +207,14 @@ fn live(page: &[Item], now: DateTime<Utc>) -> impl Iterator<Item = Row> {
 
 pub(crate) fn row(item: &Item) -> Row {
     if item.contains_key(CORE) {
-        return match stored(item) {
+        return match stored(item, CORE) {
             Ok(reaction) => Row::Reaction(Box::new(reaction)),
+            Err(_) => Row::Unreadable,
+        };
+    }
+    if item.contains_key(COUNTED) {
+        return match stored(item, COUNTED) {
+            Ok(counted) => Row::Counted(Box::new(counted)),
             Err(_) => Row::Unreadable,
         };
     }
@@ -215,8 +234,19 @@ pub(crate) fn key_of(item: &Item) -> Option<(TurnId, UserId)> {
     keys::user_of_reaction(item::string(item, REACTION, SK).ok()?)
 }
 
-fn stored(item: &Item) -> Result<StoredReaction, Error> {
-    let core: ReactionCore = item::json(item, REACTION, CORE)?;
+fn item_of(reaction: &StoredReaction, part: &str) -> Result<Item, Error> {
+    let core = &reaction.core;
+    let mut item = Builder::new(keys::conversation(&core.at.within), keys::reaction(core))
+        .json(REACTION, part, core)?
+        .expires_at(core.expires_at);
+    if !reaction.text.is_empty() {
+        item = item.string(TEXT, reaction.text.clone());
+    }
+    Ok(item.build())
+}
+
+fn stored(item: &Item, part: &str) -> Result<StoredReaction, Error> {
+    let core: ReactionCore = item::json(item, REACTION, part)?;
     Ok(StoredReaction {
         core: ReactionCore {
             expires_at: item::expires_at(item),
@@ -233,7 +263,7 @@ fn stored(item: &Item) -> Result<StoredReaction, Error> {
 /// What stands in a place of a turn's reactions, whichever system put it there.
 fn standing(at: &TurnRef, item: &Item) -> Result<Standing<StoredReaction>, Error> {
     if item.contains_key(CORE) {
-        return Standing::of(item, REACTION, stored);
+        return Standing::of(item, REACTION, |item| stored(item, CORE));
     }
     let (_, user) = key_of(item).ok_or_else(|| Error::unreadable(REACTION, "it is no user's"))?;
     let held = StoredReaction::of_older_system(at.clone(), user, legacy_of(item));

@@ -12,16 +12,17 @@ use aws_sdk_dynamodb::types::{
 use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
 use hearback_domain::detection::{CorrectionType, FeedbackType};
-use hearback_domain::follow_up::{Precedence, TurnStatus, UserFeedback};
+use hearback_domain::follow_up::{Precedence, UserFeedback};
 use hearback_domain::identifier::{ProjectId, TenantId, UserId};
-use hearback_domain::reaction::{Reaction, StoredReaction};
+use hearback_domain::reaction::{Means, Reaction, StoredReaction};
 use hearback_domain::sequence::MOST_COUNTED;
 use hearback_domain::turn::{ConversationRef, TurnRef};
+use hearback_domain::turn_status::{Said, TurnStatus};
 
 use crate::item::{self, Item};
 use crate::reads::{self, Key};
 use crate::table::{BY_STATUS, PK, SK, STATUS, STATUS_AT};
-use crate::turns::{IndexRow, TURN, index_row, part};
+use crate::turns::{IndexRow, TURN, index_row, json_text, part};
 use crate::vectors::Mark;
 use crate::{Error, Store, keys};
 
@@ -29,74 +30,73 @@ use crate::{Error, Store, keys};
 pub(crate) const USER_FEEDBACK: &str = "user_feedback";
 /// How that counts beside what else was inferred: [`Precedence`].
 const PRECEDENCE: &str = "precedence";
-/// What its user said of it on purpose.
+/// What its user said of it on purpose, by which means: [`Said`].
 pub(crate) const SAID: &str = "said";
-/// When.
-const SAID_AT: &str = "said_at";
 /// How often a note is tried while what is noted beside it changes.
 const TRIES: usize = 20;
 
-/// A part of a row, with the number that decides whether it takes the place of what is there.
-struct Note {
-    told: Told,
-    order: &'static str,
-    number: String,
-    condition: &'static str,
+/// What is to be noted in a row.
+enum Note<'a> {
+    /// What was inferred.
+    Inferred(&'a UserFeedback, Precedence),
+    /// What its user said by one means, and when; `None` if they took it back.
+    Said(Means, (Option<Reaction>, DateTime<Utc>)),
 }
 
-/// What is noted.
-enum Told {
-    Inferred(UserFeedback),
-    Said(Option<Reaction>),
+/// What a note makes of a row.
+struct Change {
+    /// The part of the row that changes.
+    part: &'static str,
+    /// What it is to say.
+    value: String,
+    /// How the turn was taken then.
+    status: FeedbackType,
+    /// Parts that must be as they were read: the status depends on them.
+    rests_on: &'static [&'static str],
 }
 
-impl Note {
-    /// The part of the row that it is.
-    fn part(&self) -> &'static str {
-        match &self.told {
-            Told::Inferred(_) => USER_FEEDBACK,
-            Told::Said(_) => SAID,
+impl Note<'_> {
+    /// What it makes of a row; `None` if that has what counts before it.
+    fn over(&self, row: &Item) -> Result<Option<Change>, Error> {
+        let said: Said = part(row, SAID)?.unwrap_or_default();
+        match self {
+            Self::Inferred(feedback, precedence) => {
+                let noted = row.get(PRECEDENCE).and_then(|noted| noted.as_n().ok());
+                let noted = noted.and_then(|noted| noted.parse::<i128>().ok());
+                if noted.is_some_and(|noted| noted <= precedence.number()) {
+                    return Ok(None);
+                }
+                let status = TurnStatus {
+                    inferred: Some((*feedback).clone()),
+                    said: said.verdict(),
+                };
+                Ok(Some(Change {
+                    part: USER_FEEDBACK,
+                    value: json_text(feedback)?,
+                    status: status.status(),
+                    rests_on: &[SAID],
+                }))
+            }
+            Self::Said(means, act) => {
+                let Some(said) = said.with(*means, *act) else {
+                    return Ok(None);
+                };
+                let verdict = said.verdict();
+                let status = TurnStatus {
+                    inferred: part(row, USER_FEEDBACK)?,
+                    said: verdict,
+                };
+                Ok(Some(Change {
+                    part: SAID,
+                    value: json_text(&said)?,
+                    status: status.status(),
+                    rests_on: match verdict {
+                        Some(_) => &[SAID],
+                        None => &[SAID, USER_FEEDBACK],
+                    },
+                }))
+            }
         }
-    }
-
-    fn value(&self) -> Result<String, Error> {
-        let text = match &self.told {
-            Told::Inferred(feedback) => serde_json::to_string(feedback),
-            Told::Said(said) => serde_json::to_string(said),
-        };
-        text.map_err(|error| Error::undecodable(TURN, &error))
-    }
-
-    /// The part of the row that decides how the turn was taken with it, if one does.
-    fn beside(&self) -> Option<&'static str> {
-        match &self.told {
-            Told::Inferred(_) => Some(SAID),
-            Told::Said(None) => Some(USER_FEEDBACK),
-            Told::Said(Some(_)) => None,
-        }
-    }
-
-    /// How the turn was taken with it, and what is noted beside it.
-    fn status(&self, beside: Option<&AttributeValue>) -> Result<FeedbackType, Error> {
-        let text = beside.and_then(|beside| beside.as_s().ok());
-        let undecodable = |error| Error::undecodable(TURN, &error);
-        let status = match &self.told {
-            Told::Inferred(feedback) => TurnStatus {
-                inferred: Some(feedback.clone()),
-                said: match text {
-                    Some(text) => serde_json::from_str(text).map_err(undecodable)?,
-                    None => None,
-                },
-            },
-            Told::Said(said) => TurnStatus {
-                said: *said,
-                inferred: match text {
-                    Some(text) => Some(serde_json::from_str(text).map_err(undecodable)?),
-                    None => None,
-                },
-            },
-        };
-        Ok(status.status())
     }
 }
 
@@ -111,19 +111,14 @@ impl Store {
         feedback: &UserFeedback,
         precedence: Precedence,
     ) -> Result<bool, Error> {
-        let number = precedence.number().to_string();
-        let note = Note {
-            told: Told::Inferred(feedback.clone()),
-            order: PRECEDENCE,
-            number: number.clone(),
-            condition: "attribute_exists(PK) AND (attribute_not_exists(#order) OR #order > :order)",
-        };
+        let note = Note::Inferred(feedback, precedence);
         let Some(standing) = self.note((at, turn_ts), &note).await? else {
             return Ok(true);
         };
         let counts: Option<UserFeedback> = part(&standing, USER_FEEDBACK)?;
         let named = counts.is_some_and(|counts| counts.detected_in_turn.is_none());
-        Ok(named || standing.get(PRECEDENCE) == Some(&AttributeValue::N(number)))
+        let number = AttributeValue::N(precedence.number().to_string());
+        Ok(named || standing.get(PRECEDENCE) == Some(&number))
     }
 
     /// Notes what a reaction of the machine says of its turn, if that sets how it was taken. May be
@@ -142,40 +137,37 @@ impl Store {
         Ok(())
     }
 
-    /// Notes what a turn's user said of it on purpose, or that they took it back, unless something
-    /// later was noted. May be repeated. One call, and another where they took it back and something was
-    /// inferred; writes as for what is inferred.
+    /// Notes what a turn's user said of it on purpose by one means, or that they took it back, unless
+    /// something later was noted by the same means. May be repeated. One call, and another where anything was
+    /// noted before; writes as for what is inferred.
     pub async fn note_said(
         &self,
         turn: (&TurnRef, DateTime<Utc>),
-        said: Option<Reaction>,
-        said_at: DateTime<Utc>,
+        means: Means,
+        act: (Option<Reaction>, DateTime<Utc>),
     ) -> Result<(), Error> {
-        let note = Note {
-            told: Told::Said(said),
-            order: SAID_AT,
-            number: said_at.timestamp_micros().to_string(),
-            condition: "attribute_exists(PK) AND (attribute_not_exists(#order) OR #order <= :order)",
-        };
-        self.note(turn, &note).await.map(|_| ())
+        self.note(turn, &Note::Said(means, act)).await.map(|_| ())
     }
 
-    /// Notes a part, or answers the row as it stands, if there is one.
+    /// Notes something, or answers the row as it stands if there is nothing to change in it.
     async fn note(
         &self,
         turn: (&TurnRef, DateTime<Utc>),
-        note: &Note,
+        note: &Note<'_>,
     ) -> Result<Option<Item>, Error> {
-        let mut beside = None;
+        // As a rule nothing is noted yet, and then one call is enough.
+        let mut seen = Item::new();
         for _ in 0..TRIES {
-            let Some(standing) = self.note_beside(turn, note, beside.as_ref()).await? else {
+            let Some(change) = note.over(&seen)? else {
+                return Ok(Some(seen));
+            };
+            let Some(row) = self.change(turn, note, &change, &seen).await? else {
                 return Ok(None);
             };
-            let now = note.beside().and_then(|part| standing.get(part)).cloned();
-            if now == beside {
-                return Ok(Some(standing));
+            if row.is_empty() {
+                return Ok(Some(row));
             }
-            beside = now;
+            seen = row;
         }
         Err(Error::Unavailable {
             operation: "UpdateItem",
@@ -183,57 +175,65 @@ impl Store {
         })
     }
 
-    /// Notes a part if this is what is noted beside it, or answers the row as it stands.
-    async fn note_beside(
+    /// Changes a row that is as it was seen, or answers how it stands; empty if there is none.
+    async fn change(
         &self,
         (at, turn_ts): (&TurnRef, DateTime<Utc>),
-        note: &Note,
-        beside: Option<&AttributeValue>,
+        note: &Note<'_>,
+        change: &Change,
+        seen: &Item,
     ) -> Result<Option<Item>, Error> {
-        let mut condition = note.condition.to_owned();
+        let mut conditions = vec!["attribute_exists(PK)".to_owned()];
+        let mut set = "SET #part = :part".to_owned();
         let mut update = self
             .client
             .update_item()
             .table_name(&self.table)
             .key(PK, AttributeValue::S(keys::conversation(&at.within)))
             .key(SK, AttributeValue::S(keys::turn(&at.turn)))
-            .expression_attribute_names("#part", note.part())
-            .expression_attribute_names("#order", note.order)
+            .expression_attribute_names("#part", change.part)
             .expression_attribute_names("#status", STATUS)
             .expression_attribute_names("#status_at", STATUS_AT)
-            .expression_attribute_values(":part", AttributeValue::S(note.value()?))
-            .expression_attribute_values(":order", AttributeValue::N(note.number.clone()))
+            .expression_attribute_values(":part", AttributeValue::S(change.value.clone()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        if let Some(part) = note.beside() {
-            update = update.expression_attribute_names("#beside", part);
-            if let Some(beside) = beside {
-                condition.push_str(" AND #beside = :beside");
-                update = update.expression_attribute_values(":beside", beside.clone());
-            } else {
-                condition.push_str(" AND attribute_not_exists(#beside)");
-            }
+        if let Note::Inferred(_, precedence) = note {
+            set.push_str(", #order = :order");
+            conditions.push("(attribute_not_exists(#order) OR #order > :order)".to_owned());
+            let order = AttributeValue::N(precedence.number().to_string());
+            update = update
+                .expression_attribute_names("#order", PRECEDENCE)
+                .expression_attribute_values(":order", order);
         }
-        let status = note.status(beside)?;
-        let noted = if status == FeedbackType::Neutral {
-            update
-                .update_expression("SET #part = :part, #order = :order REMOVE #status, #status_at")
+        for (number, part) in change.rests_on.iter().enumerate() {
+            let (name, value) = (format!("#seen{number}"), format!(":seen{number}"));
+            if let Some(was) = seen.get(*part) {
+                conditions.push(format!("{name} = {value}"));
+                update = update.expression_attribute_values(value, was.clone());
+            } else {
+                conditions.push(format!("attribute_not_exists({name})"));
+            }
+            update = update.expression_attribute_names(name, *part);
+        }
+        let noted = if change.status == FeedbackType::Neutral {
+            update.update_expression(format!("{set} REMOVE #status, #status_at"))
         } else {
             let ConversationRef {
                 tenant, project, ..
             } = &at.within;
             let shard = self.shard(at.within.conversation.as_str());
-            let status = keys::turn_status(tenant, project, status, shard);
+            let status = keys::turn_status(tenant, project, change.status, shard);
             let status_at = keys::turn_time(turn_ts, at);
             update
-                .update_expression(
-                    "SET #part = :part, #order = :order, #status = :status, #status_at = :status_at",
-                )
+                .update_expression(format!("{set}, #status = :status, #status_at = :status_at"))
                 .expression_attribute_values(":status", AttributeValue::S(status))
                 .expression_attribute_values(":status_at", AttributeValue::S(status_at))
         };
-        let noted = noted.condition_expression(condition).send().await;
-        let Err(error) = noted else {
+        let Err(error) = noted
+            .condition_expression(conditions.join(" AND "))
+            .send()
+            .await
+        else {
             return Ok(None);
         };
         match error.as_service_error() {

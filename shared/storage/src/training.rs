@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 use hearback_domain::identifier::TurnId;
-use hearback_domain::reaction::ReactionCore;
+use hearback_domain::reaction::{Means, ReactionCore};
 use hearback_domain::turn::{ConversationRef, TurnRef};
 
 use crate::item::{self, Item};
@@ -103,11 +103,13 @@ impl Reacted {
         if item::is_expired(item, now) {
             return;
         }
-        // Those of older systems have no events: nobody could tell where a row comes from.
-        let Row::Reaction(reaction) = row(item) else {
-            return;
+        let core = match row(item) {
+            Row::Reaction(reaction) => reaction.core,
+            Row::Counted(event) if event.core.means == Means::Event => event.core,
+            // Signals are read by themselves. Reactions of older systems have no events: nobody could tell where
+            // a row comes from.
+            Row::Counted(_) | Row::Legacy(..) | Row::Unreadable => return,
         };
-        let core = reaction.core;
         match self.turns.last_mut() {
             Some((turn, reactions)) if *turn == core.at.turn => reactions.push(core),
             _ => self.turns.push((core.at.turn.clone(), vec![core])),

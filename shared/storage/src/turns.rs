@@ -7,10 +7,10 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
-use hearback_domain::follow_up::{FollowUp, TurnStatus};
+use hearback_domain::follow_up::FollowUp;
 use hearback_domain::identifier::{MessageId, UserId};
-use hearback_domain::reaction::Reaction;
 use hearback_domain::turn::{Summary, Turn, TurnCore, TurnRef, quantized};
+use hearback_domain::turn_status::{Said, TurnStatus};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -318,12 +318,12 @@ fn embedding(turn: &Turn) -> Option<AttributeValue> {
     Some(AttributeValue::B(Blob::new(quantized(embedding))))
 }
 
-fn json_text(part: &impl Serialize) -> Result<String, Error> {
+pub(crate) fn json_text(part: &impl Serialize) -> Result<String, Error> {
     serde_json::to_string(part).map_err(|error| Error::undecodable(TURN, &error))
 }
 
 pub(crate) fn index_row(found: &Item) -> Result<IndexRow, Error> {
-    let said: Option<Option<Reaction>> = part(found, SAID)?;
+    let said: Option<Said> = part(found, SAID)?;
     Ok(IndexRow {
         core: core(found)?,
         summary: item::json(found, TURN, TEXT)?,
@@ -332,7 +332,7 @@ pub(crate) fn index_row(found: &Item) -> Result<IndexRow, Error> {
         follow_up: part(found, FOLLOW_UP)?,
         status: TurnStatus {
             inferred: part(found, USER_FEEDBACK)?,
-            said: said.flatten(),
+            said: said.and_then(|said| said.verdict()),
         },
     })
 }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::task::{Piece, Task, Work};
 use super::{Failure, Importer};
-use crate::intake::{Intake, Taken, back_end};
+use crate::intake::{Intake, Sender, Taken, back_end};
 use crate::order::{Order, Turn};
 use crate::pace::MOST;
 
@@ -209,10 +209,12 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Reads lines from `end` on, and takes their events.
+    /// Reads lines from `end` on, and takes their events. Those before are read again: of several events with
+    /// one key the first is named by those behind it.
     async fn read(&mut self, until: Option<DateTime<Utc>>) -> Result<Ended, Failure> {
+        let settled = self.end;
         // A line begins at the start, or behind the line end before it.
-        let (mut lines, from) = match self.end.checked_sub(1) {
+        let (mut lines, from) = match self.piece.from.checked_sub(1) {
             None => (Lines::new(LONGEST_LINE), 0),
             Some(before) => (Lines::behind(before, LONGEST_LINE), before),
         };
@@ -236,6 +238,11 @@ impl Worker<'_> {
                 if line.offset >= self.piece.to {
                     self.settle(&mut under_way, 0).await?;
                     return Ok(Ended::Whole);
+                }
+                if line.offset < settled {
+                    let by = self.attempt(line.offset);
+                    note(&intake, (&caller, received_at), &mut order, (by, line));
+                    continue;
                 }
                 // However late it is, each worker gets on.
                 if self.importer.is_over(until) && number > before {
@@ -405,6 +412,22 @@ fn rejected(number: u64, rejection: Rejection, line: Option<String>, anonymous: 
     }
 }
 
+/// Notes the event of a line that another worker settled, if it has one.
+fn note(
+    intake: &Intake,
+    (caller, received_at): (&Caller, DateTime<Utc>),
+    order: &mut Order,
+    (by, line): (Attempt, Line<'_>),
+) {
+    let content = line.content.unwrap_or_default();
+    let Ok(body) = serde_json::from_slice::<Value>(content) else {
+        return;
+    };
+    if let Ok(submission) = intake.read(Sender::BackEnd(caller), (&body, received_at)) {
+        order.settled(&submission.event.core, by);
+    }
+}
+
 /// The event of a line and its place behind those before, or what else becomes of the line. A line that is too
 /// long is no event.
 fn event(
@@ -436,7 +459,7 @@ fn event(
             ));
         }
     };
-    match intake.read(caller, (&body, received_at)) {
+    match intake.read(Sender::BackEnd(caller), (&body, received_at)) {
         Ok(submission) => Ok((order.next(&submission.event.core), submission)),
         Err(refused) => {
             let anonymous = asks_for_anonymity(&body);

@@ -118,7 +118,7 @@ impl Exporter {
             Heard::Nothing => None,
         };
         let correction = self.correction_of(judged, said, days).await?;
-        if verdict.is_none() && correction.is_none() && feedback.edits().is_empty() {
+        if verdict.is_none() && correction.is_none() && !feedback.replaces() {
             return Ok(listed);
         }
         let Some(texts) = self.texts(&judged.row).await? else {
@@ -128,6 +128,14 @@ impl Exporter {
         let mut pairs = Vec::new();
         for edit in feedback.edits() {
             pairs.push(Pair::of_edit(turn, &texts, edit));
+        }
+        for id in feedback.corrections() {
+            let tenant = &turn.at.within.tenant;
+            let event = self.store.event(tenant, *id, self.clock.now()).await?;
+            // A correction without a text makes no pair: it may say which kind it is and no more.
+            if let Some(event) = event.filter(|event| event.text.corrected_value.is_some()) {
+                pairs.push(Pair::of_event(turn, &texts, (&event.core, &event.text)));
+            }
         }
         if let Some((next, corrected)) = correction
             && let Some(after) = self.texts(&next).await?

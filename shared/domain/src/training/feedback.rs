@@ -6,7 +6,8 @@
 //! | `not_ok`, `not_helpful` | bad; of a user's thumbs the last counts |
 //! | `neutral` | neither, and outranks what was inferred of the same user |
 //! | `inaccurate`, `unsafe` | bad, whatever thumb the same user gave |
-//! | `edit` | nothing by itself: it makes a pair |
+//! | `edit`, an event that corrects | nothing by itself: it makes a pair |
+//! | an event that accepts, rejects or rates | as a thumb |
 //! | `regenerate` | nothing: too weak |
 //! | the machine's `ok`, `not_ok` | good, bad, if nobody said anything on purpose |
 
@@ -18,14 +19,15 @@ use uuid::Uuid;
 use super::Days;
 use crate::identifier::UserId;
 use crate::message_signal::{MessageSignal, StoredSignal};
-use crate::reaction::{GATE, Origin, Reaction, ReactionCore};
+use crate::reaction::{GATE, Origin, Reaction, ReactionCore, Teaches};
 
 /// What was said of one answer in a period, as far as a model may learn from it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Feedback {
     statements: Vec<Statement>,
     edits: Vec<StoredSignal>,
-    /// Signals that no model may learn from.
+    corrections: Vec<Uuid>,
+    /// Signals and events that no model may learn from.
     pub excluded: u64,
 }
 
@@ -152,7 +154,17 @@ impl Feedback {
             let sure = core.origin == Origin::User || core.confidence >= GATE;
             sure && days.contain(core.ts) && !silent.contains(&core.user_id)
         });
-        feedback.statements.extend(heard.filter_map(Statement::of));
+        for core in heard {
+            match core.teaches {
+                Teaches::Nothing => {
+                    feedback.excluded += 1;
+                    continue;
+                }
+                Teaches::Correction => feedback.corrections.push(core.id),
+                Teaches::Verdict => {}
+            }
+            feedback.statements.extend(Statement::of(core));
+        }
         feedback.statements.sort_by_key(|said| (said.ts, said.id));
         feedback
             .edits
@@ -164,6 +176,18 @@ impl Feedback {
     #[must_use]
     pub fn edits(&self) -> &[StoredSignal] {
         &self.edits
+    }
+
+    /// The events that may say what the answer should have been.
+    #[must_use]
+    pub fn corrections(&self) -> &[Uuid] {
+        &self.corrections
+    }
+
+    /// Whether anything was put in the place of the answer.
+    #[must_use]
+    pub fn replaces(&self) -> bool {
+        !self.edits.is_empty() || !self.corrections.is_empty()
     }
 
     /// What all together say. What anybody said on purpose outranks what was inferred of them. An answer of
@@ -280,7 +304,7 @@ pub fn last_day(
     as_of: DateTime<Utc>,
 ) -> Option<NaiveDate> {
     let versions = reactions.iter().flat_map(|core| {
-        let stands = (core.ts, core.received_at, core.reaction.is_some());
+        let stands = (core.ts, core.received_at, core.says_something());
         let stood = core.trail.iter();
         let stood = stood.map(|trace| (trace.ts, trace.received_at, trace.counts));
         std::iter::once(stands).chain(stood)

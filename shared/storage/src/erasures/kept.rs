@@ -75,6 +75,19 @@ pub enum Found {
     Trail(Unit),
 }
 
+/// A reaction of a user's, or what counts as one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reacted {
+    /// The turn.
+    pub at: TurnRef,
+    /// The act, if it is in the ledger.
+    pub act: Option<Uuid>,
+    /// Whether it only counts as one: what it follows from is kept elsewhere.
+    pub counted: bool,
+    /// Its row.
+    pub unit: Unit,
+}
+
 /// Where something is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listing {
@@ -212,12 +225,12 @@ impl Store {
     }
 
     /// A user's reactions in a conversation, the machine's in their name and those of an older system
-    /// too: the turn of each, and the act, if it is in the ledger. A call for each MB.
+    /// too, and what counts as such. A call for each MB.
     pub async fn reactions_by(
         &self,
         user: &UserId,
         within: &ConversationRef,
-    ) -> Result<Vec<(TurnRef, Option<Uuid>, Unit)>, Error> {
+    ) -> Result<Vec<Reacted>, Error> {
         let mut own = Vec::new();
         let mut from = None;
         loop {
@@ -227,8 +240,10 @@ impl Store {
                 let Some(key) = reads::key_of(item) else {
                     continue;
                 };
-                let (turn, author, act) = match row(item) {
-                    Row::Reaction(reaction) => {
+                let row = row(item);
+                let counted = matches!(row, Row::Counted(_));
+                let (turn, author, act) = match row {
+                    Row::Reaction(reaction) | Row::Counted(reaction) => {
                         let core = reaction.core;
                         (core.at.turn, core.user_id, Some(core.id))
                     }
@@ -239,7 +254,12 @@ impl Store {
                 };
                 if author == *user {
                     let within = within.clone();
-                    own.push((TurnRef { within, turn }, act, Unit::of(key, [])));
+                    own.push(Reacted {
+                        at: TurnRef { within, turn },
+                        act,
+                        counted,
+                        unit: Unit::of(key, []),
+                    });
                 }
             }
             from = next;

@@ -1,0 +1,263 @@
+//! Signals on messages and events that name a turn: what they count for its status and in reports, and what
+//! of them nobody else is told.
+
+use hearback_tests::app::{TestApp, eventually};
+use hearback_tests::events::acceptance;
+use hearback_tests::turns::{BY_STATUS, PERIOD, SIGNALS, conversation_path, message, path, said};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+const SEARCH: &str = "/conversations/acme/order-service/strategies/search";
+const QUERY: &str = "gaming laptops under $1000";
+
+/// A bundle in which ada has the turn `t` of the conversation `c`, whose answer is the message `m`.
+async fn with_turn() -> (TestApp, String) {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    let mut turn = message("m", QUERY, "Here are three business laptops.");
+    turn["ts"] = json!("2026-01-04T10:00:00Z");
+    turn["strategy"] = json!("commerce_search");
+    let answer = app.put(&ada, &path("c", "t"), &turn).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
+    (app, ada)
+}
+
+/// Lets ada's next message accept what the turn answered.
+async fn accept_by_the_next_turn(app: &TestApp, ada: &str) {
+    let mut next = said("Perfect, thanks, that works!", "Glad to hear it.");
+    next["ts"] = json!("2026-01-04T10:01:00Z");
+    app.put(ada, &path("c", "u"), &next).await;
+    has_status(app, ada, "accepted").await;
+}
+
+/// Waits until ada's turn was taken so.
+async fn has_status(app: &TestApp, ada: &str, status: &str) {
+    eventually(|| async {
+        let turn = app.get(ada, &path("c", "t")).await.body;
+        (turn["user_feedback_status"] == status).then_some(())
+    })
+    .await;
+}
+
+/// Waits until the report of the conversation lists so many of them, and answers the turn.
+async fn reported(app: &TestApp, token: &str, of_turn: usize) -> Value {
+    let report = format!("{}/turns-with-feedbacks", conversation_path("c"));
+    eventually(|| async {
+        let turn = app.post(token, &report, &json!({})).await.body["turns"][0].take();
+        let listed = turn["reactions"].as_array().map_or(0, Vec::len);
+        (listed == of_turn).then_some(turn)
+    })
+    .await
+}
+
+async fn counts(app: &TestApp, token: &str) -> Value {
+    let period = json!({"start": "2026-01-01T00:00:00Z", "end": "2099-01-01T00:00:00Z", "include_turns": true});
+    app.post(token, PERIOD, &period).await.body["items"][0].take()
+}
+
+async fn say(app: &TestApp, token: &str, signal: &str, reason: Option<&str>) {
+    let mut said = json!({"message_id": "m", "signal": signal});
+    if let Some(reason) = reason {
+        said["reason"] = json!(reason);
+    }
+    let answer = app.post(token, SIGNALS, &said).await;
+    assert!(answer.status.is_success(), "{}", answer.body);
+}
+
+async fn take_back(app: &TestApp, token: &str, signal: &str) {
+    let path = format!("{SIGNALS}?message_id=m&signal={signal}");
+    assert_eq!(
+        app.delete(token, &path).await.status,
+        StatusCode::NO_CONTENT
+    );
+}
+
+/// An event about ada's turn.
+fn about_the_turn(user: &str, kind: &str, data: Value) -> Value {
+    let mut event = acceptance(user);
+    event["feedbackType"] = json!(kind);
+    event["data"] = data;
+    event["context"] = json!({"projectId": "order-service", "conversationId": "c", "turnId": "t"});
+    event
+}
+
+async fn submit(app: &TestApp, token: &str, event: &Value) {
+    let answer = app.submit(token, event).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_planner_is_not_told_that_an_answer_was_accepted_which_its_user_called_inaccurate() {
+    let (app, ada) = with_turn().await;
+    accept_by_the_next_turn(&app, &ada).await;
+    say(&app, &ada, "inaccurate", Some("It is 1969")).await;
+    has_status(&app, &ada, "rejected").await;
+    let turn = app.get(&ada, &path("c", "t")).await.body;
+    assert_eq!(turn["feedback_confidence"], 1.0);
+    let context = format!("{}/feedback-context", path("c", "t"));
+    let context = app
+        .send(
+            app.request(reqwest::Method::GET, &context)
+                .bearer_auth(&ada)
+                .header(reqwest::header::ACCEPT, "application/json"),
+        )
+        .await
+        .body;
+    assert_eq!(context["status"], "rejected");
+    assert_eq!(context["rejection"]["detected_by"], "user");
+    let wrong = context["rejection"]["what_went_wrong"].as_str().unwrap();
+    assert!(wrong.contains("inaccurate: It is 1969"), "{wrong}");
+    let listed = app.get(&ada, BY_STATUS).await.body;
+    assert_eq!(listed["turns"][0]["turn_id"], "t");
+    let search = app.post(&ada, SEARCH, &json!({"query": QUERY})).await.body;
+    assert_eq!(search["strategies"], json!([]));
+    // Taken back, what was inferred counts again.
+    take_back(&app, &ada, "inaccurate").await;
+    has_status(&app, &ada, "accepted").await;
+}
+
+#[tokio::test]
+async fn the_latest_of_what_a_user_said_by_any_means_is_how_the_turn_was_taken() {
+    let (app, ada) = with_turn().await;
+    let feedback = format!("{}/feedback", path("c", "t"));
+    let react = async |reaction: Value| {
+        let body = json!({"reaction": reaction});
+        let answer = app.post(&ada, &feedback, &body).await;
+        assert_eq!(answer.status, StatusCode::OK);
+    };
+    say(&app, &ada, "not_helpful", None).await;
+    has_status(&app, &ada, "rejected").await;
+    react(json!("ok")).await;
+    has_status(&app, &ada, "accepted").await;
+    say(&app, &ada, "unsafe", None).await;
+    has_status(&app, &ada, "rejected").await;
+    submit(
+        &app,
+        &ada,
+        &about_the_turn("ada", "rating", json!({"rating": 5})),
+    )
+    .await;
+    // The event names no time, and is so the latest.
+    has_status(&app, &ada, "accepted").await;
+    say(&app, &ada, "helpful", None).await;
+    take_back(&app, &ada, "unsafe").await;
+    take_back(&app, &ada, "helpful").await;
+    react(Value::Null).await;
+    has_status(&app, &ada, "accepted").await;
+    say(&app, &ada, "inaccurate", None).await;
+    has_status(&app, &ada, "rejected").await;
+    take_back(&app, &ada, "inaccurate").await;
+    has_status(&app, &ada, "accepted").await;
+}
+
+#[tokio::test]
+async fn reports_count_signals_and_tell_nobody_else_whose_they_are_or_what_was_written() {
+    let (app, ada) = with_turn().await;
+    let eve = app.token("eve");
+    let report = app.token_of("analyst", "acme", "feedback:report");
+    for (token, signal, reason) in [
+        (&ada, "inaccurate", Some("my salary is 4711")),
+        (&ada, "edit", Some("my salary is 4712")),
+        (&ada, "regenerate", None),
+        (&eve, "helpful", None),
+    ] {
+        say(&app, token, signal, reason).await;
+    }
+    let turn = reported(&app, &report, 2).await;
+    assert_eq!(turn["satisfaction_rate"], 0.5);
+    for artifact in turn["reactions"].as_array().unwrap() {
+        assert_eq!(artifact["user_id"], Value::Null);
+        assert_eq!(artifact["reaction"]["text"], "");
+    }
+    let item = counts(&app, &report).await;
+    assert_eq!(
+        item["feedback_counts"],
+        json!({"total": 2, "user": 2, "machine": 0, "ok": 1, "not_ok": 1, "neutral": 0})
+    );
+    let told = format!("{turn}{item}");
+    for secret in ["471", "\"ada\"", "\"eve\""] {
+        assert!(!told.contains(secret), "{secret} in {told}");
+    }
+    // Its user sees it whole, and only that.
+    let own = reported(&app, &ada, 1).await;
+    assert_eq!(own["reactions"][0]["user_id"], "ada");
+    assert_eq!(own["reactions"][0]["reaction"]["text"], "my salary is 4711");
+    assert_eq!(own["reactions"][0]["reaction"]["reaction"], "not_ok");
+    let tags = own["reactions"][0]["tags"].as_array().unwrap();
+    assert!(tags.contains(&json!("by:inaccurate")), "{tags:?}");
+    assert_eq!(counts(&app, &eve).await["feedback_counts"]["total"], 1);
+    // Somebody else's thumb is nothing that the turn's user said.
+    has_status(&app, &ada, "rejected").await;
+    take_back(&app, &ada, "inaccurate").await;
+    has_status(&app, &ada, "neutral").await;
+    assert_eq!(reported(&app, &report, 1).await["satisfaction_rate"], 1.0);
+}
+
+#[tokio::test]
+async fn an_event_about_a_turn_counts_for_its_status_and_in_its_reports() {
+    let (app, ada) = with_turn().await;
+    let report = app.token_of("analyst", "acme", "feedback:report");
+    accept_by_the_next_turn(&app, &ada).await;
+    let rejection = about_the_turn("ada", "rejection", json!({"comment": "my salary is 4711"}));
+    submit(&app, &ada, &rejection).await;
+    has_status(&app, &ada, "rejected").await;
+    let eve = app.token("eve");
+    let rated = about_the_turn("eve", "rating", json!({"rating": 3}));
+    submit(&app, &eve, &rated).await;
+    for (kind, data) in [
+        ("comment", json!({"comment": "well"})),
+        ("dwell-time", json!({"timeSpent": 7})),
+    ] {
+        let event = about_the_turn("eve", kind, data);
+        submit(&app, &eve, &event).await;
+        let id = event["feedbackId"].as_str().unwrap();
+        assert_eq!(app.outcome(&eve, id).await["status"], "processed");
+    }
+    // The machine's reaction from the next turn is there too.
+    let turn = reported(&app, &report, 3).await;
+    let of_events: Vec<_> = (turn["reactions"].as_array().unwrap().iter())
+        .filter(|artifact| artifact["user_id"] == Value::Null)
+        .map(|artifact| artifact["reaction"]["reaction"].clone())
+        .collect();
+    assert_eq!(of_events.len(), 2);
+    assert!(of_events.contains(&json!("not_ok")) && of_events.contains(&json!("neutral")));
+    assert!(!turn.to_string().contains("4711"));
+    let own = reported(&app, &ada, 2).await;
+    assert!(own.to_string().contains("my salary is 4711"), "{own}");
+    let item = counts(&app, &report).await;
+    assert_eq!(
+        item["feedback_counts"],
+        json!({"total": 3, "user": 2, "machine": 1, "ok": 1, "not_ok": 1, "neutral": 1})
+    );
+}
+
+#[tokio::test]
+async fn an_event_counts_for_no_turn_of_a_project_that_its_sender_does_not_hold() {
+    let (app, ada) = with_turn().await;
+    let other = app.token_in("ada", &["elsewhere"]);
+    let event = about_the_turn("ada", "rejection", json!({}));
+    let refused = app.submit(&other, &event).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.body);
+    let batch = json!({"events": [event, acceptance("ada")]});
+    let answer = app.post(&other, "/v1/feedback/batch", &batch).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED);
+    let results: Vec<_> = (answer.body["results"].as_array().unwrap().iter())
+        .map(|result| result["status"].clone())
+        .collect();
+    assert_eq!(results, [json!("rejected"), json!("queued")]);
+    // A turn that is not registered, and a second one of the same hour, count for nothing.
+    let mut nowhere = about_the_turn("ada", "rejection", json!({}));
+    nowhere["context"]["turnId"] = json!("never");
+    submit(&app, &ada, &nowhere).await;
+    let id = nowhere["feedbackId"].as_str().unwrap();
+    assert_eq!(app.outcome(&ada, id).await["status"], "processed");
+    let first = about_the_turn("ada", "rating", json!({"rating": 5}));
+    submit(&app, &ada, &first).await;
+    has_status(&app, &ada, "accepted").await;
+    let mut second = about_the_turn("ada", "rating", json!({"rating": 1}));
+    second["artifactId"] = first["artifactId"].clone();
+    submit(&app, &ada, &second).await;
+    let id = second["feedbackId"].as_str().unwrap();
+    assert_eq!(app.outcome(&ada, id).await["status"], "deduplicated");
+    has_status(&app, &ada, "accepted").await;
+}
