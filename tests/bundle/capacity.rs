@@ -151,6 +151,34 @@ async fn an_event_is_worked_off_in_three_more_write_units_and_half_a_read() {
 }
 
 #[tokio::test]
+async fn an_event_about_a_turn_is_worked_off_in_two_more_calls_and_what_marks_and_own_turns_cost() {
+    let metered = Metered::start().await;
+    metered
+        .call(Method::PUT, &path("c", "t"), &said("a", "b"))
+        .await;
+    let about = |artifact: &str| {
+        let mut event = acceptance("ada");
+        event["artifactId"] = json!(artifact);
+        event["timestamp"] = json!("2026-01-04T09:00:00Z");
+        event["context"]["conversationId"] = json!("c");
+        event["context"]["turnId"] = json!("t");
+        event
+    };
+    let mut seen = Vec::new();
+    for artifact in ["a", "b"] {
+        let event = about(artifact);
+        metered
+            .call(Method::POST, "/v1/feedback/submit", &event)
+            .await;
+        seen.push(metered.generate(&[event]).await);
+    }
+    // Beside the event: its turn; its comment; the markers of the month and of the minute; its row; its turn's own.
+    assert_eq!(seen[0], cost(5 + 6, 1.0 + 2.0, 3.0 + 1.0 + 2.0 + 1.0 + 2.0));
+    // The minute is marked, and the turn's row is changed at the second try.
+    assert_eq!(seen[1], cost(5 + 5, 1.0 + 2.0, 3.0 + 1.0 + 2.0));
+}
+
+#[tokio::test]
 async fn the_outcome_of_an_act_on_a_turn_with_labels_and_a_trace_is_one_write_unit() {
     let metered = Metered::start().await;
     let turn = path(
@@ -425,8 +453,9 @@ async fn a_reaction_is_one_write_unit_and_one_for_a_marker_that_is_new() {
     // This process marked that minute already.
     let replaced = react(at(1, json!("not_ok"))).await;
     assert_eq!(replaced, (StatusCode::OK, cost(3, 3.0, 1.0)));
-    // And the withdrawal of what it replaced; the entry goes from one place of the index to another.
-    assert_eq!(metered.generate_of_reaction().await, cost(5, 1.5, 6.0));
+    // And the withdrawal of what it replaced; the turn's row at the second try, which knows what was said before; the
+    // entry goes from one place of the index to another.
+    assert_eq!(metered.generate_of_reaction().await, cost(6, 1.5, 7.0));
     let superseded = react(at(0, json!("ok"))).await;
     assert_eq!(superseded, (StatusCode::OK, cost(2, 3.0, 0.0)));
     let cleared = react(at(2, Value::Null)).await;
@@ -475,11 +504,18 @@ async fn a_signal_is_two_reads_and_a_write_with_its_index_entries() {
     assert_eq!(metered.generate_of_signal("edit").await, cost(2, 0.5, 2.0));
     let again = metered.call(Method::DELETE, &target, &Value::Null).await;
     assert_eq!(again, (StatusCode::NO_CONTENT, cost(1, 1.0, 0.0)));
-    // A thumb tells the ledger no reason, so none is read.
+    // One that counts: its reason, its row among the turn's reactions with the marker of its minute and that of its
+    // month, the turn's row with its entry by status, its event.
     say(json!({"message_id": "m", "signal": "helpful"})).await;
     assert_eq!(
         metered.generate_of_signal("helpful").await,
-        cost(2, 0.5, 1.0)
+        cost(7, 1.5, 7.0)
+    );
+    let target = format!("{SIGNALS}?message_id=m&signal=helpful");
+    metered.call(Method::DELETE, &target, &Value::Null).await;
+    assert_eq!(
+        metered.generate_of_signal("helpful").await,
+        cost(6, 0.5, 7.0)
     );
     // A chat in none of the caller's other projects, of which it has none, costs nothing.
     let chat = say(json!({"message_id": "m", "signal": "unsafe", "chat_id": "elsewhere"})).await;

@@ -1,8 +1,10 @@
 //! Signals on messages and events that name a turn: what they count for its status and in reports, and what
 //! of them nobody else is told.
 
+use hearback_local::names::Names;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::events::acceptance;
+use hearback_tests::stored::Stored;
 use hearback_tests::turns::{BY_STATUS, PERIOD, SIGNALS, conversation_path, message, path, said};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -43,7 +45,8 @@ async fn has_status(app: &TestApp, ada: &str, status: &str) {
 async fn reported(app: &TestApp, token: &str, of_turn: usize) -> Value {
     let report = format!("{}/turns-with-feedbacks", conversation_path("c"));
     eventually(|| async {
-        let turn = app.post(token, &report, &json!({})).await.body["turns"][0].take();
+        let page = app.post(token, &report, &json!({})).await.body;
+        let turn = page["turns"][0].clone();
         let listed = turn["reactions"].as_array().map_or(0, Vec::len);
         (listed == of_turn).then_some(turn)
     })
@@ -52,7 +55,7 @@ async fn reported(app: &TestApp, token: &str, of_turn: usize) -> Value {
 
 async fn counts(app: &TestApp, token: &str) -> Value {
     let period = json!({"start": "2026-01-01T00:00:00Z", "end": "2099-01-01T00:00:00Z", "include_turns": true});
-    app.post(token, PERIOD, &period).await.body["items"][0].take()
+    app.post(token, PERIOD, &period).await.body["items"][0].clone()
 }
 
 async fn say(app: &TestApp, token: &str, signal: &str, reason: Option<&str>) {
@@ -259,5 +262,34 @@ async fn an_event_counts_for_no_turn_of_a_project_that_its_sender_does_not_hold(
     submit(&app, &ada, &second).await;
     let id = second["feedbackId"].as_str().unwrap();
     assert_eq!(app.outcome(&ada, id).await["status"], "deduplicated");
+    has_status(&app, &ada, "accepted").await;
+}
+
+#[tokio::test]
+async fn what_somebody_said_of_anothers_turn_is_gone_with_their_data() {
+    let (app, ada) = with_turn().await;
+    let eve = app.token("eve");
+    let report = app.token_of("analyst", "acme", "feedback:report");
+    say(&app, &eve, "inaccurate", Some("my salary is 4711")).await;
+    let comment = json!({"comment": "my salary is 4711"});
+    submit(&app, &eve, &about_the_turn("eve", "rejection", comment)).await;
+    say(&app, &ada, "helpful", None).await;
+    reported(&app, &report, 3).await;
+    let asked = app.delete(&eve, "/v1/users/eve/data").await;
+    assert_eq!(asked.status, StatusCode::ACCEPTED);
+    let erased = eventually(|| async {
+        let told = app.get(&eve, "/v1/users/eve/data/erasure").await.body;
+        (told["status"] == "done").then_some(told)
+    })
+    .await;
+    // Each is counted as what it is, and not again as what it counted as.
+    let removed = &erased["removed"];
+    assert_eq!(removed["reactions"], 0, "{erased}");
+    assert_eq!(removed["signals"], 1, "{erased}");
+    assert_eq!(removed["events"], 2, "{erased}");
+    assert_eq!(reported(&app, &report, 1).await["satisfaction_rate"], 1.0);
+    let bundle = &app.bundle;
+    let stored = Stored::settled(&bundle.clients, &Names::default()).await;
+    assert_eq!(stored.with("4711"), Vec::<&str>::new());
     has_status(&app, &ada, "accepted").await;
 }

@@ -5,6 +5,7 @@ use axum::http::{Method, StatusCode};
 use hearback_domain::publication::Outcome;
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, ingested};
+use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::functions::{call, functions_of, stored_event};
 use hearback_tests::queue;
 use hearback_tests::turns::event_message;
@@ -115,6 +116,21 @@ async fn of_two_equal_acts_in_one_piece_of_a_file_the_first_counts() {
     let file = lines.collect::<Vec<_>>().join("\n").into_bytes();
     let importer = engine.importer(engine.store.clone());
     imports::import_with(&engine, &importer, file, None).await;
+    pairs.assert_first_wins(&engine).await;
+}
+
+#[tokio::test]
+async fn of_two_equal_acts_in_a_piece_that_was_handed_over_between_them_the_first_counts() {
+    let engine = Engine::start().await;
+    let pairs = Pairs::new();
+    let lines = pairs.events.iter().map(Value::to_string);
+    let file = lines.collect::<Vec<_>>().join("\n").into_bytes();
+    // The first worker fails amid the second ones, of which the next takes the rest.
+    let amid = u32::try_from(TRIES + TRIES / 4).unwrap();
+    let failing = engine.failing_store(&Faults::at(amid, Fault::Unreachable));
+    imports::import_with(&engine, &engine.importer(failing), file, None).await;
+    let importer = engine.importer(engine.store.clone());
+    while imports::step(&engine, &importer, None).await.is_some() {}
     pairs.assert_first_wins(&engine).await;
 }
 

@@ -125,7 +125,11 @@ impl Import {
 }
 
 /// Works off one message, and answers whether that failed; `None` if there is none.
-async fn step(engine: &Engine, importer: &Importer, until: Option<DateTime<Utc>>) -> Option<bool> {
+pub async fn step(
+    engine: &Engine,
+    importer: &Importer,
+    until: Option<DateTime<Utc>>,
+) -> Option<bool> {
     let (sqs, imports) = (&engine.clients.sqs, &engine.queues.imports);
     queue::step(sqs, imports, |batch| importer.handle(batch, until)).await
 }

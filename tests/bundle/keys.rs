@@ -272,7 +272,7 @@ impl World {
     }
 
     async fn signal(&self, clock: fn() -> DateTime<Utc>, reason: &str) {
-        let body = json!({"message_id": "m-0", "signal": "edit", "reason": reason});
+        let body = json!({"message_id": "m-0", "signal": "inaccurate", "reason": reason});
         self.request(clock, Method::POST, SIGNALS, body).await;
     }
 }

@@ -12,6 +12,7 @@ use hearback_lambda::clock::Clock;
 use hearback_local::names::{DEFAULT_STACK, Names};
 use hearback_tests::app::TestApp;
 use hearback_tests::engine::Engine;
+use hearback_tests::events::acceptance;
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::functions::{call, functions_of};
 use hearback_tests::period::{Extent, Project};
@@ -230,6 +231,79 @@ async fn rows_are_what_trainers_read_with_where_they_come_from() {
         let event = told.0.outcome(&ada, id.as_str().unwrap()).await;
         assert_eq!(event["status"], "processed");
     }
+}
+
+#[tokio::test]
+async fn an_event_about_a_turn_is_a_label_and_a_correction_is_a_pair() {
+    let told = Told::start().await;
+    told.turn(("c", "t"), "How many?", "There are 41, sir.")
+        .await;
+    told.turn(("c", "u"), "How few?", "There are 7, sir.").await;
+    let about = |turn: &str, user: &str, more: Value| {
+        let mut event = acceptance(user);
+        event["data"] = json!({});
+        event["context"] =
+            json!({"projectId": "order-service", "conversationId": "c", "turnId": turn});
+        event
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        event
+    };
+    let correction = |corrected: Value| json!({"feedbackChannel": "correction", "feedbackType": "modification", "correctionData": corrected});
+    let part = correction(json!({"originalValue": "41", "correctedValue": "42"}));
+    let whole = correction(json!({"correctedValue": "Forty-two."}));
+    let mut excluded = correction(json!({"correctedValue": "excluded"}));
+    excluded["privacyFlags"] = json!({"excludeFromTraining": true});
+    let rated = json!({"feedbackType": "rating", "data": {"rating": 5}});
+    let events = [
+        about("t", "eve", part),
+        about("t", "zoe", whole),
+        about("t", "ike", excluded),
+        about("t", "ike", correction(json!({"correctionType": "format"}))),
+        about("u", "eve", rated),
+    ];
+    for event in &events {
+        let token = told.0.token(event["userId"].as_str().unwrap());
+        assert_eq!(
+            told.0.submit(&token, event).await.status,
+            StatusCode::ACCEPTED
+        );
+        let id = event["feedbackId"].as_str().unwrap();
+        assert_eq!(told.0.outcome(&token, id).await["status"], "processed");
+    }
+    let set = told.export().await;
+    let mut chosen: Vec<_> = set
+        .pairs
+        .iter()
+        .map(|pair| pair["chosen"].clone())
+        .collect();
+    chosen.sort_by_key(Value::to_string);
+    assert_eq!(chosen, ["Forty-two.", "There are 42, sir."]);
+    for pair in &set.pairs {
+        assert_eq!(pair["rejected"], "There are 41, sir.");
+        assert_eq!(pair["source"], "edit");
+    }
+    let of_part = set
+        .pairs
+        .iter()
+        .find(|pair| pair["chosen"] == chosen[1])
+        .unwrap();
+    assert_eq!(
+        of_part["provenance"]["feedback_ids"],
+        json!([events[0]["feedbackId"]])
+    );
+    assert_eq!(set.label_of("t"), None, "a correction is no verdict");
+    let label = set.label_of("u").unwrap();
+    assert_eq!(
+        (&label["label"], &label["origin"]),
+        (&json!(true), &json!("user"))
+    );
+    assert_eq!(
+        label["provenance"]["feedback_ids"],
+        json!([events[4]["feedbackId"]])
+    );
+    assert_eq!(set.run.left_out.excluded, 1);
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ pub fn carried(row: &HashMap<String, AttributeValue>, event: &str) -> SqsMessage
 /// The messages that the pipe sends of the rows of a kind, in the order of their keys.
 pub async fn submitted(engine: &Engine, kind: &str) -> Vec<SqsMessage> {
     let mut rows = rows(&engine.clients.dynamodb, &engine.names.table()).await;
-    rows.retain(|row| row["SK"].as_s().unwrap().starts_with(kind));
+    rows.retain(|row| row["SK"].as_s().unwrap().starts_with(kind) && row.contains_key("core"));
     rows.sort_by_key(|row| format!("{:?}{:?}", row["PK"], row["SK"]));
     rows.iter().map(|row| carried(row, "INSERT")).collect()
 }

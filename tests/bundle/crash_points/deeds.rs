@@ -30,13 +30,14 @@ pub enum Deed {
     WorkOffEvents,
     WorkOffReactions,
     WorkOffSignals,
+    WorkOffTakenBack,
     AskErasure,
     Erase,
     ExportDay,
     ExportTraining,
 }
 
-pub const DEEDS: [(Deed, &str); 25] = [
+pub const DEEDS: [(Deed, &str); 26] = [
     (Deed::Submit, "submit an event"),
     (
         Deed::Batch,
@@ -72,7 +73,7 @@ pub const DEEDS: [(Deed, &str); 25] = [
     (Deed::ChangePreferences, "change preferences"),
     (
         Deed::WorkOffEvents,
-        "signal generator: three events of a user, one of them a duplicate",
+        "signal generator: three events of a user, one of them a duplicate and one about a turn",
     ),
     (
         Deed::WorkOffReactions,
@@ -80,7 +81,11 @@ pub const DEEDS: [(Deed, &str); 25] = [
     ),
     (
         Deed::WorkOffSignals,
-        "signal generator: a signal and the one that replaced it",
+        "signal generator: a signal that counts and the one that replaced it",
+    ),
+    (
+        Deed::WorkOffTakenBack,
+        "signal generator: a signal that was taken back",
     ),
     (Deed::AskErasure, "ask for the erasure of a user's data"),
     (
@@ -137,4 +142,19 @@ pub fn judgement() -> (String, Value) {
 
 pub fn edit(reason: &str) -> Value {
     json!({"message_id": "m", "signal": "edit", "reason": reason})
+}
+
+/// A signal that counts for its turn.
+pub fn inaccurate(reason: &str) -> Value {
+    json!({"message_id": "m", "signal": "inaccurate", "reason": reason})
+}
+
+/// An event that counts for the turn, and may correct its answer.
+pub fn about_the_turn(number: u8, artifact: &str) -> Value {
+    let mut event = event(number, artifact);
+    event["feedbackChannel"] = json!("correction");
+    event["correctionData"] = json!({"correctedValue": "a better answer"});
+    event["context"]["conversationId"] = json!("c");
+    event["context"]["turnId"] = json!("t");
+    event
 }

@@ -63,7 +63,7 @@ pub async fn missed(engine: &Engine) -> Vec<String> {
         keys.iter().any(found)
     };
     let reactions = (rows.iter()).filter(|row| key(row, "SK").starts_with("REACTION#"));
-    let cores = reactions.filter_map(|row| row.get("core"));
+    let cores = reactions.filter_map(|row| row.get("core").or_else(|| row.get("counted")));
     let cores = cores.map(|core| serde_json::from_str::<ReactionCore>(core.as_s().unwrap()));
     let current = cores
         .map(Result::unwrap)

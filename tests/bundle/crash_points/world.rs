@@ -15,7 +15,9 @@ use hearback_tests::queue::{self, submitted};
 use hearback_tests::turns::{SIGNALS, exported, message, path};
 use serde_json::{Value, json};
 
-use super::deeds::{Deed, before, edit, event, judgement, now, open, reaction, said};
+use super::deeds::{
+    Deed, about_the_turn, before, edit, event, inaccurate, judgement, now, open, reaction, said,
+};
 
 /// The functions, with clients that may fail.
 pub fn at_work(engine: &Engine, faults: &Faults) -> Hands {
@@ -52,12 +54,9 @@ impl World {
                 send.send().await.unwrap();
             }
             Deed::WorkOffEvents => {
-                for (number, artifact) in [(1, "a"), (2, "a"), (3, "b")] {
-                    assert!(
-                        hands
-                            .request(post.clone(), submit, &event(number, artifact))
-                            .await
-                    );
+                assert!(hands.request(Method::PUT, &turn, &body).await);
+                for event in [event(1, "a"), event(2, "a"), about_the_turn(3, "b")] {
+                    assert!(hands.request(post.clone(), submit, &event).await);
                 }
                 messages = submitted(&engine, "EVENT").await;
             }
@@ -87,16 +86,21 @@ impl World {
             }
         }
         let reasons: &[&str] = match deed {
-            Deed::SayOtherwise | Deed::TakeBack => &["one"],
+            Deed::SayOtherwise | Deed::TakeBack | Deed::WorkOffTakenBack => &["one"],
             Deed::WorkOffSignals => &["one", "other"],
             _ => &[],
         };
         for (at, reason) in reasons.iter().enumerate() {
             let hands = if at == 0 { &earlier } else { &hands };
-            assert!(hands.request(post.clone(), SIGNALS, &edit(reason)).await);
-            if deed == Deed::WorkOffSignals {
+            let said = inaccurate(reason);
+            assert!(hands.request(post.clone(), SIGNALS, &said).await);
+            if matches!(deed, Deed::WorkOffSignals | Deed::WorkOffTakenBack) {
                 messages.extend(submitted(&engine, "SIGNAL#").await);
             }
+        }
+        if deed == Deed::WorkOffTakenBack {
+            assert!(hands.request(Method::DELETE, TAKE_BACK, &Value::Null).await);
+            messages.extend(submitted(&engine, "SIGNAL#").await);
         }
         Self {
             engine,
@@ -180,12 +184,9 @@ impl World {
                 let (path, body) = judgement();
                 hands.request(post, &path, &body).await
             }
-            Deed::Say => hands.request(post, SIGNALS, &edit("one")).await,
-            Deed::SayOtherwise => hands.request(post, SIGNALS, &edit("other")).await,
-            Deed::TakeBack => {
-                let gone = format!("{SIGNALS}?message_id=m&signal=edit");
-                hands.request(Method::DELETE, &gone, &Value::Null).await
-            }
+            Deed::Say => hands.request(post, SIGNALS, &inaccurate("one")).await,
+            Deed::SayOtherwise => hands.request(post, SIGNALS, &inaccurate("other")).await,
+            Deed::TakeBack => hands.request(Method::DELETE, TAKE_BACK, &Value::Null).await,
             Deed::ChangePreferences => {
                 let change = json!({
                     "preferenceVersion": 0, "globalPreferences": {"detailLevel": "overview"}
@@ -207,7 +208,10 @@ impl World {
                 let request = json!({"tenant": "acme", "training": asked});
                 hands.exporter.handle(&request, None).await.is_ok()
             }
-            Deed::WorkOffEvents | Deed::WorkOffReactions | Deed::WorkOffSignals => {
+            Deed::WorkOffEvents
+            | Deed::WorkOffReactions
+            | Deed::WorkOffSignals
+            | Deed::WorkOffTakenBack => {
                 let batch = queue::batch(self.messages.clone());
                 let response = hands.generator.handle(batch).await;
                 response.batch_item_failures.is_empty()
@@ -235,6 +239,7 @@ impl World {
 /// Where an export of a day lies.
 pub const EXPORT: &str = "exports/signals/acme/2086-01-04/1/1-00001.jsonl";
 const ERASE: &str = "/v1/users/ada/data";
+const TAKE_BACK: &str = "/api/v1/feedback?message_id=m&signal=inaccurate";
 
 /// Puts a reaction of an older system.
 async fn older(engine: &Engine) {
@@ -255,10 +260,12 @@ async fn live(engine: &Engine, hands: &Hands) {
     assert!(hands.request(Method::PUT, &turn, &body).await);
     let (feedback, body) = reaction(Some("ok"));
     assert!(hands.request(Method::POST, &feedback, &body).await);
-    let signal = edit("one");
-    assert!(hands.request(Method::POST, SIGNALS, &signal).await);
+    for signal in [edit("one"), inaccurate("one")] {
+        assert!(hands.request(Method::POST, SIGNALS, &signal).await);
+    }
     let submit = "/v1/feedback/submit";
-    assert!(hands.request(Method::POST, submit, &event(1, "a")).await);
+    let correction = about_the_turn(1, "a");
+    assert!(hands.request(Method::POST, submit, &correction).await);
     let mut anonymous = event(2, "b");
     anonymous["privacyFlags"] = json!({"anonymize": true});
     assert!(hands.request(Method::POST, submit, &anonymous).await);

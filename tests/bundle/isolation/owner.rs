@@ -49,6 +49,16 @@ pub fn event() -> Value {
     event
 }
 
+/// An event of the owner's about the turn that is rejected.
+fn about_the_turn() -> Value {
+    let mut event = event();
+    event["artifactId"] = json!(REJECTED[1]);
+    event["feedbackType"] = json!("rejection");
+    event["context"]["conversationId"] = json!(REJECTED[0]);
+    event["context"]["turnId"] = json!(REJECTED[1]);
+    event
+}
+
 /// The owner's reaction to the turn that is rejected.
 pub fn reaction() -> Value {
     json!({"reaction": "not_ok", "text": format!("Too long, {WORDS}"), "user_id": OWNER, "mirror": true})
@@ -79,12 +89,18 @@ pub async fn live(app: &TestApp) -> Owner {
     let accepted = self::registration(ACCEPTED[2], "Which gaming laptops are there?");
     let praise = json!({"reaction": "ok", "text": format!("Thanks, {WORDS}")});
     register(app, ACCEPTED, &accepted, &praise).await;
-    let said = app.post(&token, SIGNALS, &signal()).await;
-    assert_eq!(said.status, StatusCode::CREATED, "{:?}", said.body);
+    let mut counts = signal();
+    counts["signal"] = json!("inaccurate");
+    for signal in [signal(), counts] {
+        let said = app.post(&token, SIGNALS, &signal).await;
+        assert_eq!(said.status, StatusCode::CREATED, "{:?}", said.body);
+    }
+    let about = app.submit(&token, &about_the_turn()).await;
+    assert_eq!(about.status, StatusCode::ACCEPTED, "{about:?}");
     let submitted = app.submit(&token, &event()).await;
     assert_eq!(submitted.status, StatusCode::ACCEPTED, "{submitted:?}");
 
-    let events = ledger(app, &token, 4).await;
+    let events = ledger(app, &token, 6).await;
     mirrored(app, &token).await;
     let rows = app.get(&token, SIGNALS).await.body;
     let row = &rows["feedback"][0];
@@ -102,7 +118,8 @@ pub async fn live(app: &TestApp) -> Owner {
     });
     let ids = ids.chain([&row["id"], &erasure]);
     secrets.extend(ids.map(text));
-    assert_eq!(secrets.len(), 11 + 4 + 6 + 2, "{secrets:?}");
+    // Names, events, what they taught, the signal's row and the erasure.
+    assert_eq!(secrets.len(), 11 + 6 + 10 + 2, "{secrets:?}");
     Owner {
         registration,
         version: 1,

@@ -105,6 +105,14 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
         "`POST /v1/feedback/submit` with an id of the owner's" => {
             writes().saying(own_event(caller, &owner.event))
         }
+        "`POST /v1/feedback/submit` about the owner's turn" => {
+            let mut event = own_event(caller, &Uuid::new_v4().to_string());
+            event["artifactId"] = json!(new("artifact"));
+            event["context"] = json!({
+                "projectId": PROJECT, "conversationId": conversation, "turnId": turn,
+            });
+            writes().saying(event)
+        }
         "`POST /v1/feedback/batch` of the owner's" => writes().saying(json!({"events": [event()]})),
         "`GET /v1/feedback/{feedbackId}`" => reads(),
         "`GET /v1/feedback/{feedbackId}` of a signal" => {

@@ -15,23 +15,32 @@ use uuid::Uuid;
 
 use super::checks;
 use super::model::{LEAVERS, Turn, USERS};
-use super::world::{Answer, TENANTS, TRIES, World, caller, conversation, message_of, now, turn_id};
+use super::world::{
+    Answer, PROJECT, TENANTS, TRIES, World, caller, conversation, message_of, now, turn_id,
+};
 
 const VERDICTS: [Option<&str>; 4] = [Some("ok"), Some("not_ok"), Some("neutral"), None];
 
 impl World {
-    /// An event of some user's; it may say what another said, and be anonymous.
-    fn event(&mut self) -> (Uuid, Value) {
+    /// An event of some user's; it may say what another said, be anonymous, and be about a turn.
+    fn event(&mut self, tenant: usize) -> (Uuid, Value) {
         let id = Uuid::from_u64_pair(self.random.next(), self.random.next());
         let accepted = self.random.below(2) == 0;
         let user = self.one_of(&USERS);
         let artifact = self.one_of(&["a", "b", "c", "d", "e", "f", "g", "h"]);
-        let event = json!({
+        let mut event = json!({
             "feedbackId": id, "userId": user, "sessionId": "s", "artifactId": artifact,
             "feedbackChannel": "explicit", "feedbackType": "artifact-acceptance",
             "data": {"accepted": accepted},
             "privacyFlags": {"anonymize": self.random.below(4) == 0}
         });
+        let turns = self.tenants[tenant].turns_for(user);
+        if !turns.is_empty() && self.random.below(2) == 0 {
+            let turn = self.one_of(&turns);
+            event["context"] = json!({
+                "projectId": PROJECT, "conversationId": format!("c-{}", turn.0), "turnId": turn_id(turn),
+            });
+        }
         (id, event)
     }
 
@@ -42,7 +51,7 @@ impl World {
     }
 
     pub async fn submit(&mut self, tenant: usize) {
-        let (id, event) = self.event();
+        let (id, event) = self.event(tenant);
         let user = event["userId"].as_str().unwrap().to_owned();
         let request = (Method::POST, "/v1/feedback/submit");
         let answer = self.ask((tenant, &user), request, &event).await;
@@ -70,13 +79,13 @@ impl World {
         assert_eq!(answer.status, StatusCode::CONFLICT, "{}", answer.body);
     }
 
-    fn some_events(&mut self) -> Vec<(Uuid, Value)> {
+    fn some_events(&mut self, tenant: usize) -> Vec<(Uuid, Value)> {
         let count = 1 + self.random.below(5);
-        (0..count).map(|_| self.event()).collect()
+        (0..count).map(|_| self.event(tenant)).collect()
     }
 
     pub async fn submit_batch(&mut self, tenant: usize) {
-        let events = self.some_events();
+        let events = self.some_events(tenant);
         let bodies: Vec<_> = events.iter().map(|(_, event)| event).collect();
         let body = json!({"events": bodies});
         let caller = caller(tenant, "order-service", "feedback:on-behalf");
@@ -95,7 +104,7 @@ impl World {
 
     /// Sends a message by the ingest queue.
     pub async fn send(&mut self, tenant: usize) {
-        let events = self.some_events();
+        let events = self.some_events(tenant);
         let bodies: Vec<_> = events.iter().map(|(_, event)| event).collect();
         let mut batch = ingested_of(TENANTS[tenant], &json!({"events": bodies}));
         let message = &mut batch.records[0];
@@ -154,7 +163,7 @@ impl World {
         let turn = self.one_of(&turns);
         let message = message_of(turn);
         if self.random.below(3) == 0 {
-            let gone = format!("{SIGNALS}?message_id={message}&signal=edit");
+            let gone = format!("{SIGNALS}?message_id={message}&signal=inaccurate");
             let request = (Method::DELETE, gone.as_str());
             let answer = self.ask((tenant, user), request, &Value::Null).await;
             if self.tenants[tenant].leaving.contains(user) {
@@ -167,7 +176,7 @@ impl World {
             return;
         }
         let reason = self.one_of(&["one", "other", "third"]);
-        let body = json!({"message_id": message, "signal": "edit", "reason": reason});
+        let body = json!({"message_id": message, "signal": "inaccurate", "reason": reason});
         let answer = self
             .ask((tenant, user), (Method::POST, SIGNALS), &body)
             .await;
@@ -305,7 +314,7 @@ impl World {
 
     /// A file of events, some of them known, and of something else.
     pub async fn import(&mut self, tenant: usize) {
-        let events = self.some_events();
+        let events = self.some_events(tenant);
         let mut lines: Vec<_> = events.iter().map(|(_, event)| event.to_string()).collect();
         lines.extend(self.known(tenant).map(|event| event.to_string()));
         lines.push("no event".to_owned());

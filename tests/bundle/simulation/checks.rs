@@ -3,9 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
+use hearback_domain::counted;
 use hearback_domain::event::{Channel, EventCore};
 use hearback_domain::preferences::{Cause, Lesson, Version};
 use hearback_domain::publication::Outcome;
+use hearback_domain::reaction::{Means, Origin, Reaction, ReactionCore};
+use hearback_domain::turn::{TurnCore, TurnRef};
+use hearback_domain::turn_status::Said;
 use hearback_storage::Store;
 use hearback_storage::preferences::{Freshness, Page};
 use hearback_tests::stored::{Row, rows};
@@ -41,12 +46,22 @@ pub fn signals(tenant: &Tenant, user: &str, answer: &Answer) {
     }
 }
 
-/// The reactions in a conversation, of one user or of all: one of each user and turn, the last one.
+/// The reactions in a conversation, of one user or of all: one of each user and turn, the last one. And the
+/// signals on its messages, each counted once, without a name.
 pub fn reactions(tenant: &Tenant, owner: &str, of: Option<&str>, answer: &Answer) {
     let mut told = BTreeMap::new();
     let mut inferred = BTreeSet::new();
+    let mut signals: BTreeMap<String, usize> = BTreeMap::new();
     for turn in answer.body["turns"].as_array().unwrap() {
         for artifact in turn["reactions"].as_array().unwrap() {
+            let tagged = |tag: &str| artifact["tags"].as_array().unwrap().contains(&tag.into());
+            if tagged("by:event") {
+                continue;
+            }
+            if tagged("by:inaccurate") {
+                *signals.entry(text(&turn["turn_id"])).or_default() += 1;
+                continue;
+            }
             let by = text(&artifact["user_id"]);
             assert!(of.is_none_or(|user| user == by), "{by}: {}", answer.body);
             let key = (text(&turn["turn_id"]), by);
@@ -63,6 +78,16 @@ pub fn reactions(tenant: &Tenant, owner: &str, of: Option<&str>, answer: &Answer
         .map(|((turn, by), verdict)| ((turn_id(*turn), (*by).to_owned()), (*verdict).to_owned()))
         .collect();
     assert_eq!(told, expected, "{}", answer.body);
+    let mut said: BTreeMap<String, usize> = BTreeMap::new();
+    for (turn, by) in tenant.signals.keys() {
+        if turn.0 == owner && of.is_none_or(|user| user == *by) {
+            *said.entry(turn_id(*turn)).or_default() += 1;
+        }
+    }
+    // What a signal counts as follows from it, at last when everything is worked off.
+    if of.is_none() {
+        assert_eq!(signals, said, "{}", answer.body);
+    }
 }
 
 fn text(value: &Value) -> String {
@@ -104,6 +129,7 @@ pub async fn check(world: &mut World) {
         ledger.check_acts(&world.tenants[tenant]);
         ledger.check_published(&world.published);
         ledger.check_turns(&rows, &world.tenants[tenant]);
+        ledger.check_counted(&rows, &world.tenants[tenant]);
         for user in USERS {
             if world.tenants[tenant].leaving.contains(user) {
                 continue;
@@ -358,6 +384,54 @@ impl Ledger {
         let expected: BTreeSet<_> = expected.filter(|turn| !leaving.contains(turn)).collect();
         let told: BTreeSet<_> = told.difference(&leaving).cloned().collect();
         assert_eq!(told, expected);
+    }
+
+    /// Each event about a turn is counted for it, once, and the latest that a turn's own user said by any means
+    /// is how it was taken.
+    fn check_counted(&self, rows: &[Row], tenant: &Tenant) {
+        let conversations = format!("CONV#{}#", self.tenant);
+        let rows = rows
+            .iter()
+            .filter(|row| row["PK"].as_s().unwrap().starts_with(&conversations));
+        let mut said: BTreeMap<TurnRef, Vec<(DateTime<Utc>, Reaction)>> = BTreeMap::new();
+        let mut told: BTreeMap<TurnRef, Option<Reaction>> = BTreeMap::new();
+        let mut events = BTreeSet::new();
+        for row in rows {
+            let part = |name: &str| row.get(name).map(|part| part.as_s().unwrap().as_str());
+            let sk = part("SK").unwrap();
+            if sk.starts_with("TURN#") {
+                let core: TurnCore = serde_json::from_str(part("core").unwrap()).unwrap();
+                let said = part("said").map(|said| serde_json::from_str::<Said>(said).unwrap());
+                if !tenant.is_leaving(core.user_id.as_str()) {
+                    told.insert(core.at, said.and_then(|said| said.verdict()));
+                }
+            } else if let Some(core) = part("core").or_else(|| part("counted")) {
+                let core: ReactionCore = serde_json::from_str(core).unwrap();
+                if core.means == Means::Event && !tenant.is_leaving(core.user_id.as_str()) {
+                    events.insert(core.id.to_string());
+                }
+                if core.own && core.origin == Origin::User {
+                    let verdict = core.reaction.map(|verdict| (core.ts, verdict));
+                    said.entry(core.at).or_default().extend(verdict);
+                }
+            }
+        }
+        let stays = |core: &&EventCore| !tenant.is_leaving(core.user_id.as_str());
+        let about = self.processed().filter(stays);
+        let about = about.filter(|core| counted::turn_of(core).is_some() && counted::counts(core));
+        let about: BTreeSet<_> = about.map(|core| core.feedback_id.to_string()).collect();
+        assert_eq!(events, about, "each event about a turn counts for it");
+        for (at, verdict) in told {
+            let all = said.remove(&at).unwrap_or_default();
+            let latest = all.iter().map(|(ts, _)| *ts).max();
+            // Of those of one instant any counts.
+            let verdicts = all.iter().filter(|(ts, _)| Some(*ts) == latest);
+            let verdicts: Vec<_> = verdicts.map(|(_, verdict)| Some(*verdict)).collect();
+            assert!(
+                verdicts.contains(&verdict) || (verdicts.is_empty() && verdict.is_none()),
+                "{at:?} was taken as {verdict:?}, and said was {all:?}"
+            );
+        }
     }
 
     /// How many of a user's events teach something.

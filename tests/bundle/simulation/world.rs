@@ -20,7 +20,7 @@ use super::model::{Tenant, Turn, USERS};
 
 /// Tenants that use the same names and know nothing of each other.
 pub const TENANTS: [&str; 2] = ["acme", "globex"];
-const PROJECT: &str = "order-service";
+pub const PROJECT: &str = "order-service";
 /// Requests and messages that are tried again until they succeed.
 pub const TRIES: usize = 10;
 /// One in so many has a fault in one of its first calls.
