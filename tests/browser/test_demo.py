@@ -2,12 +2,11 @@
 
 import base64
 import json
-import time
 import urllib.parse
 
 from playwright.sync_api import expect
 
-from bundle import TENANT, User
+from bundle import TENANT, User, eventually
 from demo_page import DemoPage
 
 REAL = "order-service"
@@ -38,8 +37,7 @@ def test_the_printed_link_leaves_the_users_real_project_as_it_is(bundle, new_con
         return user.reports(REAL), bundle.training(REAL)
 
     # What the signal counts as follows from it; the machine's reaction was there at once.
-    while [item["feedback_counts"]["total"] for item in user.reports(REAL)[0]] != [2]:
-        time.sleep(0.05)
+    eventually(lambda: [item["feedback_counts"]["total"] for item in user.reports(REAL)[0]], [2])
     before = everything()
     demo = DemoPage(new_context(), user)
     demo.page.goto(bundle.printed_demo)
