@@ -11,6 +11,9 @@ FEEDBACK = re.compile(r"/api/v1/feedback(\?|$)")
 SENT = "Thank you. Your feedback was sent."
 SIGNALS = re.compile(r"POST|DELETE")
 
+# What people paste, and no page may get wider for.
+LONG_URL = "https://example.com/" + "a-path-that-nobody-would-ever-type/" * 12 + "?token=" + "0123456789abcdef" * 12
+
 
 class DemoPage:
     """One tab with the demo."""

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from bundle import eventually
-from demo_page import SENT
+from demo_page import LONG_URL, SENT
 
 SNAPSHOT = """
 - paragraph: /February 2028 has 28 days/
@@ -325,7 +325,7 @@ def test_it_can_be_read_in_every_look(request, new_demo, new_context, user, scre
     demo.expect_error("404")
     demo.settled()
     demo.answer("1").edit.click()
-    demo.answer("1").editor.fill("Measure first.")
+    demo.answer("1").editor.fill(f"Measure first: {LONG_URL}")
     name = request.node.callspec.id
     demo.page.screenshot(path=screenshots / f"{name}.png", full_page=True)
     overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"

@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-URL = "https://example.com/" + "a-path-that-nobody-would-ever-type/" * 12 + "?token=" + "0123456789abcdef" * 12
+from demo_page import LONG_URL
+
 PHONE = {"viewport": {"width": 375, "height": 812}, "has_touch": True, "is_mobile": True}
 
 # Puts the first answer's element into a container of the page, as its item or within a plain one.
@@ -44,15 +45,15 @@ def test_a_long_url_makes_no_page_wider(new_demo, new_context, user, kind, depth
     demo.page.evaluate(PLACE, [kind, depth, user.message("3")])
     answer = demo.answer("3")
     answer.edit.click()
-    answer.editor.fill(URL)
+    answer.editor.fill(LONG_URL)
     fits(demo)
     assert answer.editor.bounding_box()["width"] > 200
     answer.save.click()
     demo.settled()
-    expect(answer.edited).to_contain_text(URL)
+    expect(answer.edited).to_contain_text(LONG_URL)
     fits(demo)
     answer.down.click()
-    answer.reason.fill(URL)
+    answer.reason.fill(LONG_URL)
     fits(demo)
     answer.send.click()
     expect(answer.reason).to_be_hidden()
