@@ -10,7 +10,7 @@ use hearback_lambda::aws::Service;
 use hearback_storage::events::StoredEvent;
 use hearback_storage::stream::{self, Submitted};
 use hearback_tests::engine::Engine;
-use hearback_tests::process::bootstrap;
+use hearback_tests::process::{FUNCTION, bootstrap};
 use hearback_tests::runtime_api::Function;
 use hearback_tests::turns::{SIGNALS, message};
 use serde_json::{Value, json};
@@ -36,6 +36,7 @@ fn event(text: &str) -> Value {
 async fn start(engine: &Engine, name: &str, settings: &[(&str, &str)]) -> Function {
     let endpoints = &engine.endpoints;
     let mut variables: HashMap<String, String> = HashMap::from([
+        (FUNCTION.to_owned(), name.to_owned()),
         (TABLE.to_owned(), engine.names.table()),
         (BUCKET.to_owned(), engine.names.bucket()),
         (endpoint(Service::DynamoDb), endpoints.dynamodb.clone()),
@@ -339,8 +340,9 @@ async fn export_answers_by_trace_and_writes_a_day_and_training_data_into_the_buc
 #[tokio::test]
 async fn publish_makes_messages_of_the_records_of_the_results_pipe() {
     let publish = bootstrap("publish");
-    // It needs no setting at all.
-    let publish = Function::start(&publish, &HashMap::new()).await;
+    // It needs no setting of ours at all.
+    let named = HashMap::from([(FUNCTION.to_owned(), "publish".to_owned())]);
+    let publish = Function::start(&publish, &named).await;
     let messages = publish.invoke(&event(RESULTS)).await.unwrap();
     let messages = messages.as_array().unwrap();
     assert_eq!(messages.len(), 2, "{messages:?}");
@@ -402,6 +404,7 @@ async fn a_function_without_its_settings_ends_at_once_and_says_which() {
     let ended = tokio::process::Command::new(submit)
         .env_clear()
         .env("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
+        .env(FUNCTION, "submit")
         .output()
         .await
         .unwrap();

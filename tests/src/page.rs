@@ -26,6 +26,12 @@ impl Told {
         [format!("{before}{mark}"), told.to_owned(), after.to_owned()]
     }
 
+    /// The table as the page has it.
+    pub fn read(self) -> String {
+        let [_, told, _] = self.parts();
+        told
+    }
+
     /// The table as the page has it; as it was seen, if it is to be written.
     pub fn or_written(self, seen: &str) -> String {
         let [before, told, after] = self.parts();

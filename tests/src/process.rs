@@ -43,22 +43,26 @@ fn build<'a>(name: &str, selection: impl IntoIterator<Item = &'a str>) -> PathBu
 /// The command `hearback`: this crate has a binary of it, which cargo builds with the tests and
 /// the benchmarks and lays in the folder above theirs.
 pub fn hearback() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let folder = tests.parent().and_then(Path::parent).unwrap();
-    folder.join(format!(
-        "hearback-under-test{}",
-        std::env::consts::EXE_SUFFIX
-    ))
+    beside_the_tests("hearback-under-test")
 }
 
-/// The `bootstrap` of a function: the one that was built for Lambda, if `HEARBACK_BOOTSTRAP_DIR`
-/// says where those are, or else one that is built here.
+fn beside_the_tests(name: &str) -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let folder = tests.parent().and_then(Path::parent).unwrap();
+    folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// The variable that names the function to run to the binary that holds them all.
+pub const FUNCTION: &str = "HEARBACK_FUNCTION";
+
+/// The `bootstrap` of a function: the one that was built for Lambda, if `HEARBACK_BOOTSTRAP_DIR` says where those are;
+/// in a benchmark one that is built here. A test runs the binary of all functions, which needs [`FUNCTION`] in its
+/// environment.
 pub fn bootstrap(function: &str) -> PathBuf {
     if let Some(folder) = std::env::var_os("HEARBACK_BOOTSTRAP_DIR") {
         Path::new(&folder).join(function).join("bootstrap")
     } else if cfg!(debug_assertions) {
-        // With the features of the whole workspace, so that the tests' dependencies serve.
-        build(function, ["--workspace"])
+        beside_the_tests("hearback-functions")
     } else {
         // With the functions' features and no others, as for Lambda.
         build(

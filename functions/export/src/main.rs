@@ -11,7 +11,7 @@ use serde_json::Value;
 const MARGIN: Duration = Duration::from_mins(1);
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
+pub(crate) async fn main() -> Result<(), Error> {
     telemetry::init();
     let exporter = Exporter::from_env()?;
     let exporter = &exporter;

@@ -1,6 +1,6 @@
 //! Runs the function `preferences` on Lambda.
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub(crate) async fn main() -> Result<(), lambda_runtime::Error> {
     hearback_lambda::serve(hearback_preferences::routes()).await
 }

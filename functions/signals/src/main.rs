@@ -6,7 +6,7 @@ use hearback_signals::Generator;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
+pub(crate) async fn main() -> Result<(), Error> {
     telemetry::init();
     let generator = Generator::from_env()?;
     let generator = &generator;

@@ -37,65 +37,6 @@ pub enum Deed {
     ExportTraining,
 }
 
-pub const DEEDS: [(Deed, &str); 26] = [
-    (Deed::Submit, "submit an event"),
-    (
-        Deed::Batch,
-        "take a batch of three events, one of them known",
-    ),
-    (
-        Deed::Ingest,
-        "take a message of three events, one of them none",
-    ),
-    (
-        Deed::Import,
-        "import a file of five lines, one of them no event",
-    ),
-    (Deed::Register, "register a turn with a message"),
-    (
-        Deed::RegisterNext,
-        "register the next turn, which rejects the one before",
-    ),
-    (Deed::Open, "open a turn, which rejects the one before"),
-    (
-        Deed::Complete,
-        "complete it with an answer that has a message",
-    ),
-    (Deed::React, "react"),
-    (Deed::Replace, "replace a reaction"),
-    (Deed::ReplaceOlder, "replace a reaction of an older system"),
-    (Deed::Clear, "clear a reaction"),
-    (Deed::Infer, "infer a reaction from a message"),
-    (Deed::Judge, "react as the machine"),
-    (Deed::Say, "say something of a message"),
-    (Deed::SayOtherwise, "say it otherwise"),
-    (Deed::TakeBack, "take it back"),
-    (Deed::ChangePreferences, "change preferences"),
-    (
-        Deed::WorkOffEvents,
-        "signal generator: three events of a user, one of them a duplicate and one about a turn",
-    ),
-    (
-        Deed::WorkOffReactions,
-        "signal generator: a reaction and the one that replaced it, mirrored",
-    ),
-    (
-        Deed::WorkOffSignals,
-        "signal generator: a signal that counts and the one that replaced it",
-    ),
-    (
-        Deed::WorkOffTakenBack,
-        "signal generator: a signal that was taken back",
-    ),
-    (Deed::AskErasure, "ask for the erasure of a user's data"),
-    (
-        Deed::Erase,
-        "erase what a user left in the table and the bucket",
-    ),
-    (Deed::ExportDay, "export the signals of a day"),
-    (Deed::ExportTraining, "export a project for training"),
-];
-
 /// All that happens, happens at this time.
 pub fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(TIME, 0).unwrap()

@@ -12,7 +12,7 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 const MARGIN: Duration = Duration::from_mins(5);
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
+pub(crate) async fn main() -> Result<(), Error> {
     telemetry::init();
     let importer = Importer::from_env()?;
     let importer = &importer;

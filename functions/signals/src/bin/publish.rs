@@ -6,7 +6,7 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::Value;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
+pub(crate) async fn main() -> Result<(), Error> {
     telemetry::init();
     let publisher = Publisher::from_env();
     let publisher = &publisher;

@@ -16,7 +16,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Block, BlockMeta, BlockType, By, KnownBlock, Position, Request, TurnReaction, stamp};
 use crate::digest::digest;
-use crate::identifier::TurnId;
+use crate::identifier::{TurnId, UserId};
 use crate::one_line::one_line;
 use crate::reaction::{Origin, Reaction};
 
@@ -112,14 +112,12 @@ fn current<'a>(
         .filter(|reaction| turns.contains(&reaction.turn_id))
         .map(Change::from)
         .collect();
-    // What one user cleared does not hide what another says. Two of the same time are told apart
-    // by something, lest the order of the input decides.
+    // What one user cleared does not hide what another says. Two of the same time are ordered by all that can be seen of
+    // them, so that the order of the input decides nothing: what was cleared has one digest, whatever it said.
     said.sort_by(|a, b| {
-        let key = |change: &Change<'_>| {
-            let current = matches!(change.state, State::Current(_));
-            (current, change.ts())
-        };
-        (key(a), &a.digest).cmp(&(key(b), &b.digest))
+        a.precedence()
+            .cmp(&b.precedence())
+            .then_with(|| a.confidence().total_cmp(&b.confidence()))
     });
     // Of one slot the last one stays.
     let states = said.into_iter();
@@ -163,6 +161,17 @@ impl<'a> Change<'a> {
             slot,
             state,
         }
+    }
+
+    /// What makes one feedback of a slot current instead of another: the greatest is.
+    fn precedence(&self) -> (bool, Option<DateTime<Utc>>, &str, Option<&UserId>, &str) {
+        let user = self.said().and_then(|said| said.user_id.as_ref());
+        let current = matches!(self.state, State::Current(_));
+        (current, self.ts(), &self.digest, user, self.text())
+    }
+
+    fn confidence(&self) -> f64 {
+        self.said().map_or(1.0, |said| said.confidence)
     }
 
     fn is_new(&self, request: &Request, known: Option<&KnownBlock>) -> bool {
@@ -234,7 +243,7 @@ impl<'a> Change<'a> {
                 by: self.slot.by,
                 user_id: said.and_then(|said| said.user_id.clone()),
                 reaction: self.reaction(),
-                confidence: said.map_or(1.0, |said| said.confidence),
+                confidence: self.confidence(),
                 from_turn_id: self.slot.turn.clone(),
                 digest: self.digest.clone(),
             },

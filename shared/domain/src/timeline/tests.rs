@@ -333,6 +333,26 @@ fn a_clear_that_is_dated_back_hides_the_block_all_the_same() {
 }
 
 #[test]
+fn equal_times_have_one_order_whatever_the_order_of_the_rows() {
+    // What others cleared has one digest, whoever it was and whatever they had written.
+    let cleared = |user: &str, text: &str| TurnReaction {
+        user_id: Some(user.try_into().unwrap()),
+        reaction: None,
+        ..of_eve(text, "2025-11-06T17:50:00Z")
+    };
+    let before = refresh(&cold(), &[of_eve("first", "2025-11-06T17:40:00Z")], at(NOW));
+    let request = keeping(&cold(), &before);
+    for (one, other) in [
+        (cleared("eve", ""), cleared("bob", "fine")),
+        (cleared("eve", ""), cleared("eve", "fine")),
+    ] {
+        let read = refresh(&request, &[one.clone(), other.clone()], at(NOW));
+        assert_eq!(refresh(&request, &[other, one], at(NOW)), read);
+        assert!(read.blocks[0].hidden);
+    }
+}
+
+#[test]
 fn feedback_that_was_given_and_cleared_in_between_is_not_announced() {
     let cleared = said(TURN, Origin::User, None, "2025-11-06T17:47:03Z");
     let fresh = refresh(&cold(), std::slice::from_ref(&cleared), at(NOW));

@@ -1,0 +1,48 @@
+//! Every function of the bundle in one binary, which runs the one that `HEARBACK_FUNCTION` names: a test links the SDKs
+//! once instead of a dozen times. What is deployed is one binary a function, from the same files.
+
+#[path = "../../../functions/batch/src/main.rs"]
+mod batch;
+#[path = "../../../functions/erasure/src/bin/eraser.rs"]
+mod eraser;
+#[path = "../../../functions/erasure/src/main.rs"]
+mod erasure;
+#[path = "../../../functions/export/src/main.rs"]
+mod export;
+#[path = "../../../functions/batch/src/bin/imports.rs"]
+mod imports;
+#[path = "../../../functions/batch/src/bin/ingest.rs"]
+mod ingest;
+#[path = "../../../functions/preferences/src/main.rs"]
+mod preferences;
+#[path = "../../../functions/signals/src/bin/publish.rs"]
+mod publish;
+#[path = "../../../functions/retrieval/src/main.rs"]
+mod retrieval;
+#[path = "../../../functions/signals/src/main.rs"]
+mod signals;
+#[path = "../../../functions/submit/src/main.rs"]
+mod submit;
+#[path = "../../../functions/turns/src/main.rs"]
+mod turns;
+
+use hearback_tests::process::FUNCTION;
+
+fn main() -> Result<(), lambda_runtime::Error> {
+    let name = std::env::var(FUNCTION).map_err(|_| format!("{FUNCTION} names no function"))?;
+    match name.as_str() {
+        "batch" => batch::main(),
+        "eraser" => eraser::main(),
+        "erasure" => erasure::main(),
+        "export" => export::main(),
+        "imports" => imports::main(),
+        "ingest" => ingest::main(),
+        "preferences" => preferences::main(),
+        "publish" => publish::main(),
+        "retrieval" => retrieval::main(),
+        "signals" => signals::main(),
+        "submit" => submit::main(),
+        "turns" => turns::main(),
+        _ => Err(format!("there is no function {name}").into()),
+    }
+}
