@@ -44,7 +44,7 @@ hash_of() {
 mkdir -p "$cache"
 if command -v flock >/dev/null; then
     exec 9>"$cache/lock"
-    flock 9
+    flock --timeout 1800 9 || echo "another run has the lock for half an hour: this one does not wait any longer" >&2
 fi
 
 tools=$cache/tools

@@ -1,4 +1,4 @@
-/** What a message can be told. */
+/** A kind of feedback on a message. */
 export type Signal =
   | "helpful"
   | "not_helpful"
@@ -7,13 +7,13 @@ export type Signal =
   | "edit"
   | "regenerate";
 
-/** Every signal that a message can carry. */
+/** All signals. */
 export const SIGNALS: readonly Signal[];
 
-/** Longest reason that the server takes, in code points. */
+/** Maximum length of a reason, in code points. */
 export const MAX_REASON: number;
 
-/** An RFC 9457 problem document as the server answers it. */
+/** A problem document of the server (RFC 9457). */
 export interface Problem {
   status: number;
   title: string;
@@ -23,23 +23,23 @@ export interface Problem {
   request_id?: string;
 }
 
-/** A call that brought no success. */
+/** A failed call. */
 export class HearbackError extends Error {
   constructor(
     message: string,
     details?: { status?: number; problem?: Problem | null; cause?: unknown },
   );
-  /** The HTTP status; 0 if no answer came. */
+  /** The HTTP status; 0 without a response. */
   readonly status: number;
-  /** The problem document, if the answer was one. */
+  /** The problem document, if the response was one. */
   readonly problem: Problem | null;
-  /** Whether the server may have done it all the same. */
+  /** Whether the call may have succeeded on the server. */
   readonly uncertain: boolean;
   /** Whether the same call may succeed later. */
   readonly retryable: boolean;
 }
 
-/** A signal as the server keeps it. */
+/** A signal as the server stores it. */
 export interface FeedbackRow {
   id: string;
   message_id: string;
@@ -53,17 +53,17 @@ export interface FeedbackRow {
   updated_at: string;
 }
 
-/** Where the server is and who calls. */
+/** Address and credentials of the server. */
 export interface ClientOptions {
-  /** What stands before `/api/v1/feedback`; the page's own origin if left out. */
+  /** The URL before `/api/v1/feedback`; by default the page's origin. */
   baseUrl?: string;
-  /** The bearer token, or a function that is asked for it before each call. */
+  /** The bearer token, or a function that returns it, called before each request. */
   token?: string | null | (() => string | null | Promise<string | null>);
-  /** After how many milliseconds a call counts as lost; 30,000 if left out. */
+  /** Timeout of a call in milliseconds; by default 30,000. */
   timeout?: number;
 }
 
-/** What a signal may be tied to besides its message. */
+/** What a signal can refer to in addition to its message. */
 export interface Anchors {
   chatId?: string | null;
   traceId?: string | null;
@@ -72,13 +72,13 @@ export interface Anchors {
 /** The feedback endpoints. Every method rejects with a {@link HearbackError}. */
 export class FeedbackClient {
   constructor(options?: ClientOptions);
-  /** Says a signal. A reason that is left out leaves the stored one; `null` erases it. */
+  /** Submits a signal. Without `reason`, the stored reason is kept; `null` deletes it. */
   submit(
     feedback: { messageId: string; signal: Signal; reason?: string | null } & Anchors,
   ): Promise<{ id: string; created: boolean }>;
-  /** Takes a signal back. That there is none is no error. */
+  /** Withdraws a signal. It is no error if there is none. */
   retract(messageId: string, signal: Signal): Promise<void>;
-  /** Every signal that the caller said on a message. */
+  /** The caller's signals on a message. */
   list(messageId: string): Promise<FeedbackRow[]>;
 }
 
@@ -87,35 +87,35 @@ export interface SignalState {
   reason: string | null;
 }
 
-/** The server's state of a signal is another one. */
+/** The server's state of a signal has changed. */
 export interface Change extends SignalState {
   signal: Signal;
-  /** `user`: what was done on this page is stored. `server`: it was read from there. */
+  /** `user`: an action on this page was stored. `server`: the change was read from the server. */
   source: "user" | "server";
 }
 
 export interface Observer {
-  /** Something that is shown may have changed. */
+  /** The snapshot may have changed. */
   update(): void;
   change?(change: Change): void;
   error?(signal: Signal | null, error: HearbackError): void;
 }
 
-/** What is to be shown for a message. */
+/** What to show for a message. */
 export interface Snapshot {
   signals: Record<Signal, SignalState>;
-  /** Whether something is not confirmed by the server yet. */
+  /** Whether the server has not confirmed everything yet. */
   pending: boolean;
   reading: boolean;
-  /** Why something could not be stored; `null` once dismissed. */
+  /** Why a change was not stored; `null` once dismissed. */
   error: HearbackError | null;
-  /** Why the message could not be read; `null` once dismissed. */
+  /** Why reading the message failed; `null` once dismissed. */
   readError: HearbackError | null;
-  /** Reasons that could not be stored. */
+  /** Reasons that were not stored. */
   failedReasons: Partial<Record<Signal, string | null>>;
 }
 
-/** The optimistic state of every message on the page. */
+/** The optimistic state of all messages on the page. */
 export class FeedbackStore {
   constructor(client: FeedbackClient);
   subscribe(messageId: string, observer: Observer): () => void;
@@ -126,15 +126,15 @@ export class FeedbackStore {
     active: boolean,
     options?: { reason?: string | null } & Anchors,
   ): void;
-  /** Tries again what failed and was not dismissed. */
+  /** Retries failed changes that were not dismissed. */
   retry(messageId: string): void;
-  /** Puts the errors of a message away, and keeps the texts that could not be stored. */
+  /** Dismisses the errors of a message, and keeps the texts that were not stored. */
   dismiss(messageId: string): void;
   refresh(messageId: string): Promise<void>;
   close(): void;
 }
 
-/** Every text that a user sees or hears. */
+/** All texts of the user interface. */
 export interface Labels {
   group: string;
   helpful: string;
@@ -178,22 +178,22 @@ export interface Labels {
 export const DEFAULT_LABELS: Readonly<Labels>;
 
 /**
- * A reason for a thumb down that the page adds to "Inaccurate" and "Unsafe". It is stored in front of the text of
- * its signal, as `value: text`, or as `value` without a text.
+ * A reason for a thumb down that the page adds to "Inaccurate" and "Unsafe". It is stored in the reason of its signal,
+ * as `value: text`, or as `value` without a text.
  */
 export interface ReasonOption {
-  /** 1 to 64 characters without a colon, unique. */
+  /** 1 to 64 characters, without a colon, unique. */
   value: string;
-  /** What the user reads. */
+  /** The text that is shown. */
   label: string;
-  /** `not_helpful` if left out. */
+  /** By default `not_helpful`. */
   signal?: "not_helpful" | "inaccurate" | "unsafe";
 }
 
 /**
- * Says where the server is and who calls; until then every element is switched off.
+ * Configures all elements of the page, which are disabled until then.
  *
- * Throws a `TypeError` for a reason that breaks the rules of {@link ReasonOption}.
+ * Throws a `TypeError` for a reason that violates the rules of {@link ReasonOption}.
  */
 export function configure(
   options?: ClientOptions & { labels?: Partial<Labels>; reasons?: readonly ReasonOption[] },
@@ -206,17 +206,17 @@ export interface HearbackFeedbackEventMap {
     signal: Signal | null;
     error: HearbackError;
   }>;
-  /** Cancelable: `preventDefault()` keeps the signal from being sent. */
+  /** Cancelable: after `preventDefault()`, the signal is not sent. */
   "hearback-regenerate": CustomEvent<{ messageId: string }>;
 }
 
 /** `<hearback-feedback message-id chat-id trace-id for regenerate>` */
 export class HearbackFeedback extends HTMLElement {
   messageId: string;
-  /** The answer as the user is to edit it, say its Markdown. */
+  /** The text of the answer to edit, such as its Markdown. */
   get answerText(): string;
   set answerText(text: string | null);
-  /** Texts of this element that differ from those given to {@link configure}. */
+  /** Texts that override those of {@link configure} for this element. */
   get labels(): Labels;
   set labels(labels: Partial<Labels>);
 }

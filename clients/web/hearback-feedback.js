@@ -1,9 +1,8 @@
 /**
- * What a user makes of an answer, said under the answer: thumbs, reasons, an edit, a wish for another one.
+ * Collects a user's feedback under an answer: thumbs, reasons, edits, requests for another answer.
  *
- * Three layers, each usable without those above it: `src/client.js` speaks HTTP, `src/store.js` keeps
- * what the user wishes and what the server has confirmed apart, and `src/element.js` is the custom
- * element `<hearback-feedback>`.
+ * There are three layers, each usable without those above it: `src/client.js` calls the HTTP API, `src/store.js` holds
+ * the optimistic state, and `src/element.js` is the custom element `<hearback-feedback>`.
  *
  * @module
  */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that each function of the template was built, and is small enough to start fast.
+"""Checks that each function of the template is built, and that its bootstrap is small enough for a fast cold start.
 
-Usage: bootstrap_sizes.py <directory that holds <binary>/bootstrap>
+Usage: bootstrap_sizes.py <directory with <binary>/bootstrap>
 """
 
 import pathlib
@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def main(directory):
     template = (ROOT / "template.yaml").read_text(encoding="utf-8")
-    binaries = re.findall(r"^ +Binary: *([\w-]+) *$", template, re.MULTILINE)
+    binaries = re.findall(r"\bBinary: *([\w-]+)", template)
     if not binaries:
         print("the template names no binary", file=sys.stderr)
         return 1
@@ -30,7 +30,7 @@ def main(directory):
         size = bootstrap.stat().st_size
         print(f"{binary:<12} {size / 1e6:5.2f} MB")
         if size > LIMIT:
-            print(f"{binary}: above {LIMIT / 1e6:.0f} MB", file=sys.stderr)
+            print(f"{binary}: larger than {LIMIT / 1e6:.0f} MB", file=sys.stderr)
             failed = True
     return 1 if failed else 0
 

@@ -1,6 +1,7 @@
-"""What a million operations cost, by the cost card of docs/data-model.md and AWS's published prices.
+"""Computes what a million operations cost, from the cost card of docs/reference/data-model.md and AWS's prices.
 
-`python3 infra/ci/costs.py` prints the tables of docs/performance.md; `--check` fails if the page has others.
+`python3 infra/ci/costs.py` prints the tables of docs/performance.md. `--check` fails if the page differs, `--write`
+updates it.
 """
 
 import re
@@ -21,8 +22,8 @@ SNS = 0.50  # a million publishes of up to 64 KB; deliveries to SQS are free
 
 
 def card():
-    """The cost card: operation, read units, write units, as far as both are numbers."""
-    page = (DOCS / "data-model.md").read_text()
+    """The rows of the cost card whose units are numbers: operation, read units, write units."""
+    page = (DOCS / "reference" / "data-model.md").read_text()
     table = page.split("| operation | calls |")[1].split("\n\n")[0]
     for line in table.splitlines()[2:]:
         operation, _, reads, writes = [cell.strip() for cell in line.strip("|").split("|")]
@@ -41,7 +42,7 @@ def units():
 
 
 def event(way, requests, batch, milliseconds):
-    """The parts of an event's cost, from a request to what is published, in dollars a million."""
+    """The cost of a million events from the request to the published messages, in dollars, by part."""
     gb = 0.25
     generate = dict((operation, (reads, writes)) for operation, reads, writes in card())
     reads, writes = generate["signal generator: ten events of one user in one batch"]
@@ -74,15 +75,15 @@ def ways():
 def main():
     tables = {"units": units(), "ways": ways()}
     path = DOCS / "performance.md"
-    page = told = path.read_text()
+    page = current = path.read_text()
     for name, rows in tables.items():
         between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         page = between.sub(lambda match: match[1] + "\n".join(rows) + "\n" + match[2], page)
     if "--write" in sys.argv:
         path.write_text(page)
     elif "--check" in sys.argv:
-        if page != told:
-            sys.exit("docs/performance.md is not what infra/ci/costs.py says; run it with --write")
+        if page != current:
+            sys.exit("docs/performance.md is outdated; run infra/ci/costs.py --write")
     else:
         for rows in tables.values():
             print("\n".join(rows), end="\n\n")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds the directions in which our crates may depend on each other.
+"""Checks that dependencies between our crates run one way.
 
-Functions stand on lambda and storage, those on domain; domain stands on none of ours. The local
-stack and the tests may stand on all. Dev- and build-dependencies count like any other. A package with a
-lock file of its own has the versions of the main one.
+Functions depend on `shared/lambda` and `shared/storage`, which depend on `shared/domain`. The local bundle and the tests
+may depend on all crates. Dev- and build-dependencies count like any other. A package with a separate lock file must
+lock the same versions as the workspace.
 """
 
 import fnmatch
@@ -13,17 +13,21 @@ import subprocess
 import sys
 import tomllib
 
-# Folder of a crate -> folders it may depend on; the first pattern that matches rules.
+# Folder of a crate, and the folders it may depend on. The first matching pattern applies.
 RULES = [
-    ("shared/domain", []),
-    ("shared/storage", ["shared/domain"]),
-    ("shared/lambda", ["shared/domain", "shared/storage"]),
+    ("shared/text", []),
+    ("shared/wire", []),
+    ("shared/scrub", ["shared/text"]),
+    ("shared/detection", ["shared/text", "shared/wire"]),
+    ("shared/domain", ["shared/detection", "shared/scrub", "shared/text", "shared/wire"]),
+    ("shared/storage", ["shared/detection", "shared/domain"]),
+    ("shared/lambda", ["shared/domain", "shared/scrub", "shared/storage", "shared/wire"]),
     ("functions/*", ["shared/*"]),
     ("infra/sqs", []),
     ("infra/local", ["*"]),
-    ("tests/detection", ["shared/domain"]),
+    ("tests/detection", ["shared/detection", "shared/domain"]),
     ("tests/empty", []),
-    ("tests/fuzz", ["shared/domain"]),
+    ("tests/fuzz", ["shared/detection", "shared/domain", "shared/scrub"]),
     ("tests", ["*"]),
 ]
 
@@ -35,8 +39,8 @@ def allowed(folder):
     return None
 
 
-# Packages with a workspace of their own.
-APART = ["tests/fuzz"]
+# Packages in separate workspaces.
+SEPARATE = ["tests/fuzz"]
 
 
 def metadata_of(*arguments):
@@ -45,7 +49,7 @@ def metadata_of(*arguments):
 
 
 def versions(folder):
-    """What a lock file has: name, version and checksum of each package."""
+    """Name, version and checksum of each package of a lock file."""
     lock = tomllib.loads(pathlib.Path(folder, "Cargo.lock").read_text(encoding="utf-8"))
     return {(p["name"], p["version"], p.get("checksum")) for p in lock["package"]}
 
@@ -60,19 +64,19 @@ def main():
 
     faults = []
     edges = 0
-    shipped = versions(root)
-    names = {name for name, _, _ in shipped}
-    for folder in APART:
+    locked = versions(root)
+    names = {name for name, _, _ in locked}
+    for folder in SEPARATE:
         packages += metadata_of("--manifest-path", str(root / folder / "Cargo.toml"))["packages"]
-        # What is tried there is what is shipped.
-        for name, version, _ in versions(root / folder) - shipped:
+        # So that fuzzing tests the shipped versions.
+        for name, version, _ in versions(root / folder) - locked:
             if name in names:
-                faults.append(f"{folder}: locks {name} {version}, which the main lock file has not")
+                faults.append(f"{folder}: locks {name} {version}, which is not in the workspace's lock file")
     for package in packages:
         folder = folder_of(pathlib.Path(package["manifest_path"]).parent)
         targets = allowed(folder)
         if targets is None:
-            faults.append(f"{folder}: no rule says what it may depend on")
+            faults.append(f"{folder}: has no rule for its dependencies")
             continue
         for dependency in package["dependencies"]:
             if dependency.get("path") is None:
@@ -81,12 +85,12 @@ def main():
             on = folder_of(dependency["path"])
             if not any(fnmatch.fnmatchcase(on, pattern) for pattern in targets):
                 kind = dependency["kind"] or "normal"
-                faults.append(f"{folder} -> {on} ({kind} dependency) is against the direction")
+                faults.append(f"{folder} must not depend on {on} ({kind} dependency)")
 
     for fault in sorted(faults):
         print(fault, file=sys.stderr)
     if not faults:
-        print(f"{len(packages)} crates, {edges} dependencies among them, all one way")
+        print(f"{len(packages)} crates, {edges} dependencies between them, all allowed")
     return 1 if faults else 0
 
 

@@ -1,4 +1,4 @@
-"""Whatever the description of the API allows, and much of what it does not, is answered as described."""
+"""Responses match the OpenAPI document, for valid requests and for many invalid ones."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ from bundle import PROJECT, TENANT, Bundle, default_command
 
 HERE = pathlib.Path(__file__).parent
 SCOPES = "feedback:on-behalf feedback:report feedback:admin"
-# Seconds that a run may take at most; it takes a fraction of that.
+# The time limit of a run in seconds; it takes a fraction of that.
 LIMIT = 300
 
 
@@ -26,9 +26,10 @@ def bundle(tmp_path):
 
 
 def fuzz(bundle, token, config, *arguments):
-    """Sends requests of all kinds to every operation. Nothing is left in the tree."""
+    """Sends requests of all kinds to every operation. It leaves no files in the source tree."""
     settings = bundle.folder / "schemathesis.toml"
-    settings.write_text((HERE / "schemathesis.toml").read_text() + config)
+    rules = f'hooks = "{HERE / "rules.py"}"\n'
+    settings.write_text(rules + (HERE / "schemathesis.toml").read_text() + config)
     result = subprocess.run(
         [
             *(sys.executable, "-m", "schemathesis.cli", "--config-file", settings),
@@ -49,15 +50,15 @@ def fuzz(bundle, token, config, *arguments):
     print(result.stdout)
 
 
-def test_a_back_end_is_answered_as_described(bundle):
-    """In its own project, where what one request made is there for the next."""
-    # Of tenants and projects that are drawn, the token would hold none.
+def test_responses_to_a_back_end_match_the_document(bundle):
+    """In its own project, where requests can use what earlier ones created."""
+    # The token would not cover generated tenants and projects.
     own = f'\n[parameters]\n"path.tenant" = "{TENANT}"\n"path.project" = "{PROJECT}"\n'
     token = bundle.user("back-end", scope=SCOPES).token
     fuzz(bundle, token, own, "--max-examples", "30")
 
 
-def test_a_user_is_answered_as_described(bundle):
-    """A user of one project, wherever they knock."""
+def test_responses_to_a_user_match_the_document(bundle):
+    """A user of one project, with generated tenants and projects."""
     token = bundle.user("ada").token
     fuzz(bundle, token, "", "--max-examples", "10", "--phases", "examples,coverage,fuzzing")

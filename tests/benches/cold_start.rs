@@ -1,12 +1,10 @@
-//! What each function takes, next to one that does nothing: from the start of its process to its first
-//! response, for each response after that, and of memory. Run it with `cargo bench -p hearback-tests
-//! --bench cold_start`, on a machine with nothing else to do; `HEARBACK_WRITE_DOCS=1` writes the table of
-//! `docs/performance.md`.
+//! Measures each function next to an empty one: the time from the start of the process to the first response, the time
+//! of later responses, and memory. Run it on an otherwise idle machine with `cargo bench -p hearback-tests --bench
+//! cold_start`; `HEARBACK_WRITE_DOCS=1` writes the table of `docs/performance.md`.
 //!
-//! The responses are such for which nothing is called, so that what is measured is ours;
-//! the SDK's clients are made as in Lambda, with TLS to AWS's own endpoints. Fails if a function's start
-//! takes more than twice as long as the empty one's, a later response more than twice its time on the
-//! processor, or if the function is too large.
+//! The measured requests call no AWS service, so that only the functions' own time counts. The SDK's clients are
+//! created as in Lambda, with TLS to AWS's endpoints. The benchmark fails if a function takes more than twice the empty
+//! one's time to start, or twice its processor time for a later response, or if its binary is too large.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -14,36 +12,38 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use hearback_batch::{IMPORTS_DEAD_LETTERS_URL, IMPORTS_URL, INGEST_DEAD_LETTERS_URL};
+use hearback_batch::{
+    IMPORTS_DEAD_LETTERS_URL, IMPORTS_URL, INGEST_DEAD_LETTERS_URL, SIGNALS_BULK_URL,
+};
 use hearback_erasure::{ERASURES_DEAD_LETTERS_URL, ERASURES_URL};
-use hearback_lambda::app::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
 use hearback_lambda::aws::Service;
+use hearback_lambda::settings::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
+use hearback_local::engines::Access;
 use hearback_local::names::Names;
 use hearback_tests::engine::Engine;
 use hearback_tests::events::acceptance;
-use hearback_tests::page::Told;
+use hearback_tests::page::PageTable;
 use hearback_tests::process::{binary, bootstrap, peak_memory, processor_time};
 use hearback_tests::runtime_api::Function;
 use serde_json::{Value, json};
 
-/// Starts that are not counted, so that the files are in memory.
+/// Starts that are not measured, so that the files are cached.
 const WARM_UP: usize = 5;
-/// Starts of each function that are.
+/// Measured starts of each function.
 const ROUNDS: usize = 60;
-/// Responses of a process that are not counted, so that its caches are full.
+/// Responses of a process that are not measured, so that its caches are full.
 const WARM_UP_RESPONSES: usize = 100;
-/// Responses in turn that are, each so often as there are starts.
+/// Measured responses in a row, in each round.
 const RESPONSES: usize = 50;
-/// A function may take this many times as long as the empty one to start, and as much of the processor's time
-/// for a later response.
+/// The limit of start time and processor time, as a multiple of the empty function's.
 const MAX_RATIO: f64 = 2.0;
-/// Largest binary, in bytes.
+/// The maximum size of a binary, in bytes.
 const MAX_SIZE: u64 = 8_000_000;
 
-/// What an HTTP API hands over for `POST /v1/feedback/submit`.
+/// The event of an HTTP API for `POST /v1/feedback/submit`.
 const SUBMIT: &str = include_str!("../bundle/events/http_submit.json");
 
-/// What the pipe of results hands over.
+/// The input of the results pipe's enrichment.
 const RESULTS: &str = include_str!("../bundle/events/pipe_results.json");
 
 const QUEUE: &str = "https://sqs.us-east-1.amazonaws.com/0/q";
@@ -56,7 +56,7 @@ struct Subject {
     event: Value,
     starts: Vec<Duration>,
     responses: Vec<Duration>,
-    /// On a processor, for all these responses.
+    /// Processor time of all these responses.
     processor: Duration,
     /// In kB.
     memory: u64,
@@ -71,6 +71,7 @@ impl Subject {
             (DEAD_LETTERS_URL, QUEUE),
             (INGEST_DEAD_LETTERS_URL, QUEUE),
             (IMPORTS_URL, QUEUE),
+            (SIGNALS_BULK_URL, QUEUE),
             (IMPORTS_DEAD_LETTERS_URL, QUEUE),
             (ERASURES_URL, QUEUE),
             (ERASURES_DEAD_LETTERS_URL, QUEUE),
@@ -98,20 +99,20 @@ impl Subject {
         age
     }
 
-    /// Invokes a function that was invoked before.
+    /// Invokes a warm function, and measures the responses.
     async fn respond(&mut self, function: &Function) {
         let processor = processor_time(function.id());
         for _ in 0..RESPONSES {
-            let asked = Instant::now();
+            let started = Instant::now();
             function.invoke(&self.event).await.expect("a response");
-            self.responses.push(asked.elapsed());
+            self.responses.push(started.elapsed());
         }
         self.processor += processor_time(function.id()) - processor;
         self.memory = peak_memory(function.id());
     }
 
-    /// What of it is compared with the empty function's: the median start in ms, and the response's median time
-    /// and time on the processor in µs.
+    /// The values to compare with the empty function's: the median start in ms, and the median time and processor
+    /// time of a response in µs.
     fn figures(&self) -> [f64; 3] {
         let processor = self.processor.as_secs_f64() / self.responses.len() as f64;
         [
@@ -136,22 +137,22 @@ fn size(file: &Path) -> u64 {
     std::fs::metadata(file).expect("the binary").len()
 }
 
-/// The empty function, and all of ours.
+/// The empty function, and the product's functions.
 fn subjects() -> Vec<Subject> {
     let submit: Value = serde_json::from_str(SUBMIT).expect("an event");
     let results: Value = serde_json::from_str(RESULTS).expect("results");
-    let mut nobodys = submit.clone();
-    nobodys["requestContext"]
+    let mut without_claims = submit.clone();
+    without_claims["requestContext"]
         .as_object_mut()
         .expect("a context")
         .remove("authorizer");
-    // Read and held against the rules, which it breaks.
+    // A request that is parsed, and breaks a rule.
     let mut broken = acceptance("ada");
     broken["data"]["rating"] = json!(9);
-    let mut refused = submit.clone();
-    refused["body"] = json!(broken.to_string());
+    let mut invalid = submit.clone();
+    invalid["body"] = json!(broken.to_string());
     let get = |path: &str| {
-        let mut event = nobodys.clone();
+        let mut event = without_claims.clone();
         event["rawPath"] = json!(path);
         event["requestContext"]["http"]["method"] = json!("GET");
         event["requestContext"]["http"]["path"] = json!(path);
@@ -159,9 +160,9 @@ fn subjects() -> Vec<Subject> {
     };
     let empty = binary("hearback-empty-function", "empty-function");
     vec![
-        Subject::new("empty", empty, nobodys.clone()),
-        Subject::new("submit", bootstrap("submit"), nobodys.clone()),
-        Subject::new("submit, an event", bootstrap("submit"), refused),
+        Subject::new("empty", empty, without_claims.clone()),
+        Subject::new("submit", bootstrap("submit"), without_claims.clone()),
+        Subject::new("submit, an event", bootstrap("submit"), invalid),
         Subject::new(
             "turns",
             bootstrap("turns"),
@@ -188,7 +189,7 @@ fn subjects() -> Vec<Subject> {
     ]
 }
 
-/// Measures all in turn, so that what slows the machine down slows all of them down.
+/// Measures all functions in turn, so that a slow moment of the machine affects all of them.
 async fn measure(subjects: &mut [Subject]) {
     for round in 0..WARM_UP + ROUNDS {
         for subject in &mut *subjects {
@@ -216,15 +217,19 @@ async fn measure(subjects: &mut [Subject]) {
     }
 }
 
-/// The first event taken, with a table on this machine: what a caller waits for besides the way
-/// to AWS and the handshake with it.
+/// The first accepted event, with a table on this machine: the wait of a caller, without the network and the TLS
+/// handshake with AWS.
 async fn first_event() -> Subject {
     let engine = Engine::start().await;
     let mut event: Value = serde_json::from_str(SUBMIT).expect("an event");
     let mut subject = Subject::new("submit", bootstrap("submit"), Value::Null);
     let variable = Service::DynamoDb.endpoint_variable().to_owned();
-    let endpoint = engine.endpoints.dynamodb.clone();
-    subject.settings.insert(variable, endpoint);
+    let Access { endpoints, keys } = engine.access.clone();
+    subject.settings.extend([
+        (variable, endpoints.dynamodb),
+        ("AWS_ACCESS_KEY_ID".to_owned(), keys.access_key_id),
+        ("AWS_SECRET_ACCESS_KEY".to_owned(), keys.secret_access_key),
+    ]);
     subject
         .settings
         .insert(TABLE.to_owned(), Names::default().table());
@@ -239,7 +244,7 @@ async fn first_event() -> Subject {
     subject
 }
 
-const TOLD: Told = Told {
+const DOCUMENTED: PageTable = PageTable {
     page: "performance.md",
     table: "functions",
 };
@@ -269,7 +274,7 @@ fn main() -> ExitCode {
         println!(
             "{:<18} {start:>9.2} {response:>12.0} {processor:>13.0}{}",
             subject.name,
-            if fits { "" } else { "  too much" }
+            if fits { "" } else { "  exceeds the limit" }
         );
         let (size, memory) = (size as f64 / 1e6, subject.memory as f64 / 1e3);
         writeln!(
@@ -277,10 +282,10 @@ fn main() -> ExitCode {
             "| {} | {size:.1} | {memory:.0} | {start_ratio:.2} | {response_ratio:.2} | {processor_ratio:.2} |",
             subject.name
         )
-        .expect("a string takes it");
+        .expect("a string can be written to");
     }
     println!("\n{table}");
-    TOLD.or_written(&table);
+    DOCUMENTED.read_or_write(&table);
     let first = runtime.block_on(first_event());
     println!(
         "submit, until the first event is in a table on this machine: median {:.2} ms",

@@ -1,16 +1,16 @@
-//! How fast and in how much memory a file of events is imported, against the bare engine, in one run;
-//! and that a bundle which is killed on the way ends the same.
+//! Measures the speed and memory of an import, compared with puts to the bare engine in the same run, and checks that
+//! a bundle that is killed during the import has the same result.
 //!
 //! `EVENTS=1000000 KILLS=3 cargo bench -p hearback-tests --bench import`
 //!
 //! 1. *Bare puts*: conditional `PutItem`s of an item as large as an event, through the SDK, to the
 //!    engine of a running `hearback` (release build, durable folder).
-//! 2. *Import*: `hearback import` of a generated file into the same process, 2 % of it duplicates and 1 %
-//!    no events. The counts must be exact.
-//! 3. The same file into another folder, whose process is killed `KILLS` times with `kill -9` and started
-//!    again: every event must be there, as in the first.
+//! 2. *Import*: `hearback import` of a generated file into the same process, with 2 % duplicates and 1 %
+//!    invalid lines. The counts must be exact.
+//! 3. The same file into another folder, whose process is killed `KILLS` times with `kill -9` and restarted.
+//!    It must have the same events as the first.
 //!
-//! It fails if an import is slower than 0.6 of bare puts, or the process ever takes 400 MB.
+//! It fails if an import is slower than 0.6 of bare puts, or if the process takes 400 MB at any time.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -31,7 +31,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// Puts under way at once: as many as an import has.
+/// Concurrent puts, as many as an import makes.
 const CONCURRENCY: usize = 32;
 const BARE_PUTS: usize = 5_000;
 const RATE_AT_LEAST: f64 = 0.6;
@@ -49,17 +49,15 @@ async fn main() -> ExitCode {
     let size = std::fs::metadata(&file).unwrap().len() / 1_000_000;
     println!("{events} lines, {size} MB; expected: {expected:?}\n");
 
-    let data = folder.path().join("untroubled");
+    let data = folder.path().join("undisturbed");
     let process = Process::serve(&data, 0).await;
     let client = dynamodb(&data);
     let mut bare = bare_puts(&client).await;
     let began = Instant::now();
-    let report = import(&file, &data)
-        .await
-        .expect("an import that nobody disturbs");
+    let report = import(&file, &data).await.expect("an undisturbed import");
     let took = began.elapsed();
     let memory = process.peak_memory();
-    assert_eq!(told(&report), expected);
+    assert_eq!(counts_of(&report), expected);
     let rate = events as f64 / took.as_secs_f64();
     bare.sort_by(f64::total_cmp);
     let bare = bare[bare.len() / 2];
@@ -67,20 +65,21 @@ async fn main() -> ExitCode {
         "bare puts/s {bare:>8.0}\nlines/s     {rate:>8.0}  ({took:.1?})\nmemory      {memory:>8} MB\n"
     );
 
-    let untroubled = stored(&client, &file).await;
+    let undisturbed = stored(&client, &file).await;
     process.kill().await;
-    assert_eq!(untroubled.len() as u64, expected.queued);
+    assert_eq!(undisturbed.len() as u64, expected.queued);
 
-    let mut most = memory;
+    let mut max_memory = memory;
     if kills > 0 {
-        let (troubled, memory) = killed(&file, &folder.path().join("killed"), kills, took).await;
-        most = most.max(memory);
-        assert_eq!(told(&troubled), expected);
+        let (interrupted, memory) =
+            import_with_kills(&file, &folder.path().join("killed"), kills, took).await;
+        max_memory = max_memory.max(memory);
+        assert_eq!(counts_of(&interrupted), expected);
         let data = folder.path().join("killed");
         let process = Process::serve(&data, 0).await;
         let stored = stored(&dynamodb(&data), &file).await;
         process.kill().await;
-        assert!(stored == untroubled, "the tables differ");
+        assert!(stored == undisturbed, "the tables differ");
         println!(
             "killed {kills} times: the same {} events, the same counts, {memory} MB\n",
             stored.len()
@@ -88,8 +87,8 @@ async fn main() -> ExitCode {
     }
     let ratio = rate / bare;
     println!("lines ÷ bare puts   {ratio:.2} (at least {RATE_AT_LEAST})");
-    println!("memory              {most} MB (at most {MEMORY_AT_MOST})");
-    if ratio >= RATE_AT_LEAST && most <= MEMORY_AT_MOST {
+    println!("memory              {max_memory} MB (at most {MEMORY_AT_MOST})");
+    if ratio >= RATE_AT_LEAST && max_memory <= MEMORY_AT_MOST {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -107,7 +106,7 @@ fn generate(folder: &Path, events: usize) -> (PathBuf, Expected) {
     (file, lines.expected)
 }
 
-/// Rates of bare puts, a second.
+/// Rates of bare puts per second.
 async fn bare_puts(dynamodb: &aws_sdk_dynamodb::Client) -> Vec<f64> {
     let store = Store::new(dynamodb.clone(), BARE_TABLE);
     store.create_table().await.unwrap();
@@ -130,11 +129,11 @@ async fn bare_puts(dynamodb: &aws_sdk_dynamodb::Client) -> Vec<f64> {
             .await;
         rates.push(BARE_PUTS as f64 / began.elapsed().as_secs_f64());
     }
-    // The first one warms.
+    // The first round is a warm-up.
     rates.split_off(1)
 }
 
-/// What `hearback import` reports; `None` if the bundle died.
+/// Runs `hearback import`, and returns its report; `None` if the bundle was killed.
 async fn import(file: &Path, data: &Path) -> Option<Report> {
     let ended = run([Path::new("import"), file, Path::new("--data"), data]).await;
     ended
@@ -143,14 +142,19 @@ async fn import(file: &Path, data: &Path) -> Option<Report> {
         .then(|| serde_json::from_slice(&ended.stdout).unwrap())
 }
 
-/// Imports into a bundle that is killed so many times, in about the time that an import takes.
-async fn killed(file: &Path, data: &Path, kills: u32, takes: Duration) -> (Report, u64) {
+/// Imports into a bundle that is killed this many times during the usual time of an import.
+async fn import_with_kills(
+    file: &Path,
+    data: &Path,
+    kills: u32,
+    duration: Duration,
+) -> (Report, u64) {
     let mut memory = 0;
     for _ in 0..kills {
         let process = Process::serve(data, 0).await;
         let importing = import(file, data);
         let (importing, ()) = tokio::join!(importing, async {
-            tokio::time::sleep(takes / (kills + 1)).await;
+            tokio::time::sleep(duration / (kills + 1)).await;
             memory = memory.max(process.peak_memory());
             process.kill().await;
         });
@@ -167,7 +171,7 @@ async fn killed(file: &Path, data: &Path, kills: u32, takes: Duration) -> (Repor
     (report, memory)
 }
 
-fn told(report: &Report) -> Expected {
+fn counts_of(report: &Report) -> Expected {
     Expected {
         queued: report.counts.queued,
         duplicates: report.counts.duplicates,
@@ -175,8 +179,7 @@ fn told(report: &Report) -> Expected {
     }
 }
 
-/// Digests of the events of a file as they stand in the table, without when they came and by which
-/// attempt.
+/// Digests of the stored events of a file, without attributes that depend on the attempt.
 async fn stored(dynamodb: &aws_sdk_dynamodb::Client, file: &Path) -> Vec<[u8; 8]> {
     let tenant = TENANT.try_into().unwrap();
     let mut ids = BTreeSet::new();

@@ -1,11 +1,11 @@
-//! The report of a period at full size: 10,000 conversations with 30,000 reactions on 40 days,
-//! read to its end while reactions keep arriving, next to ten times as many outside of it.
+//! The report of a period at full size: 10,000 conversations with 30,000 reactions on 40 days, read completely while
+//! reactions keep arriving, next to ten times as many outside the period.
 //!
 //! `cargo bench -p hearback-tests --bench period_report`
 //!
-//! It fails if a conversation is missing or twice, if a count differs from a brute-force one, or
-//! if what lies outside of the window changes what a conversation costs. `CONVERSATIONS` and
-//! `OUTSIDE` (in conversations) set how much.
+//! It fails if a conversation is missing or listed twice, if a count differs from a brute-force count, or if feedback
+//! outside the period changes the cost of a conversation. `CONVERSATIONS` and `OUTSIDE` set the numbers of
+//! conversations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -65,7 +65,7 @@ async fn main() {
         })
         .await;
     let listed: BTreeSet<_> = names(&report).collect();
-    assert_eq!(listed.len(), report.items.len(), "none twice");
+    assert_eq!(listed.len(), report.items.len(), "no duplicates");
     assert_eq!(listed, expected, "none missing");
     println!(
         "\nwhile reactions arrived: each of {} once, on {} pages",

@@ -1,4 +1,4 @@
-"""The command `hearback` as a process, and what its API says to a token."""
+"""The command `hearback` as a process, and a client of its API."""
 
 import contextlib
 import datetime
@@ -12,6 +12,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+# Comes with moto.
+import boto3
+
 TENANT = "acme"
 # The only project that the demo writes to.
 PROJECT = "hearback-demo"
@@ -20,16 +23,16 @@ PORTS = 4
 PATIENCE = 30
 
 
-def eventually(ask, wanted, patience=PATIENCE):
-    """Asks until the answer is the wanted one; fails with the last one."""
+def eventually(ask, expected, patience=PATIENCE):
+    """Calls `ask` until it returns the expected value; fails with the last value."""
     end = time.monotonic() + patience
-    while (answer := ask()) != wanted:
-        assert time.monotonic() < end, f"{answer!r} did not become {wanted!r}"
+    while (value := ask()) != expected:
+        assert time.monotonic() < end, f"{value!r} did not become {expected!r}"
         time.sleep(0.02)
 
 
 class Bundle:
-    """A bundle on a folder of its own."""
+    """A bundle on its own folder."""
 
     def __init__(self, command, folder):
         self.command = command
@@ -41,13 +44,13 @@ class Bundle:
             self._process = subprocess.Popen(
                 [command, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        eventually(self._answers, True)
+        eventually(self._is_ready, True)
 
     @property
     def _data(self):
         return self.folder / "data"
 
-    def _answers(self):
+    def _is_ready(self):
         assert self._process.poll() is None, (self.folder / "hearback.log").read_text()
         try:
             with urllib.request.urlopen(f"{self.url}/health", timeout=5) as response:
@@ -65,6 +68,35 @@ class Bundle:
         log = (self.folder / "hearback.log").read_text()
         return next(word for word in log.split() if word.startswith(f"{self.url}/demo#"))
 
+    @property
+    def ports(self):
+        """The gateway's port, and those of the engines of DynamoDB, SQS and S3."""
+        return list(range(self.port, self.port + PORTS))
+
+    @property
+    def variables(self):
+        """The environment variables that the command prints for AWS's tools."""
+        log = self.folder / "hearback.log"
+        # The bundle is ready before everything is printed.
+        eventually(lambda: "Ctrl-C" in log.read_text(), True)
+        words = [word for word in log.read_text().split() if word.startswith("AWS_")]
+        return dict(word.split("=", 1) for word in words if "=" in word)
+
+    def tool(self, service, *keys):
+        """A client of AWS's SDK, with the printed keys or others."""
+        printed = self.variables
+        access_key_id, secret = keys or (
+            printed["AWS_ACCESS_KEY_ID"],
+            printed["AWS_SECRET_ACCESS_KEY"],
+        )
+        return boto3.client(
+            service,
+            endpoint_url=printed[f"AWS_ENDPOINT_URL_{service.upper()}"],
+            region_name=printed["AWS_REGION"],
+            aws_access_key_id=access_key_id,
+            aws_secret_access_key=secret,
+        )
+
     def user(self, name, projects=PROJECT, scope=""):
         """A user with a token."""
         claims = ["--sub", name, "--tenant", TENANT, "--projects", projects, "--scope", scope]
@@ -77,7 +109,7 @@ class Bundle:
         return User(self.url, name, printed.stdout.split()[-1])
 
     def training(self, project):
-        """What a model can learn from a project."""
+        """The training export of a project."""
         printed = subprocess.run(
             [self.command, "export", "--training", "--project", project, "--data", str(self._data)],
             check=True,
@@ -88,7 +120,7 @@ class Bundle:
 
 
 class User:
-    """Someone who asks the API, past every page."""
+    """A user who calls the API directly."""
 
     def __init__(self, url, name, token):
         self.url = url
@@ -100,35 +132,35 @@ class User:
         return f"{self.url}/demo#token={self.token}"
 
     def message(self, turn):
-        """The id of an answer of this user's demo."""
+        """The message id of an answer in this user's demo."""
         return f"demo-{self.name}-{PROJECT}-{turn}"
 
     def feedback(self, turn):
-        """Signals and reasons that the server has of this user on an answer of the demo."""
+        """This user's stored signals on an answer of the demo, with their reasons."""
         rows = self.rows(self.message(turn))
         return {row["signal"]: row["reason"] for row in rows}
 
     def rows(self, message_id):
-        """What the server has of this user on a message."""
+        """This user's stored signals on a message."""
         query = urllib.parse.urlencode({"message_id": message_id, "limit": 100})
-        answer = self.call("GET", f"/api/v1/feedback?{query}")
-        assert answer["next_cursor"] is None
-        return answer["feedback"]
+        page = self.call("GET", f"/api/v1/feedback?{query}")
+        assert page["next_cursor"] is None
+        return page["feedback"]
 
-    def say(self, turn, signal, reason=None):
-        """Says a signal from elsewhere than a page."""
+    def submit_signal(self, turn, signal, reason=None):
+        """Submits a signal without a page."""
         body = {"message_id": self.message(turn), "signal": signal, "reason": reason}
         self.call("POST", "/api/v1/feedback", body)
 
     def register(self, turn, project=PROJECT):
         """Registers an answer that the demo does not show."""
         path = f"/conversations/{TENANT}/{project}/demo-{self.name}-{turn}/turns/{turn}"
-        said = {"text": "Said by a test."}
+        text = {"text": "Written by a test."}
         message = {"message_id": self.message(turn)}
-        self.call("PUT", path, {"user": said, "assistant": said | message})
+        self.call("PUT", path, {"user": text, "assistant": text | message})
 
     def reports(self, project):
-        """What the reports and the list of a project say of this user's feedback in it."""
+        """This user's feedback in a project: the report of a period, and the list of signals."""
         path = f"/conversations/{TENANT}/{project}/feedback/conversations-in-period"
         now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
         window = {"start": (now - day).isoformat(), "end": (now + day).isoformat()}
@@ -148,7 +180,7 @@ class User:
 
 
 def free_ports():
-    """The first of four ports that nobody listens on."""
+    """The first of four consecutive free ports."""
     for _ in range(100):
         first = random.randrange(20000, 32000, PORTS)
         with contextlib.ExitStack() as held:

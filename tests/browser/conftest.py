@@ -1,4 +1,4 @@
-"""One bundle and one browser for all tests; for each test users, contexts and pages of its own."""
+"""One bundle and one browser for all tests. Each test has its own users, contexts and pages."""
 
 import itertools
 import os
@@ -12,7 +12,7 @@ from bundle import Bundle, default_command
 from demo_page import DemoPage
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-# The browser is to talk to the bundle alone.
+# The browser must connect to the bundle only.
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -21,6 +21,10 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # The name of another site that resolves to this machine.
+    "--host-resolver-rules=MAP rebound.example 127.0.0.1",
+    # The bundle must not depend on protection by the browser.
+    "--disable-features=LocalNetworkAccessChecks,PrivateNetworkAccessSendPreflights",
 )
 
 expect.set_options(timeout=15_000)
@@ -68,7 +72,7 @@ _names = (f"user-{number}" for number in itertools.count(1))
 
 @pytest.fixture
 def new_user(bundle):
-    """Makes users that no other test has."""
+    """Creates users for one test."""
     return lambda *projects: bundle.user(next(_names), *projects)
 
 
@@ -79,7 +83,7 @@ def user(new_user):
 
 @pytest.fixture
 def new_context(browser):
-    """Makes browsers that share nothing with each other."""
+    """Creates browser contexts that share nothing."""
     contexts = []
 
     def make(**options):
@@ -93,8 +97,8 @@ def new_context(browser):
 
 @pytest.fixture
 def new_demo(new_context):
-    """Opens the demo in a tab. In the end no tab may have reported an error that the test did not
-    expect: a fault of the script, or of the content security policy."""
+    """Opens the demo in a tab. At the end of the test no tab may have reported an unexpected error of a script or of
+    the content security policy."""
     tabs = []
 
     def make(user, context=None):

@@ -1,4 +1,4 @@
-"""The demo in a browser: its answers, and what went over the wire."""
+"""The demo in a browser: its answers and its calls."""
 
 import re
 import urllib.parse
@@ -11,8 +11,8 @@ FEEDBACK = re.compile(r"/api/v1/feedback(\?|$)")
 SENT = "Thank you. Your feedback was sent."
 SIGNALS = re.compile(r"POST|DELETE")
 
-# What people paste, and no page may get wider for.
-LONG_URL = "https://example.com/" + "a-path-that-nobody-would-ever-type/" * 12 + "?token=" + "0123456789abcdef" * 12
+# A long text that must not widen a page.
+LONG_URL = "https://example.com/" + "a-path-that-is-much-too-long-to-type/" * 12 + "?token=" + "0123456789abcdef" * 12
 
 
 class DemoPage:
@@ -21,20 +21,20 @@ class DemoPage:
     def __init__(self, context, user):
         self.user = user
         self.page = context.new_page()
-        # What the page said of itself, and what the browser said of it.
+        # Errors and warnings of the page and the browser.
         self._errors = []
         self._expected = []
         # Calls that change something, as "POST helpful".
         self.calls = []
-        self.page.on("console", self._heard)
+        self.page.on("console", self._on_console)
         self.page.on("pageerror", lambda error: self._errors.append(str(error)))
-        self.page.on("request", self._sent)
+        self.page.on("request", self._on_request)
 
-    def _heard(self, message):
+    def _on_console(self, message):
         if message.type in ("error", "warning"):
             self._errors.append(message.text)
 
-    def _sent(self, request):
+    def _on_request(self, request):
         if FEEDBACK.search(request.url) and SIGNALS.match(request.method):
             self.calls.append(f"{request.method} {signal_of(request)}")
 
@@ -51,7 +51,7 @@ class DemoPage:
         return Answer(self, turn)
 
     def settled(self):
-        """Waits until every answer is read and nothing is under way."""
+        """Waits until all feedback is read and no call is in progress."""
         expect(self.page.get_by_role("heading", name="What the server has")).to_be_visible()
         eventually(self._pending, 0)
 
@@ -60,24 +60,24 @@ class DemoPage:
         return self.page.locator("hearback-feedback").evaluate_all(count)
 
     def expect_error(self, text):
-        """Waits for an error that the browser is to report; it may do so more than once."""
-        eventually(lambda: any(text in error for error in self.heard()), True)
+        """Waits for an expected error of the browser, which may report it more than once."""
+        eventually(lambda: any(text in error for error in self.errors()), True)
         self._expected.append(text)
 
     def unexpected_errors(self):
         def unexpected(error):
             return not any(text in error for text in self._expected)
 
-        return list(filter(unexpected, self.heard()))
+        return list(filter(unexpected, self.errors()))
 
-    def heard(self):
-        """What the page and the browser reported so far."""
-        # Playwright hands events over only while it is asked something.
+    def errors(self):
+        """The errors and warnings so far."""
+        # Playwright delivers events only during a call.
         self.page.evaluate("0")
         return self._errors
 
     def intercept(self, method, signal=None):
-        """Stops calls on their way; the test lets them go on to the server."""
+        """Holds calls until the test continues them."""
         return Interception(self.page, method, signal)
 
 
@@ -106,11 +106,11 @@ class Answer:
         self.status = self.element.get_by_role("status")
 
     def button(self, name):
-        # Hidden ones too: a chip that nobody sees is not pressed either.
+        # Hidden buttons, too: they must not be pressed either.
         return self.element.get_by_role("button", name=name, exact=True, include_hidden=True)
 
     def give_reason(self, text):
-        """Sends a text with what is chosen, and waits until it has arrived."""
+        """Sends a text with the chosen reason, and waits for the confirmation."""
         self.reason.fill(text)
         self.reason.press("Enter")
         expect(self.status).to_have_text(SENT)
@@ -125,7 +125,7 @@ class Answer:
 
 
 class Interception:
-    """Calls that wait on their way."""
+    """Calls that are held."""
 
     def __init__(self, page, method, signal):
         self._page = page
@@ -137,23 +137,23 @@ class Interception:
 
     def _take(self, route):
         request = route.request
-        mine = request.method == self._method and not self._ended
-        if mine and (self._signal is None or self._signal == signal_of(request)):
+        is_held = request.method == self._method and not self._ended
+        if is_held and (self._signal is None or self._signal == signal_of(request)):
             self._held.append(route)
         else:
             route.continue_()
 
     def one(self):
-        """The call that waits, once it does."""
-        eventually(self._waits, True)
+        """Waits for a held call, and returns it."""
+        eventually(self._has_call, True)
         return self._held.pop(0)
 
     def end(self):
-        """Lets what comes from now on pass."""
+        """Lets later calls pass."""
         self._ended = True
 
-    def _waits(self):
-        # Playwright calls the handler only while it is asked something.
+    def _has_call(self):
+        # Playwright calls the handler only during a call.
         self._page.evaluate("0")
         return len(self._held) > 0
 

@@ -1,4 +1,4 @@
-"""What the demo does to a project: nothing, unless it is the demo's own."""
+"""The demo changes no project except its own."""
 
 import base64
 import json
@@ -25,10 +25,10 @@ def register(user, turn, text):
     user.call("PUT", path, {"user": {"text": text}, "assistant": {"text": "Within 30 days.", "message_id": turn}})
 
 
-def test_the_printed_link_leaves_the_users_real_project_as_it_is(bundle, new_context):
+def test_the_printed_link_does_not_change_the_users_real_project(bundle, new_context):
     user, claims = printed_user(bundle)
     assert claims["projects"] == [REAL, "hearback-demo"]
-    # Something real to be disturbed: a turn with a signal, and one that follows it.
+    # Data of the real project: a turn with a signal, and its follow-up.
     register(user, "turn-1", "How long may I return it?")
     register(user, "turn-2", "No, that is wrong. I asked about the warranty.")
     user.call("POST", "/api/v1/feedback", {"message_id": "turn-1", "signal": "not_helpful"})
@@ -36,7 +36,7 @@ def test_the_printed_link_leaves_the_users_real_project_as_it_is(bundle, new_con
     def everything():
         return user.reports(REAL), bundle.training(REAL)
 
-    # What the signal counts as follows from it; the machine's reaction was there at once.
+    # The signal is counted asynchronously, the machine reaction immediately.
     eventually(lambda: [item["feedback_counts"]["total"] for item in user.reports(REAL)[0]], [2])
     before = everything()
     demo = DemoPage(new_context(), user)
@@ -51,7 +51,7 @@ def test_the_printed_link_leaves_the_users_real_project_as_it_is(bundle, new_con
     assert everything() == before
 
 
-def test_to_open_the_demo_is_no_feedback(bundle, demo, user):
+def test_opening_the_demo_gives_no_feedback(bundle, demo, user):
     demo.reload()
     conversations, signals = user.reports("hearback-demo")
     assert (conversations, signals) == ([], [])

@@ -22,7 +22,7 @@ def test_an_edit_is_stored_shown_and_removed(demo, user):
     assert user.feedback("3") == {}
 
 
-def test_lines_of_an_answer_come_into_the_editor(demo):
+def test_the_editor_contains_the_lines_of_the_answer(demo):
     answer = demo.answer("2")
     answer.edit.click()
     assert answer.editor.input_value().startswith("Charge a card once when a payment is retried\n\nThe")
@@ -40,7 +40,7 @@ def test_an_edit_can_be_edited(demo, user):
     assert user.feedback("3") == {"edit": "29."}
 
 
-def test_an_answer_that_is_left_as_it_is_is_no_edit(demo, user):
+def test_saving_an_unchanged_answer_is_no_edit(demo, user):
     answer = demo.answer("3")
     answer.edit.click()
     answer.save.click()
@@ -50,7 +50,7 @@ def test_an_answer_that_is_left_as_it_is_is_no_edit(demo, user):
     assert user.feedback("3") == {}
 
 
-def test_nothing_is_no_version(demo):
+def test_an_empty_version_cannot_be_saved(demo):
     answer = demo.answer("3")
     answer.edit.click()
     answer.editor.fill(" \n")
@@ -60,12 +60,12 @@ def test_nothing_is_no_version(demo):
     assert demo.calls == []
 
 
-def test_the_limit_counts_characters_and_is_told_before(demo, user):
+def test_the_limit_counts_characters_and_is_shown_before_it_is_reached(demo, user):
     answer = demo.answer("3")
     answer.edit.click()
     answer.editor.fill("x" * 3000)
     expect(answer.element.get_by_text("characters left")).to_be_hidden()
-    # One character, but two units of a script's text and four bytes.
+    # The emoji is one character, two UTF-16 units and four bytes.
     answer.editor.fill("x" * 4094 + "😀")
     expect(answer.element.get_by_text("1 characters left")).to_be_visible()
     answer.editor.fill("x" * 4096 + "😀")
@@ -80,7 +80,7 @@ def test_the_limit_counts_characters_and_is_told_before(demo, user):
     assert user.feedback("3") == {"edit": "x" * 4095 + "😀"}
 
 
-def test_a_text_that_the_server_finds_too_long_is_not_lost(demo, user):
+def test_a_text_that_the_server_rejects_as_too_long_is_not_lost(demo, user):
     text = "😀" * 4096
     answer = demo.answer("3")
     answer.edit.click()
@@ -94,7 +94,7 @@ def test_a_text_that_the_server_finds_too_long_is_not_lost(demo, user):
     expect(answer.editor).to_have_value(text)
 
 
-def test_half_a_character_does_not_get_an_edit_refused(demo, user):
+def test_half_a_character_does_not_cause_a_rejection(demo, user):
     answer = demo.answer("3")
     answer.edit.click()
     halve = "area => { area.value = 'half ' + '😀'[0]; area.dispatchEvent(new Event('input')); }"
@@ -104,7 +104,7 @@ def test_half_a_character_does_not_get_an_edit_refused(demo, user):
     assert user.feedback("3") == {"edit": "half �"}
 
 
-def test_regenerate_is_stored_and_the_page_brings_another_answer(demo, user):
+def test_regenerate_is_stored_and_the_page_shows_another_answer(demo, user):
     first = demo.answer("2")
     first.button("Regenerate").click()
     other = demo.answer("2-other")
@@ -119,7 +119,7 @@ def test_regenerate_is_stored_and_the_page_brings_another_answer(demo, user):
     other.shows(other.up)
 
 
-def test_a_page_may_keep_a_regeneration_from_being_stored(demo, user):
+def test_a_page_can_prevent_that_a_regeneration_is_stored(demo, user):
     first = demo.answer("2")
     first.element.evaluate("""element => {
         element.addEventListener('hearback-regenerate', event => event.preventDefault());

@@ -1,4 +1,4 @@
-"""The element as a page uses it: keyboard, names and roles, attributes, events, texts, looks."""
+"""The element in a page: keyboard, names and roles, attributes, events, texts, appearance."""
 
 import base64
 import json
@@ -72,7 +72,7 @@ def test_everything_can_be_done_with_the_keyboard(demo, user):
     expect(answer.reason).to_be_focused()
     keys.type("a leap year")
     keys.press("Enter")
-    # The row closes; the button that opens it again is where the user goes on.
+    # The row closes, and the button that opens it again has the focus.
     expect(answer.details).to_be_focused()
     demo.settled()
     assert user.feedback("3") == {"not_helpful": None, "inaccurate": "a leap year"}
@@ -108,7 +108,7 @@ def test_everything_can_be_done_with_the_keyboard(demo, user):
     assert user.feedback("3") == {}
 
 
-def test_the_focus_is_not_lost_with_what_had_it(new_demo, new_context, user):
+def test_the_focus_moves_when_the_focused_control_disappears(new_demo, new_context, user):
     context = new_context()
     here, there = new_demo(user, context), new_demo(user, context)
     answer = here.answer("3")
@@ -122,7 +122,7 @@ def test_the_focus_is_not_lost_with_what_had_it(new_demo, new_context, user):
     expect(answer.down).to_be_focused()
 
 
-def test_the_focus_can_be_seen(demo):
+def test_the_focus_is_visible(demo):
     answer = demo.answer("1")
     answer.up.focus()
     demo.page.keyboard.press("Tab")
@@ -130,7 +130,7 @@ def test_the_focus_can_be_seen(demo):
     assert outline == "solid"
 
 
-def test_another_element_may_hold_the_answer(demo, user):
+def test_another_element_may_contain_the_answer(demo, user):
     demo.page.evaluate("""id => {
         const answer = document.createElement('p');
         answer.id = 'held';
@@ -149,13 +149,13 @@ def test_another_element_may_hold_the_answer(demo, user):
     expect(element.get_by_role("textbox")).to_have_value("*Held* elsewhere.")
 
 
-def test_the_page_hears_of_changes_and_errors(demo, user):
+def test_the_page_receives_events_of_changes_and_errors(demo, user):
     demo.page.evaluate("""() => {
-        window.heard = [];
+        window.events = [];
         for (const type of ['hearback-change', 'hearback-error']) {
             document.addEventListener(type, ({ detail }) => {
                 const { error, ...rest } = detail;
-                heard.push([type, rest, error?.name, error?.status, error?.problem?.error]);
+                events.push([type, rest, error?.name, error?.status, error?.problem?.error]);
             });
         }
     }""")
@@ -164,9 +164,9 @@ def test_the_page_hears_of_changes_and_errors(demo, user):
     demo.settled()
     answer.up.click()
     demo.settled()
-    refused = demo.answer("unregistered")
-    refused.up.click()
-    expect(refused.error).not_to_be_empty()
+    rejected = demo.answer("unregistered")
+    rejected.up.click()
+    expect(rejected.error).not_to_be_empty()
     demo.expect_error("404")
 
     def change(active):
@@ -179,7 +179,7 @@ def test_the_page_hears_of_changes_and_errors(demo, user):
         }
 
     failed = {"messageId": user.message("unregistered"), "signal": "helpful"}
-    assert demo.page.evaluate("heard") == [
+    assert demo.page.evaluate("events") == [
         ["hearback-change", change(True), None, None, None],
         ["hearback-change", change(False), None, None, None],
         ["hearback-error", failed, "HearbackError", 404, "not_found"],
@@ -201,7 +201,7 @@ def test_texts_can_be_in_another_language(demo):
     demo.settled()
 
 
-def test_until_it_is_configured_an_element_is_switched_off(new_context, bundle):
+def test_an_element_is_disabled_until_it_is_configured(new_context, bundle):
     page = new_context().new_page()
     page.goto(f"{bundle.url}/demo")
     page.evaluate("""async () => {
@@ -222,7 +222,7 @@ def test_a_token_can_be_pasted(new_context, user):
 
 
 def signed(**claims):
-    """A token that nobody signed."""
+    """A token with an invalid signature."""
     payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
     return f"eyJhbGciOiJIUzI1NiJ9.{payload}.c2lnbmVk"
 
@@ -238,20 +238,20 @@ BAD_TOKENS = {
 
 
 @pytest.mark.parametrize("name", BAD_TOKENS)
-def test_why_a_token_does_not_open_the_demo_is_told_in_plain_words(new_context, bundle, name):
+def test_the_demo_explains_why_a_token_is_rejected(new_context, bundle, name):
     token, reason = BAD_TOKENS[name]
     page = new_context().new_page()
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(f"{bundle.url}/demo#token={token}")
-    told = page.get_by_role("alert")
-    expect(told).to_contain_text(f"This token does not open the demo: {reason}")
-    expect(told).not_to_contain_text(re.compile("undefined|null|JSON|Cannot read"))
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text(f"This token does not open the demo: {reason}")
+    expect(alert).not_to_contain_text(re.compile("undefined|null|JSON|Cannot read"))
     expect(page.get_by_label("Token")).to_be_focused()
     assert errors == []
 
 
-def test_a_token_for_other_projects_tells_how_to_make_one_for_the_demo(new_context, new_user):
+def test_a_token_for_other_projects_is_rejected_with_the_command_for_a_valid_one(new_context, new_user):
     user = new_user("order-service")
     page = new_context().new_page()
     page.goto(user.demo)
@@ -260,19 +260,19 @@ def test_a_token_for_other_projects_tells_how_to_make_one_for_the_demo(new_conte
     )
 
 
-def test_the_token_is_asked_for_before_each_call(demo, user):
+def test_the_token_function_is_called_before_each_call(demo, user):
     demo.page.evaluate("""async () => {
         const { configure } = await import('/demo/hearback-feedback.js');
         const token = new URLSearchParams(location.hash.slice(1)).get('token');
-        window.asked = 0;
-        configure({ token: async () => { asked += 1; return token; } });
+        window.tokenCalls = 0;
+        configure({ token: async () => { tokenCalls += 1; return token; } });
     }""")
     demo.settled()
-    before = demo.page.evaluate("asked")
+    before = demo.page.evaluate("tokenCalls")
     demo.answer("1").up.click()
     eventually(lambda: user.feedback("1"), {"helpful": None})
     demo.settled()
-    assert demo.page.evaluate("asked") == before + 1
+    assert demo.page.evaluate("tokenCalls") == before + 1
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ SIZES = {"desktop": (1280, 900), "narrow": (360, 780)}
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
-    "look",
+    "appearance",
     [
         {"color_scheme": "light"},
         {"color_scheme": "dark"},
@@ -309,9 +309,11 @@ SIZES = {"desktop": (1280, 900), "narrow": (360, 780)}
     ],
     ids=["light", "dark", "forced"],
 )
-def test_it_can_be_read_in_every_look(request, new_demo, new_context, user, screenshots, size, look):
+def test_it_is_readable_in_every_color_scheme_and_size(
+    request, new_demo, new_context, user, screenshots, size, appearance
+):
     width, height = SIZES[size]
-    context = new_context(viewport={"width": width, "height": height}, **look)
+    context = new_context(viewport={"width": width, "height": height}, **appearance)
     demo = new_demo(user, context)
     demo.answer("1").up.click()
     wrong = demo.answer("3")
@@ -342,7 +344,7 @@ def test_it_can_be_read_in_every_look(request, new_demo, new_context, user, scre
 
 
 def contrast(locator):
-    """The contrast (WCAG 2) of an element's text to what is painted behind it."""
+    """The contrast (WCAG 2) of an element's text to its background."""
     return locator.evaluate("""node => {
         const context = new OffscreenCanvas(1, 1)
             .getContext('2d', { willReadFrequently: true });

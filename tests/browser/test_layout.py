@@ -1,4 +1,4 @@
-"""How much room the element takes: long words, narrow screens, fingers."""
+"""The layout of the element: long words, narrow screens, touch."""
 
 import pytest
 from playwright.sync_api import expect
@@ -7,7 +7,7 @@ from demo_page import LONG_URL
 
 PHONE = {"viewport": {"width": 375, "height": 812}, "has_touch": True, "is_mobile": True}
 
-# Puts the first answer's element into a container of the page, as its item or within a plain one.
+# Moves the answer's element into a container, directly or inside a div.
 PLACE = """([kind, depth, id]) => {
     const item = document.querySelector(`hearback-feedback[message-id="${id}"]`);
     const inner = depth === 'direct' ? item : document.createElement('div');
@@ -32,35 +32,35 @@ PLACE = """([kind, depth, id]) => {
 WIDTHS = """() => [document.documentElement.scrollWidth, innerWidth, visualViewport.scale]"""
 
 
-def fits(demo):
+def assert_fits(demo):
     width, shown, scale = demo.page.evaluate(WIDTHS)
-    # A phone shows a page that is too wide smaller.
+    # A phone scales a page that is too wide.
     assert (width, shown, scale) == (375, 375, 1)
 
 
 @pytest.mark.parametrize("depth", ["direct", "wrapped"])
 @pytest.mark.parametrize("kind", ["grid", "flex", "cell"])
-def test_a_long_url_makes_no_page_wider(new_demo, new_context, user, kind, depth):
+def test_a_long_url_does_not_widen_the_page(new_demo, new_context, user, kind, depth):
     demo = new_demo(user, new_context(**PHONE))
     demo.page.evaluate(PLACE, [kind, depth, user.message("3")])
     answer = demo.answer("3")
     answer.edit.click()
     answer.editor.fill(LONG_URL)
-    fits(demo)
+    assert_fits(demo)
     assert answer.editor.bounding_box()["width"] > 200
     answer.save.click()
     demo.settled()
     expect(answer.edited).to_contain_text(LONG_URL)
-    fits(demo)
+    assert_fits(demo)
     answer.down.click()
     answer.reason.fill(LONG_URL)
-    fits(demo)
+    assert_fits(demo)
     answer.send.click()
     expect(answer.reason).to_be_hidden()
-    fits(demo)
+    assert_fits(demo)
 
 
-def test_a_long_reason_and_long_texts_of_the_page_make_it_no_wider(new_demo, new_context, user):
+def test_long_reasons_and_texts_do_not_widen_the_page(new_demo, new_context, user):
     demo = new_demo(user, new_context(**PHONE))
     demo.page.evaluate("""async word => {
         const { configure } = await import('/demo/hearback-feedback.js');
@@ -72,24 +72,24 @@ def test_a_long_reason_and_long_texts_of_the_page_make_it_no_wider(new_demo, new
     demo.page.evaluate(PLACE, ["flex", "direct", user.message("3")])
     answer = demo.answer("3")
     answer.down.click()
-    fits(demo)
+    assert_fits(demo)
     answer.send.click()
     expect(answer.element.get_by_role("textbox")).to_have_count(0)
-    fits(demo)
+    assert_fits(demo)
     answer.edit.click()
-    fits(demo)
+    assert_fits(demo)
     answer.element.get_by_role("textbox").fill("29.")
     answer.save.click()
-    fits(demo)
+    assert_fits(demo)
     demo.settled()
-    answer.element.evaluate("element => { element.messageId = 'nobody-knows-it'; }")
+    answer.element.evaluate("element => { element.messageId = 'unknown'; }")
     demo.page.get_by_role("button", name="Helpful", exact=True).click()
     expect(demo.page.locator("hearback-feedback").get_by_role("alert")).to_contain_text("Donau")
     demo.expect_error("404")
-    fits(demo)
+    assert_fits(demo)
 
 
-def test_what_a_finger_presses_is_large_enough(new_demo, new_context, user):
+def test_touch_targets_are_large_enough(new_demo, new_context, user):
     demo = new_demo(user, new_context(**PHONE))
     answer = demo.answer("2")
     answer.down.click()
@@ -120,26 +120,26 @@ def test_what_a_finger_presses_is_large_enough(new_demo, new_context, user):
         assert size >= 16
 
 
-def test_shortcuts_are_told_where_there_is_a_keyboard_alone(new_demo, new_context, user):
+def test_shortcuts_are_shown_only_where_there_is_a_keyboard(new_demo, new_context, user):
     phone, desk = new_demo(user, new_context(**PHONE)), new_demo(user, new_context())
-    for demo, told in ((desk, True), (phone, False)):
+    for demo, is_shown in ((desk, True), (phone, False)):
         answer = demo.answer("3")
         answer.edit.click()
         hint = answer.element.get_by_text("Escape cancels")
-        if told:
+        if is_shown:
             expect(hint).to_be_visible()
         else:
             expect(hint).to_be_hidden()
         described = answer.editor.get_attribute("aria-describedby").split()
-        assert ("hint" in described) is told
+        assert ("hint" in described) is is_shown
 
 
-def test_a_thumb_moves_nothing_that_was_there(demo):
+def test_a_thumb_does_not_move_other_controls(demo):
     answer = demo.answer("2")
-    there = (answer.up, answer.down, answer.edit, answer.button("Regenerate"))
-    before = [control.bounding_box() for control in there]
+    controls = (answer.up, answer.down, answer.edit, answer.button("Regenerate"))
+    before = [control.bounding_box() for control in controls]
     answer.down.click()
     expect(answer.details).to_be_visible()
     answer.inaccurate.click()
     demo.settled()
-    assert [control.bounding_box() for control in there] == before
+    assert [control.bounding_box() for control in controls] == before

@@ -1,4 +1,4 @@
-"""Why an answer was not helpful: reasons, the one text that belongs to the choice, and the row that both are in."""
+"""Reasons for a negative rating: their text, and the row that contains both."""
 
 import pytest
 from playwright.sync_api import expect
@@ -25,7 +25,7 @@ def test_a_text_belongs_to_the_reason_that_was_chosen(demo, user, signal):
     answer = demo.answer("3")
     chip = getattr(answer, signal)
     answer.down.click()
-    # What is written before the choice belongs to the choice too.
+    # A text that is written before the choice belongs to the choice, too.
     answer.reason.fill("a leap year")
     chip.click()
     expect(answer.reason).to_have_accessible_name(f"Tell us more about “{signal.capitalize()}” (optional)")
@@ -39,7 +39,7 @@ def test_a_text_belongs_to_the_reason_that_was_chosen(demo, user, signal):
     expect(answer.reason).to_have_value("a leap year")
 
 
-def test_of_two_reasons_the_text_belongs_to_the_one_chosen_last(demo, user):
+def test_with_two_reasons_the_text_belongs_to_the_last_one(demo, user):
     answer = demo.answer("3")
     answer.down.click()
     answer.inaccurate.click()
@@ -49,7 +49,7 @@ def test_of_two_reasons_the_text_belongs_to_the_one_chosen_last(demo, user):
     assert user.feedback("3") == expected
 
 
-def test_what_was_sent_is_confirmed_to_the_eye_and_to_a_screen_reader(demo):
+def test_a_sent_text_is_confirmed_visibly_and_to_screen_readers(demo):
     answer = demo.answer("3")
     answer.down.click()
     demo.settled()
@@ -57,7 +57,7 @@ def test_what_was_sent_is_confirmed_to_the_eye_and_to_a_screen_reader(demo):
     answer.reason.fill("a leap year")
     answer.send.click()
     call = held.one()
-    # Not before it has arrived.
+    # No confirmation before the server has it.
     expect(answer.status).not_to_have_text(SENT)
     expect(answer.reason).to_be_visible()
     call.continue_()
@@ -70,7 +70,7 @@ def test_what_was_sent_is_confirmed_to_the_eye_and_to_a_screen_reader(demo):
     expect(answer.details).to_be_focused()
 
 
-def test_send_without_a_text_confirms_what_was_chosen(demo, user):
+def test_sending_without_a_text_confirms_the_reason(demo, user):
     answer = demo.answer("3")
     answer.down.click()
     answer.unsafe.click()
@@ -81,7 +81,7 @@ def test_send_without_a_text_confirms_what_was_chosen(demo, user):
     assert demo.calls == ["POST not_helpful", "POST unsafe"]
 
 
-def test_a_text_that_was_not_sent_stays_where_it_is(demo, user):
+def test_an_unsent_text_stays_in_the_field(demo, user):
     answer = demo.answer("3")
     answer.down.click()
     answer.inaccurate.click()
@@ -100,7 +100,7 @@ def test_a_text_that_was_not_sent_stays_where_it_is(demo, user):
     assert user.feedback("3") == {"not_helpful": None, "inaccurate": "a leap year"}
 
 
-def test_what_is_written_while_a_text_is_on_its_way_keeps_the_row_open(demo, user):
+def test_typing_while_a_text_is_being_sent_keeps_the_row_open(demo, user):
     answer = demo.answer("3")
     answer.down.click()
     demo.settled()
@@ -118,7 +118,7 @@ def test_what_is_written_while_a_text_is_on_its_way_keeps_the_row_open(demo, use
     assert user.feedback("3") == {"not_helpful": "a leap year"}
 
 
-def test_the_row_stays_closed_over_a_reload_once_something_was_sent(demo):
+def test_the_row_stays_closed_after_a_reload_once_a_text_was_sent(demo):
     answer = demo.answer("3")
     answer.down.click()
     answer.inaccurate.click()
@@ -151,7 +151,7 @@ def test_the_row_stays_closed_once_it_was_dismissed(demo, how):
     expect(answer.reason).to_be_hidden()
 
 
-def test_a_thumb_in_another_tab_opens_no_row_here(new_demo, new_context, user):
+def test_a_thumb_in_another_tab_does_not_open_the_row(new_demo, new_context, user):
     context = new_context()
     here, there = new_demo(user, context), new_demo(user, context)
     there.page.bring_to_front()
@@ -161,14 +161,14 @@ def test_a_thumb_in_another_tab_opens_no_row_here(new_demo, new_context, user):
     expect(answer.reason).to_be_hidden()
 
 
-def test_what_a_withdrawal_took_away_can_be_had_back(demo, user):
+def test_reasons_removed_with_the_thumb_can_be_restored(demo, user):
     answer = demo.answer("3")
     answer.down.click()
     answer.inaccurate.click()
     answer.give_reason("a leap year")
-    said = {"not_helpful": None, "inaccurate": "a leap year"}
-    assert user.feedback("3") == said
-    # By the same thumb, and by the other one.
+    expected = {"not_helpful": None, "inaccurate": "a leap year"}
+    assert user.feedback("3") == expected
+    # Removed by the same thumb, and by the other one.
     for thumb in (answer.down, answer.up):
         thumb.click()
         demo.settled()
@@ -176,11 +176,11 @@ def test_what_a_withdrawal_took_away_can_be_had_back(demo, user):
         answer.undo.click()
         answer.shows(answer.down, answer.inaccurate)
         demo.settled()
-        assert user.feedback("3") == said
+        assert user.feedback("3") == expected
         expect(answer.undo).to_be_hidden()
 
 
-def test_a_click_that_takes_nothing_along_needs_no_undo(demo):
+def test_a_click_that_removes_no_reasons_offers_no_undo(demo):
     answer = demo.answer("3")
     answer.down.click()
     demo.settled()
@@ -189,7 +189,7 @@ def test_a_click_that_takes_nothing_along_needs_no_undo(demo):
     expect(answer.undo).to_be_hidden()
 
 
-def test_after_a_change_of_mind_the_new_thumb_is_what_is_told(demo, user):
+def test_after_a_switch_the_status_is_that_of_the_new_thumb(demo, user):
     answer = demo.answer("3")
     answer.up.click()
     demo.settled()
@@ -212,7 +212,7 @@ REASONS = [
 
 
 @pytest.fixture
-def reasoned(demo):
+def demo_with_reasons(demo):
     demo.page.evaluate(CONFIGURE, REASONS)
     demo.settled()
     return demo
@@ -223,53 +223,53 @@ def pressed(answer, *names):
         expect(answer.button(name)).to_have_attribute("aria-pressed", str(name in names).lower())
 
 
-def test_a_page_may_add_reasons_of_its_own(reasoned, user):
-    answer = reasoned.answer("3")
+def test_a_page_can_add_reasons(demo_with_reasons, user):
+    answer = demo_with_reasons.answer("3")
     answer.down.click()
     answer.button("Too long").click()
     pressed(answer, "Too long")
-    reasoned.settled()
+    demo_with_reasons.settled()
     assert user.feedback("3") == {"not_helpful": "too-long"}
     expect(answer.reason).to_have_accessible_name("Tell us more about “Too long” (optional)")
     answer.give_reason("two pages for a yes")
     assert user.feedback("3") == {"not_helpful": "too-long: two pages for a yes"}
     answer.details.click()
     expect(answer.reason).to_have_value("two pages for a yes")
-    # The text goes with the choice, and stays when there is none.
+    # The text moves with the choice, and stays without one.
     answer.button("Not what I asked").click()
     pressed(answer, "Not what I asked")
-    reasoned.settled()
+    demo_with_reasons.settled()
     assert user.feedback("3") == {"not_helpful": "off-topic: two pages for a yes"}
     answer.button("Not what I asked").click()
     pressed(answer)
-    reasoned.settled()
+    demo_with_reasons.settled()
     assert user.feedback("3") == {"not_helpful": "two pages for a yes"}
 
 
-def test_an_added_reason_may_belong_to_another_signal(reasoned, user):
-    answer = reasoned.answer("3")
+def test_an_added_reason_may_belong_to_another_signal(demo_with_reasons, user):
+    answer = demo_with_reasons.answer("3")
     answer.down.click()
     answer.button("Out of date").click()
     answer.give_reason("since 2026")
-    said = {"not_helpful": None, "inaccurate": "outdated: since 2026"}
-    assert user.feedback("3") == said
-    reasoned.page.evaluate(CONFIGURE, REASONS)
-    reasoned.settled()
+    expected = {"not_helpful": None, "inaccurate": "outdated: since 2026"}
+    assert user.feedback("3") == expected
+    demo_with_reasons.page.evaluate(CONFIGURE, REASONS)
+    demo_with_reasons.settled()
     answer.details.click()
     pressed(answer, "Out of date")
     expect(answer.reason).to_have_value("since 2026")
     answer.inaccurate.click()
     pressed(answer, "Inaccurate")
-    reasoned.settled()
+    demo_with_reasons.settled()
     assert user.feedback("3") == {"not_helpful": None, "inaccurate": "since 2026"}
     answer.inaccurate.click()
     pressed(answer)
-    reasoned.settled()
+    demo_with_reasons.settled()
     assert user.feedback("3") == {"not_helpful": None}
 
 
-def test_an_added_reason_leaves_its_text_the_rest_of_the_limit(reasoned, user):
-    answer = reasoned.answer("3")
+def test_an_added_reason_shortens_the_limit_of_its_text(demo_with_reasons, user):
+    answer = demo_with_reasons.answer("3")
     answer.down.click()
     answer.button("Too long").click()
     room = 4096 - len("too-long: ")
@@ -278,16 +278,16 @@ def test_an_added_reason_leaves_its_text_the_rest_of_the_limit(reasoned, user):
     assert user.feedback("3") == {"not_helpful": "too-long: " + "x" * room}
 
 
-def test_an_added_reason_is_sent_when_there_is_a_connection_again(reasoned, user):
-    answer = reasoned.answer("3")
+def test_an_added_reason_given_offline_is_sent_once_online(demo_with_reasons, user):
+    answer = demo_with_reasons.answer("3")
     answer.down.click()
-    reasoned.settled()
-    reasoned.page.context.set_offline(True)
+    demo_with_reasons.settled()
+    demo_with_reasons.page.context.set_offline(True)
     answer.button("Too long").click()
     expect(answer.error).to_contain_text("you are offline")
-    reasoned.expect_error("ERR_INTERNET_DISCONNECTED")
+    demo_with_reasons.expect_error("ERR_INTERNET_DISCONNECTED")
     pressed(answer)
-    reasoned.page.context.set_offline(False)
+    demo_with_reasons.page.context.set_offline(False)
     pressed(answer, "Too long")
     eventually(lambda: user.feedback("3"), {"not_helpful": "too-long"})
 
@@ -299,18 +299,18 @@ def test_an_added_reason_is_sent_when_there_is_a_connection_again(reasoned, user
         ({"value": "not_helpful", "label": "Bad"}, "exists already"),
         ({"value": "", "label": "Empty"}, "1 to 64 characters"),
         ({"value": "a: b", "label": "Colon"}, "no colon"),
-        ({"value": " a", "label": "Space"}, "no white space around it"),
+        ({"value": " a", "label": "Space"}, "no surrounding white space"),
         ({"value": "unlabelled"}, "has no label"),
-        ({"value": "x", "label": "X", "signal": "edit"}, "is none of not_helpful, inaccurate, unsafe"),
+        ({"value": "x", "label": "X", "signal": "edit"}, "must be one of not_helpful, inaccurate, unsafe"),
     ],
 )
-def test_a_reason_that_could_not_be_told_apart_is_rejected(demo, user, reason, fault):
-    said = demo.page.evaluate(
+def test_an_ambiguous_reason_is_rejected(demo, user, reason, fault):
+    error = demo.page.evaluate(
         f"async reasons => ({CONFIGURE})(reasons).then(() => null, error => String(error))", [reason]
     )
-    assert said.startswith("TypeError")
-    assert fault in said
-    # What was configured before goes on.
+    assert error.startswith("TypeError")
+    assert fault in error
+    # The previous configuration stays in effect.
     answer = demo.answer("1")
     answer.up.click()
     eventually(lambda: user.feedback("1"), {"helpful": None})

@@ -5,8 +5,8 @@ from playwright.sync_api import expect
 from bundle import eventually
 
 
-def leave_feedback(demo):
-    # A tab behind another one is painted, and so clicked, once a second.
+def give_feedback(demo):
+    # A background tab is painted, and so clicked, only once a second.
     demo.page.bring_to_front()
     answer = demo.answer("3")
     answer.down.click()
@@ -18,7 +18,7 @@ def leave_feedback(demo):
     demo.settled()
 
 
-def shows_feedback(demo):
+def expect_feedback(demo):
     answer = demo.answer("3")
     answer.shows(answer.down, answer.inaccurate)
     expect(answer.edited).to_contain_text("29 days.")
@@ -27,46 +27,46 @@ def shows_feedback(demo):
     expect(answer.reason).to_have_value("a leap year")
 
 
-def test_a_reload_shows_what_was_said(demo):
-    leave_feedback(demo)
+def test_a_reload_shows_the_feedback(demo):
+    give_feedback(demo)
     demo.reload()
-    shows_feedback(demo)
+    expect_feedback(demo)
 
 
-def test_another_browser_shows_what_was_said(new_demo, user):
-    leave_feedback(new_demo(user))
-    shows_feedback(new_demo(user))
+def test_another_browser_shows_the_feedback(new_demo, user):
+    give_feedback(new_demo(user))
+    expect_feedback(new_demo(user))
 
 
 def test_every_page_of_the_rows_is_read(new_demo, new_context, user):
-    leave_feedback(new_demo(user))
+    give_feedback(new_demo(user))
     context = new_context()
-    # The server is asked for one row at a time.
+    # One row per page.
     context.route(
         "**/api/v1/feedback?**",
         lambda route: route.continue_(url=f"{route.request.url}&limit=1"),
     )
-    shows_feedback(new_demo(user, context))
+    expect_feedback(new_demo(user, context))
 
 
-def test_nothing_private_is_kept_in_the_browser_or_told_to_other_tabs(new_demo, new_context, user):
+def test_nothing_private_is_stored_in_the_browser_or_sent_to_other_tabs(new_demo, new_context, user):
     context = new_context()
     listener = new_demo(user, context)
     listener.page.evaluate("""() => {
-        window.heard = [];
-        new BroadcastChannel('hearback-feedback').onmessage = ({ data }) => heard.push(data);
+        window.received = [];
+        new BroadcastChannel('hearback-feedback').onmessage = ({ data }) => received.push(data);
     }""")
-    leave_feedback(new_demo(user, context))
-    heard = listener.page.evaluate("heard")
-    assert {tuple(message.items()) for message in heard} == {(("messageId", user.message("3")),)}
-    kept = listener.page.evaluate("""async () => [
+    give_feedback(new_demo(user, context))
+    messages = listener.page.evaluate("received")
+    assert {tuple(message.items()) for message in messages} == {(("messageId", user.message("3")),)}
+    stored = listener.page.evaluate("""async () => [
         localStorage.length, sessionStorage.length, document.cookie,
         (await indexedDB.databases()).length, (await caches.keys()).length,
     ]""")
-    assert kept == [0, 0, "", 0, 0]
+    assert stored == [0, 0, "", 0, 0]
 
 
-def test_a_tab_sees_what_is_said_in_another(new_demo, new_context, user):
+def test_a_tab_shows_feedback_given_in_another(new_demo, new_context, user):
     context = new_context()
     here, there = new_demo(user, context), new_demo(user, context)
     here.page.bring_to_front()
@@ -77,12 +77,12 @@ def test_a_tab_sees_what_is_said_in_another(new_demo, new_context, user):
     answer.up.click()
     here.answer("1").shows()
     eventually(lambda: user.feedback("1"), {})
-    leave_feedback(here)
-    shows_feedback(there)
+    give_feedback(here)
+    expect_feedback(there)
 
 
 def show(demo, message_id):
-    """Gives the first answer of a demo another message; answers its thumb up."""
+    """Gives the first element of a demo another message; returns the element and its thumb up."""
     demo.page.bring_to_front()
     element = demo.page.locator("hearback-feedback").first
     element.evaluate("(element, id) => { element.messageId = id; }", message_id)
@@ -90,24 +90,24 @@ def show(demo, message_id):
     return element, element.get_by_role("button", name="Helpful", exact=True)
 
 
-def test_users_see_their_own_alone(new_demo, new_user):
+def test_users_see_only_their_own_feedback(new_demo, new_user):
     ada, eve = new_user(), new_user()
     of_ada, of_eve = new_demo(ada), new_demo(eve)
-    leave_feedback(of_ada)
-    # Both are in the project of the message, and may speak of it.
+    give_feedback(of_ada)
+    # Both users have access to the project of the message, and may rate it.
     element, up = show(of_eve, ada.message("3"))
     expect(up).to_have_attribute("aria-pressed", "false")
     expect(element).not_to_contain_text("29 days.")
     up.click()
     of_eve.settled()
     assert [row["signal"] for row in eve.rows(ada.message("3"))] == ["helpful"]
-    wanted = {"not_helpful": None, "inaccurate": "a leap year", "edit": "29 days."}
-    assert ada.feedback("3") == wanted
+    expected = {"not_helpful": None, "inaccurate": "a leap year", "edit": "29 days."}
+    assert ada.feedback("3") == expected
     of_ada.reload()
-    shows_feedback(of_ada)
+    expect_feedback(of_ada)
 
 
-def test_a_message_of_another_project_is_refused(new_demo, new_user):
+def test_a_message_of_another_project_is_rejected(new_demo, new_user):
     ada, kim = new_user("hearback-demo,billing"), new_user()
     ada.register("of-billing", "billing")
     of_kim = new_demo(kim)
@@ -119,7 +119,7 @@ def test_a_message_of_another_project_is_refused(new_demo, new_user):
     assert kim.rows(ada.message("of-billing")) == []
 
 
-def test_another_user_on_the_same_page_starts_with_nothing(demo, new_user):
+def test_another_user_on_the_same_page_starts_without_feedback(demo, new_user):
     demo.answer("1").up.click()
     demo.settled()
     other = new_user()
@@ -174,7 +174,7 @@ def test_an_element_that_is_reused_shows_its_new_message(demo, user):
     expect(reused.get_by_role("textbox")).to_have_value("")
 
 
-def test_an_element_that_is_taken_out_and_put_back_goes_on(demo, user):
+def test_an_element_that_is_removed_and_inserted_again_still_works(demo, user):
     answer = demo.answer("1")
     moved = """element => {
         const { parentNode } = element;
@@ -188,7 +188,7 @@ def test_an_element_that_is_taken_out_and_put_back_goes_on(demo, user):
     assert user.feedback("1") == {"helpful": None}
 
 
-def test_what_is_said_last_before_leaving_arrives(demo, user):
+def test_feedback_given_just_before_leaving_is_stored(demo, user):
     demo.answer("1").up.click()
     demo.page.goto("about:blank")
     eventually(lambda: user.feedback("1"), {"helpful": None})

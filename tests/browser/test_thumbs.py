@@ -1,4 +1,4 @@
-"""Thumbs and what hangs on them: what the user sees, and what the server has of it."""
+"""Thumbs and their reasons: what the user sees, and what the server stores."""
 
 from playwright.sync_api import expect
 
@@ -16,7 +16,7 @@ def test_a_thumb_is_stored_with_its_conversation_and_trace(demo, user):
     expect(answer.status).to_have_text("Feedback saved")
 
 
-def test_the_same_thumb_again_takes_it_back(demo, user):
+def test_the_same_thumb_again_withdraws_it(demo, user):
     answer = demo.answer("1")
     answer.up.click()
     eventually(lambda: user.feedback("1"), {"helpful": None})
@@ -28,7 +28,7 @@ def test_the_same_thumb_again_takes_it_back(demo, user):
     assert demo.calls == ["POST helpful", "DELETE helpful"]
 
 
-def test_the_other_thumb_is_stored_before_the_first_is_taken_back(demo, user):
+def test_the_other_thumb_is_stored_before_the_first_is_withdrawn(demo, user):
     answer = demo.answer("1")
     answer.up.click()
     demo.settled()
@@ -45,7 +45,7 @@ def test_the_other_thumb_is_stored_before_the_first_is_taken_back(demo, user):
     assert user.feedback("1") == {"not_helpful": None}
 
 
-def test_a_switch_that_fails_leaves_the_first_thumb(demo, user):
+def test_a_failed_switch_keeps_the_first_thumb(demo, user):
     answer = demo.answer("1")
     answer.up.click()
     demo.settled()
@@ -65,7 +65,7 @@ def test_a_switch_that_fails_leaves_the_first_thumb(demo, user):
     assert user.feedback("1") == {"not_helpful": None}
 
 
-def test_reasons_are_signals_of_their_own(demo, user):
+def test_reasons_are_separate_signals(demo, user):
     answer = demo.answer("3")
     expect(answer.inaccurate).to_be_hidden()
     answer.down.click()
@@ -80,7 +80,7 @@ def test_reasons_are_signals_of_their_own(demo, user):
     assert user.feedback("3") == {"not_helpful": None, "inaccurate": None}
 
 
-def test_a_reason_waits_for_the_thumb_that_it_hangs_on(demo, user):
+def test_a_reason_is_sent_after_its_thumb(demo, user):
     answer = demo.answer("3")
     held = demo.intercept("POST", "not_helpful")
     answer.down.click()
@@ -100,7 +100,7 @@ def test_a_reason_waits_for_the_thumb_that_it_hangs_on(demo, user):
     assert user.feedback("3") == {"not_helpful": None, "inaccurate": None}
 
 
-def test_without_the_thumb_its_reasons_go(demo, user):
+def test_withdrawing_the_thumb_withdraws_its_reasons(demo, user):
     answer = demo.answer("3")
     answer.down.click()
     answer.inaccurate.click()
@@ -113,7 +113,7 @@ def test_without_the_thumb_its_reasons_go(demo, user):
     assert user.feedback("3") == {}
 
 
-def test_the_other_thumb_takes_the_reasons_along(demo, user):
+def test_the_other_thumb_withdraws_the_reasons(demo, user):
     answer = demo.answer("3")
     answer.down.click()
     answer.inaccurate.click()
@@ -124,7 +124,7 @@ def test_the_other_thumb_takes_the_reasons_along(demo, user):
     assert user.feedback("3") == {"helpful": None}
 
 
-def test_the_panel_shows_what_the_server_has(demo, user):
+def test_the_panel_shows_the_stored_feedback(demo, user):
     rows = demo.page.get_by_role("complementary").get_by_role("listitem")
     expect(demo.page.get_by_text("Nothing yet.")).to_be_visible()
     demo.answer("3").down.click()

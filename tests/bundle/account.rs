@@ -1,15 +1,17 @@
-//! The template, read as an account of AWS takes it: what a first deployment, a small account, a fault and an
-//! operator meet. And that the pages say of it what is there.
+//! What the template means for an AWS account: the first deployment, small accounts, faults and operators. The pages
+//! about it match the template.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hearback_tests::template::{resource, resources, template};
+use hearback_tests::template::{each, resource, resources, template};
 use serde_json::{Value, json};
 
-const README: &str = include_str!("../../README.md");
-const OPERATIONS: &str = include_str!("../../docs/operations.md");
+const DEPLOY: &str = include_str!("../../docs/how-to/deploy.md");
+const INVOKE: &str = include_str!("../../docs/how-to/invoke-one-function.md");
+const SETTINGS: &str = include_str!("../../docs/reference/settings.md");
+const ALARMS: &str = include_str!("../../docs/reference/alarms.md");
 
-/// The names of what a value refers to, by `!Ref` or `!GetAtt`, wherever in it.
+/// The names that a value refers to, by `!Ref` or `!GetAtt`, at any depth.
 fn referred(value: &Value) -> BTreeSet<String> {
     match value {
         Value::Object(members) => members
@@ -30,7 +32,7 @@ fn names(kind: &str) -> BTreeSet<String> {
     resources(kind).into_iter().map(|(name, _)| name).collect()
 }
 
-/// What the alarms on a metric watch, with the threshold of each.
+/// The resources that the alarms on a metric watch, with the threshold of each.
 fn watched(metric: &str) -> BTreeMap<String, Value> {
     let alarms = resources("AWS::CloudWatch::Alarm").into_iter();
     let on_metric =
@@ -47,15 +49,15 @@ fn watched(metric: &str) -> BTreeMap<String, Value> {
 }
 
 #[test]
-fn a_function_may_go_on_by_its_own_queue_more_than_sixteen_times() {
+fn a_function_may_hand_work_to_its_own_queue_more_than_sixteen_times() {
     let mut recursive = BTreeSet::new();
     for (_, source) in resources("AWS::Lambda::EventSourceMapping") {
         let source = &source["Properties"];
         let function = source["FunctionName"]["Ref"].as_str().unwrap();
         let statements = resource(function)["Policies"][0]["Statement"].clone();
         let sends_to_itself = statements.as_array().unwrap().iter().any(|statement| {
-            statement["Action"] == "sqs:SendMessage"
-                && statement["Resource"] == source["EventSourceArn"]
+            each(&statement["Action"]).contains(&json!("sqs:SendMessage"))
+                && each(&statement["Resource"]).contains(&source["EventSourceArn"])
         });
         let loops = resource(function)["RecursiveLoop"].clone();
         let expected = if sends_to_itself {
@@ -79,7 +81,7 @@ fn a_first_deployment_that_failed_leaves_nothing_and_can_be_repeated() {
         assert_eq!(kept["DeletionPolicy"], "RetainExceptOnCreate", "{name}");
         assert_eq!(kept["UpdateReplacePolicy"], "Retain", "{name}");
     }
-    // DynamoDB would refuse to remove a protected table again.
+    // CloudFormation cannot delete a protected table after a failed deployment.
     let protection = &resource("Table")["DeletionProtectionEnabled"];
     assert_eq!(*protection, json!({"Ref": "TableProtection"}));
     let parameter = &template()["Parameters"]["TableProtection"];
@@ -87,7 +89,7 @@ fn a_first_deployment_that_failed_leaves_nothing_and_can_be_repeated() {
 }
 
 #[test]
-fn every_queue_is_watched() {
+fn every_queue_has_an_alarm() {
     let dead = watched("ApproximateNumberOfMessagesVisible");
     let old = watched("ApproximateAgeOfOldestMessage");
     for queue in names("AWS::SQS::Queue") {
@@ -99,7 +101,7 @@ fn every_queue_is_watched() {
         assert!(watched.contains_key(&queue), "no alarm watches {queue}");
     }
     assert!(dead.values().all(|threshold| *threshold == 0), "{dead:?}");
-    // Before the queue forgets what nobody read.
+    // The alarm is raised before messages expire.
     for (queue, threshold) in old {
         let kept = resource(&queue)["MessageRetentionPeriod"].as_u64().unwrap();
         assert!(threshold.as_u64().unwrap() * 2 < kept, "{queue}");
@@ -107,13 +109,13 @@ fn every_queue_is_watched() {
 }
 
 #[test]
-fn the_throttles_of_every_function_are_watched() {
+fn every_function_has_an_alarm_for_throttles() {
     let watched: BTreeSet<_> = watched("Throttles").into_keys().collect();
     assert_eq!(watched, names("AWS::Serverless::Function"));
 }
 
 #[test]
-fn a_pipe_that_fails_for_some_records_is_noticed_and_says_why_without_them() {
+fn a_pipe_with_partial_failures_raises_an_alarm_and_logs_the_cause_without_the_records() {
     let pipes = names("AWS::Pipes::Pipe");
     for metric in ["ExecutionFailed", "ExecutionPartiallyFailed"] {
         let watched: BTreeSet<_> = watched(metric).into_keys().collect();
@@ -143,9 +145,9 @@ fn published_messages_are_encrypted_and_none_is_lost_between_topic_and_queue() {
     }
     let may_send = &resource("SubjectQueuesPolicy")["Queues"];
     for (name, subscription) in resources("AWS::SNS::Subscription") {
-        let letters = referred(&subscription["Properties"]["RedrivePolicy"]);
-        assert_eq!(letters.len(), 1, "{name} has no dead letters");
-        for queue in letters.union(&referred(&subscription["Properties"]["Endpoint"])) {
+        let dead_letters = referred(&subscription["Properties"]["RedrivePolicy"]);
+        assert_eq!(dead_letters.len(), 1, "{name} has no dead letters");
+        for queue in dead_letters.union(&referred(&subscription["Properties"]["Endpoint"])) {
             assert!(referred(may_send).contains(queue), "{queue} of {name}");
         }
     }
@@ -155,48 +157,79 @@ fn published_messages_are_encrypted_and_none_is_lost_between_topic_and_queue() {
 }
 
 #[test]
-fn the_page_says_how_many_functions_run_at_once() {
+fn requests_without_tls_are_denied() {
+    let is_tls_only = |policy: &Value| {
+        let statements = policy["PolicyDocument"]["Statement"].as_array().unwrap();
+        statements.iter().any(|statement| {
+            statement["Effect"] == "Deny"
+                && statement["Principal"] == "*"
+                && statement["Condition"] == json!({"Bool": {"aws:SecureTransport": "false"}})
+        })
+    };
+    let mut policies = BTreeSet::new();
+    for kind in ["SQS::Queue", "SNS::Topic", "S3::Bucket"] {
+        for (name, policy) in resources(&format!("AWS::{kind}Policy")) {
+            let policy = &policy["Properties"];
+            assert!(is_tls_only(policy), "{name}");
+            for member in ["Queues", "Topics", "Bucket"] {
+                for resource in referred(&policy[member]) {
+                    // A second policy would replace the first.
+                    assert!(
+                        policies.insert(resource.clone()),
+                        "{resource} has two policies"
+                    );
+                }
+            }
+        }
+        for (name, _) in resources(&format!("AWS::{kind}")) {
+            assert!(policies.contains(&name), "{name} has no policy");
+        }
+    }
+}
+
+#[test]
+fn the_deployment_page_has_the_concurrency_of_the_template() {
     let sources = resources("AWS::Lambda::EventSourceMapping").into_iter();
     let most = sources.map(|(_, source)| {
         let scaling = &source["Properties"]["ScalingConfig"];
         scaling["MaximumConcurrency"].as_u64().unwrap()
     });
     let most: u64 = most.sum();
-    let told = format!("{most} functions at once");
-    assert!(OPERATIONS.contains(&told), "{told}");
+    let documented = format!("{most} functions at once");
+    assert!(DEPLOY.contains(&documented), "{documented}");
 }
 
 #[test]
-fn the_page_has_every_alarm_and_no_other() {
+fn the_alarms_page_lists_exactly_the_alarms_of_the_template() {
     let alarms = names("AWS::CloudWatch::Alarm");
-    let table = section(OPERATIONS, "## Alarms");
-    let told: BTreeSet<_> = table
+    let table = section(ALARMS, "## Every alarm");
+    let documented: BTreeSet<_> = table
         .split('`')
         .filter(|word| word.ends_with("Alarm"))
         .map(ToOwned::to_owned)
         .collect();
-    assert_eq!(told, alarms);
+    assert_eq!(documented, alarms);
 }
 
 #[test]
-fn the_readme_counts_what_is_there() {
+fn the_deployment_page_counts_the_resources_of_the_template() {
     let queues = names("AWS::SQS::Queue");
     let dead = queues.iter().filter(|name| name.ends_with("DeadLetters"));
-    let deploy = section(README, "## Deploy").replace('\n', " ");
-    for told in [
+    let deploy = section(DEPLOY, "## What the stack contains").replace('\n', " ");
+    for documented in [
         format!("{} functions", names("AWS::Serverless::Function").len()),
         format!("{} dead-letter queues", dead.count()),
         format!("{} alarms", names("AWS::CloudWatch::Alarm").len()),
     ] {
-        assert!(deploy.contains(&told), "{told}");
+        assert!(deploy.contains(&documented), "{documented}");
     }
 }
 
 #[test]
-fn the_readme_has_every_parameter_with_its_default() {
+fn the_deployment_page_lists_every_parameter_with_its_default() {
     let parameters = template()["Parameters"].as_object().unwrap().clone();
-    let rows = rows(section(README, "The guide asks for"));
-    let told: BTreeMap<_, _> = rows
+    let rows = rows(section(DEPLOY, "## Parameters"));
+    let documented: BTreeMap<_, _> = rows
         .iter()
         .map(|row| (row[0].trim_matches('`').to_owned(), row[1].clone()))
         .collect();
@@ -212,7 +245,7 @@ fn the_readme_has_every_parameter_with_its_default() {
             (name.clone(), default)
         })
         .collect();
-    assert_eq!(told, actual);
+    assert_eq!(documented, actual);
 }
 
 /// The variables that the template sets, each with the functions that it sets it for.
@@ -230,29 +263,28 @@ fn variables() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn the_page_says_which_function_reads_which_setting() {
-    let rows = rows(section(OPERATIONS, "## Settings"));
+fn the_settings_page_lists_which_function_reads_which_setting() {
+    let rows = rows(section(SETTINGS, "## Environment variables"));
     for (variable, functions) in variables() {
         let name = format!("`{variable}`");
         let row = rows.iter().find(|row| row[0] == name);
-        let row = row.unwrap_or_else(|| panic!("no row tells of {variable}"));
-        let told: BTreeSet<_> = row[1]
+        let row = row.unwrap_or_else(|| panic!("no row documents {variable}"));
+        let documented: BTreeSet<_> = row[1]
             .split(", ")
             .map(|name| name.trim_matches('`').to_owned())
             .collect();
-        assert_eq!(told, functions, "{variable}");
+        assert_eq!(documented, functions, "{variable}");
     }
 }
 
 #[test]
-fn the_readme_names_every_function_and_sets_what_it_needs() {
-    let single = section(README, "## Invoke a single function");
+fn the_invocation_page_names_every_function_with_the_settings_it_needs() {
     for (name, function) in resources("AWS::Serverless::Function") {
         let binary = function["Metadata"]["BuildProperties"]["Binary"].as_str();
         let binary = format!("`{}`", binary.unwrap());
-        assert!(single.contains(&binary), "{name}");
+        assert!(INVOKE.contains(&binary), "{name}");
     }
-    // With a default, or without a use on one machine.
+    // Optional, or not used on one machine.
     let optional = [
         "HEARBACK_MIRROR_PROJECTS",
         "HEARBACK_EMBEDDING_MODEL",
@@ -262,7 +294,7 @@ fn the_readme_names_every_function_and_sets_what_it_needs() {
     let needed: BTreeSet<_> = needed
         .filter(|name| !optional.contains(&name.as_str()))
         .collect();
-    let exported: BTreeSet<_> = single
+    let exported: BTreeSet<_> = INVOKE
         .lines()
         .filter(|line| line.starts_with("export "))
         .flat_map(|line| line.split(' '))
@@ -273,13 +305,13 @@ fn the_readme_names_every_function_and_sets_what_it_needs() {
     assert_eq!(exported, needed);
 }
 
-/// A page from a text on to the next headline.
+/// A section of a page, up to the next heading.
 fn section<'a>(page: &'a str, from: &str) -> &'a str {
     let (_, section) = page.split_once(from).unwrap();
     section.split("\n## ").next().unwrap()
 }
 
-/// The rows of the first table of a section, without its head.
+/// The rows of the first table of a section, without the header.
 fn rows(section: &str) -> Vec<Vec<String>> {
     let lines = section.lines().skip_while(|line| !line.starts_with('|'));
     let rows = lines.take_while(|line| line.starts_with('|')).skip(2);

@@ -1,13 +1,13 @@
-//! What is said in two places is the same: template, routers, OpenAPI, and the local stack.
+//! Things that are defined twice are equal: template, routers, OpenAPI and the local stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hearback_domain::detection;
+use hearback_detection as detection;
 use hearback_domain::event::{Channel, FeedbackType};
 use hearback_domain::preferences::{CommunicationStyle, DetailLevel};
 use hearback_domain::publication::Subject;
 use hearback_lambda::queue::{LAST_RECEIVES, REDRIVE_RECEIVES};
-use hearback_local::gateway::openapi;
+use hearback_local::description::openapi;
 use hearback_local::names::Names;
 use hearback_local::provision::SUBJECT_RECEIVES;
 use hearback_storage::stream::{RESULTS, SUBMITTED};
@@ -33,46 +33,78 @@ fn template_routes() -> BTreeSet<(String, String, String)> {
     routes
 }
 
-fn explicit_of(
-    template: &BTreeSet<(String, String, String)>,
-) -> BTreeSet<(String, String, String)> {
-    let explicit = template.iter().filter(|(method, _, _)| method != "ANY");
-    explicit.cloned().collect()
+/// Method and path of each operation of the routers, with the function that has it.
+fn router_operations() -> BTreeSet<(String, String, String)> {
+    let described = [
+        ("SubmitFunction", hearback_submit::routes().description()),
+        ("BatchFunction", hearback_batch::routes().description()),
+        (
+            "RetrievalFunction",
+            hearback_retrieval::routes().description(),
+        ),
+        ("TurnsFunction", hearback_turns::routes().description()),
+        (
+            "PreferencesFunction",
+            hearback_preferences::routes().description(),
+        ),
+        ("ErasureFunction", hearback_erasure::routes().description()),
+    ];
+    let mut operations = BTreeSet::new();
+    for (function, description) in described {
+        let document = serde_json::to_value(description).unwrap();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for method in item.as_object().unwrap().keys() {
+                operations.insert((method.to_uppercase(), path.clone(), function.to_owned()));
+            }
+        }
+    }
+    operations
 }
 
 #[test]
-fn the_template_has_the_routes_of_the_routers() {
-    let document = serde_json::to_value(openapi()).unwrap();
-    let routers: BTreeSet<_> = document["paths"]
-        .as_object()
-        .unwrap()
+fn every_operation_reaches_the_function_that_has_it() {
+    let routes = template_routes();
+    let operations = router_operations();
+    assert_eq!(operations.len(), 24);
+    // The route that names the method wins over ANY.
+    let reached: BTreeSet<_> = operations
         .iter()
-        .flat_map(|(path, item)| {
-            let methods = item.as_object().unwrap().keys();
-            methods.map(move |method| (method.to_uppercase(), path.clone()))
+        .map(|(method, path, _)| {
+            let route = |named: &str| {
+                let mut routes = routes.iter();
+                routes.find(|(method, of, _)| method == named && of == path)
+            };
+            let (_, _, function) = route(method)
+                .or_else(|| route("ANY"))
+                .unwrap_or_else(|| panic!("no route for {method} {path}"));
+            (method.clone(), path.clone(), function.clone())
         })
         .collect();
-    let template = template_routes();
-    let explicit: BTreeSet<_> = template
+    assert_eq!(reached, operations);
+}
+
+#[test]
+fn a_wrong_method_reaches_a_function_that_answers_405() {
+    let operations = router_operations();
+    let known: BTreeSet<_> = operations
         .iter()
-        .filter(|(method, _, _)| method != "ANY")
-        .map(|(method, path, _)| (method.clone(), path.clone()))
+        .map(|(_, path, function)| (path, function))
         .collect();
-    assert_eq!(explicit, routers);
-    assert_eq!(routers.len(), 24);
-    // A wrong method reaches a function of the path, whose router answers 405.
-    for (method, path, _) in &explicit_of(&template) {
-        let has_any = template.iter().any(|(any, of, function)| {
-            let known =
-                |(_, path, known): &&(String, String, String)| path == of && known == function;
-            any == "ANY" && of == path && explicit_of(&template).iter().any(|r| known(&r))
-        });
-        assert!(has_any, "{method} {path} has no ANY");
+    let routes = template_routes();
+    for (_, path, function) in &routes {
+        let is_known = known.contains(&(path, function));
+        assert!(is_known, "{function} has no operation at {path}");
+    }
+    for (path, _) in known {
+        let any = routes
+            .iter()
+            .filter(|(method, of, _)| method == "ANY" && of == path);
+        assert_eq!(any.count(), 1, "{path} needs one ANY route");
     }
 }
 
 #[test]
-fn every_operation_says_how_it_fails_and_who_may() {
+fn every_operation_documents_its_errors_and_its_scopes() {
     let document = serde_json::to_value(openapi()).unwrap();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
@@ -85,6 +117,10 @@ fn every_operation_says_how_it_fails_and_who_may() {
             );
             assert!(operation["summary"].is_string(), "{method} {path}");
             for (status, response) in responses {
+                let shared = response["$ref"].as_str();
+                let response = shared.map_or(response, |name| {
+                    document.pointer(name.trim_start_matches('#')).unwrap()
+                });
                 let content = response["content"]
                     .as_object()
                     .map(|content| content.keys());
@@ -98,7 +134,7 @@ fn every_operation_says_how_it_fails_and_who_may() {
 }
 
 #[test]
-fn no_two_shapes_of_the_description_have_one_name() {
+fn schema_names_in_the_openapi_document_are_unique() {
     let mut parts = Vec::new();
     parts.extend(hearback_submit::routes().descriptions());
     parts.extend(hearback_batch::routes().descriptions());
@@ -120,7 +156,7 @@ fn names<T>(set: &[(&str, T)]) -> Value {
 }
 
 #[test]
-fn the_description_has_the_names_that_are_answered() {
+fn the_openapi_document_has_the_member_names_of_the_responses() {
     let document = serde_json::to_value(openapi()).unwrap();
     for (shape, names) in [
         ("Channel", names(Channel::NAMES)),
@@ -128,7 +164,7 @@ fn the_description_has_the_names_that_are_answered() {
         ("DetailLevel", names(DetailLevel::NAMES)),
         (
             "DetectedFeedbackType",
-            names(detection::FeedbackType::NAMES),
+            names(detection::FeedbackStatus::NAMES),
         ),
         ("FeedbackType", names(FeedbackType::NAMES)),
     ] {
@@ -137,7 +173,7 @@ fn the_description_has_the_names_that_are_answered() {
 }
 
 #[test]
-fn the_pipes_of_the_template_carry_what_the_relay_carries() {
+fn the_pipes_of_the_template_and_the_relay_select_the_same_records() {
     let patterns = |pipe: &str| -> Vec<Value> {
         let filters = resource(pipe)
             .pointer("/SourceParameters/FilterCriteria/Filters")
@@ -159,7 +195,7 @@ fn the_pipes_of_the_template_carry_what_the_relay_carries() {
             "{attribute}"
         );
     }
-    assert!(!sent.contains("text"), "free text does not travel");
+    assert!(!sent.contains("text"), "the pipe sends no free text");
     assert_eq!(
         sent.matches("NewImage.").count(),
         SUBMITTED.attributes.unwrap().len()
@@ -194,7 +230,7 @@ fn a_pipe_sends_a_record_without_free_text() {
 }
 
 #[test]
-fn the_table_of_the_template_is_the_table_of_the_code() {
+fn the_table_of_the_template_equals_that_of_the_code() {
     let (_, table) = resources("AWS::DynamoDB::Table").pop().unwrap();
     let table = &table["Properties"];
     assert_eq!(
@@ -227,7 +263,7 @@ fn the_table_of_the_template_is_the_table_of_the_code() {
 }
 
 #[test]
-fn no_route_leads_to_the_read_over_all_users() {
+fn no_route_reaches_the_read_across_users() {
     let routed = template_routes();
     assert!(
         routed
@@ -238,7 +274,7 @@ fn no_route_leads_to_the_read_over_all_users() {
 }
 
 #[test]
-fn the_queues_of_the_template_have_the_names_of_the_local_stack() {
+fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
     let names = Names::new("${AWS::StackName}");
     let template: BTreeSet<_> = resources("AWS::SQS::Queue")
         .into_iter()
@@ -251,6 +287,7 @@ fn the_queues_of_the_template_have_the_names_of_the_local_stack() {
         .collect();
     let local: BTreeSet<_> = [
         names.signals(),
+        names.signals_bulk(),
         names.dead_letters(),
         names.ingest(),
         names.ingest_dead_letters(),
@@ -267,14 +304,15 @@ fn the_queues_of_the_template_have_the_names_of_the_local_stack() {
             .iter()
             .map(|(_, subject)| names.subject(*subject)),
     )
-    // Of a topic, which one machine does without.
+    // The queue of a topic, which the local bundle does not have.
     .chain(["${AWS::StackName}-deliveries-dead-letters".to_owned()])
     .collect();
     assert_eq!(template, local);
-    // The function buries before the queue does.
+    // The function sends a message to the DLQ before the queue's redrive policy does.
     const { assert!(LAST_RECEIVES < REDRIVE_RECEIVES) };
     for (queue, receives) in [
         ("SignalsQueue", REDRIVE_RECEIVES),
+        ("SignalsBulkQueue", REDRIVE_RECEIVES),
         ("ImportsQueue", REDRIVE_RECEIVES),
         ("ErasuresQueue", REDRIVE_RECEIVES),
         ("IngestQueue", REDRIVE_RECEIVES),
@@ -322,11 +360,11 @@ fn with_null(pointer: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_member_may_be_null_where_the_description_says_so_and_nowhere_else() {
+async fn a_member_accepts_null_exactly_where_the_openapi_document_allows_it() {
     let app = TestApp::start().await;
     let token = app.token_of("ada", "acme", "feedback:on-behalf");
     let document = serde_json::to_value(openapi()).unwrap();
-    let mut looked_at = 0;
+    let mut checked = 0;
     let mut wrong = Vec::new();
     for (route, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
@@ -346,21 +384,21 @@ async fn a_member_may_be_null_where_the_description_says_so_and_nowhere_else() {
             for (pointer, nullable) in found {
                 let method = method.to_uppercase().parse().unwrap();
                 let request = app.request(method, &path).bearer_auth(&token);
-                let answer = app.send(request.json(&with_null(&pointer))).await;
-                let errors = answer.body["errors"].as_array().cloned();
+                let response = app.send(request.json(&with_null(&pointer))).await;
+                let errors = response.body["errors"].as_array().cloned();
                 let named = errors.into_iter().flatten().any(|error| {
                     error["pointer"] == pointer.as_str() && error["detail"] != "is required"
                 });
                 if named == nullable {
                     wrong.push(format!(
                         "{route} {pointer}: nullable {nullable}, {:?}",
-                        answer.body
+                        response.body
                     ));
                 }
-                looked_at += 1;
+                checked += 1;
             }
         }
     }
-    assert!(looked_at > 50, "{looked_at}");
+    assert!(checked > 50, "{checked}");
     assert_eq!(wrong, [""; 0]);
 }

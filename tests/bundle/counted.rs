@@ -1,11 +1,13 @@
-//! Signals on messages and events that name a turn: what they count for its status and in reports, and what
-//! of them nobody else is told.
+//! Message signals and events about a turn: how they count for its status and in reports, and what others see of
+//! them.
 
 use hearback_local::names::Names;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::events::acceptance;
 use hearback_tests::stored::Stored;
-use hearback_tests::turns::{BY_STATUS, PERIOD, SIGNALS, conversation_path, message, path, said};
+use hearback_tests::turns::{
+    BY_STATUS, PERIOD, SIGNALS, conversation_path, message, path, turn_body,
+};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -19,21 +21,21 @@ async fn with_turn() -> (TestApp, String) {
     let mut turn = message("m", QUERY, "Here are three business laptops.");
     turn["ts"] = json!("2026-01-04T10:00:00Z");
     turn["strategy"] = json!("commerce_search");
-    let answer = app.put(&ada, &path("c", "t"), &turn).await;
-    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
+    let response = app.put(&ada, &path("c", "t"), &turn).await;
+    assert_eq!(response.status, StatusCode::CREATED, "{}", response.body);
     (app, ada)
 }
 
-/// Lets ada's next message accept what the turn answered.
+/// Registers a next turn whose message accepts the turn's answer.
 async fn accept_by_the_next_turn(app: &TestApp, ada: &str) {
-    let mut next = said("Perfect, thanks, that works!", "Glad to hear it.");
-    next["ts"] = json!("2026-01-04T10:01:00Z");
-    app.put(ada, &path("c", "u"), &next).await;
-    has_status(app, ada, "accepted").await;
+    let mut turn = turn_body("Perfect, thanks, that works!", "Glad to hear it.");
+    turn["ts"] = json!("2026-01-04T10:01:00Z");
+    app.put(ada, &path("c", "u"), &turn).await;
+    wait_for_status(app, ada, "accepted").await;
 }
 
-/// Waits until ada's turn was taken so.
-async fn has_status(app: &TestApp, ada: &str, status: &str) {
+/// Waits until ada's turn has this status.
+async fn wait_for_status(app: &TestApp, ada: &str, status: &str) {
     eventually(|| async {
         let turn = app.get(ada, &path("c", "t")).await.body;
         (turn["user_feedback_status"] == status).then_some(())
@@ -41,14 +43,14 @@ async fn has_status(app: &TestApp, ada: &str, status: &str) {
     .await;
 }
 
-/// Waits until the report of the conversation lists so many of them, and answers the turn.
-async fn reported(app: &TestApp, token: &str, of_turn: usize) -> Value {
+/// Waits until the report of the conversation lists `count` reactions on the turn, and returns the turn.
+async fn reported(app: &TestApp, token: &str, count: usize) -> Value {
     let report = format!("{}/turns-with-feedbacks", conversation_path("c"));
     eventually(|| async {
         let page = app.post(token, &report, &json!({})).await.body;
         let turn = page["turns"][0].clone();
-        let listed = turn["reactions"].as_array().map_or(0, Vec::len);
-        (listed == of_turn).then_some(turn)
+        let reactions = turn["reactions"].as_array().map_or(0, Vec::len);
+        (reactions == count).then_some(turn)
     })
     .await
 }
@@ -58,16 +60,16 @@ async fn counts(app: &TestApp, token: &str) -> Value {
     app.post(token, PERIOD, &period).await.body["items"][0].clone()
 }
 
-async fn say(app: &TestApp, token: &str, signal: &str, reason: Option<&str>) {
-    let mut said = json!({"message_id": "m", "signal": signal});
+async fn rate(app: &TestApp, token: &str, signal: &str, reason: Option<&str>) {
+    let mut body = json!({"message_id": "m", "signal": signal});
     if let Some(reason) = reason {
-        said["reason"] = json!(reason);
+        body["reason"] = json!(reason);
     }
-    let answer = app.post(token, SIGNALS, &said).await;
-    assert!(answer.status.is_success(), "{}", answer.body);
+    let response = app.post(token, SIGNALS, &body).await;
+    assert!(response.status.is_success(), "{}", response.body);
 }
 
-async fn take_back(app: &TestApp, token: &str, signal: &str) {
+async fn withdraw(app: &TestApp, token: &str, signal: &str) {
     let path = format!("{SIGNALS}?message_id=m&signal={signal}");
     assert_eq!(
         app.delete(token, &path).await.status,
@@ -85,16 +87,16 @@ fn about_the_turn(user: &str, kind: &str, data: Value) -> Value {
 }
 
 async fn submit(app: &TestApp, token: &str, event: &Value) {
-    let answer = app.submit(token, event).await;
-    assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.body);
+    let response = app.submit(token, event).await;
+    assert_eq!(response.status, StatusCode::ACCEPTED, "{}", response.body);
 }
 
 #[tokio::test]
-async fn a_planner_is_not_told_that_an_answer_was_accepted_which_its_user_called_inaccurate() {
+async fn the_planner_context_does_not_list_an_inaccurate_answer_as_accepted() {
     let (app, ada) = with_turn().await;
     accept_by_the_next_turn(&app, &ada).await;
-    say(&app, &ada, "inaccurate", Some("It is 1969")).await;
-    has_status(&app, &ada, "rejected").await;
+    rate(&app, &ada, "inaccurate", Some("It is 1969")).await;
+    wait_for_status(&app, &ada, "rejected").await;
     let turn = app.get(&ada, &path("c", "t")).await.body;
     assert_eq!(turn["feedback_confidence"], 1.0);
     let context = format!("{}/feedback-context", path("c", "t"));
@@ -114,57 +116,57 @@ async fn a_planner_is_not_told_that_an_answer_was_accepted_which_its_user_called
     assert_eq!(listed["turns"][0]["turn_id"], "t");
     let search = app.post(&ada, SEARCH, &json!({"query": QUERY})).await.body;
     assert_eq!(search["strategies"], json!([]));
-    // Taken back, what was inferred counts again.
-    take_back(&app, &ada, "inaccurate").await;
-    has_status(&app, &ada, "accepted").await;
+    // After the withdrawal the inferred status counts again.
+    withdraw(&app, &ada, "inaccurate").await;
+    wait_for_status(&app, &ada, "accepted").await;
 }
 
 #[tokio::test]
-async fn the_latest_of_what_a_user_said_by_any_means_is_how_the_turn_was_taken() {
+async fn the_users_latest_feedback_of_any_kind_sets_the_status_of_the_turn() {
     let (app, ada) = with_turn().await;
     let feedback = format!("{}/feedback", path("c", "t"));
     let react = async |reaction: Value| {
         let body = json!({"reaction": reaction});
-        let answer = app.post(&ada, &feedback, &body).await;
-        assert_eq!(answer.status, StatusCode::OK);
+        let response = app.post(&ada, &feedback, &body).await;
+        assert_eq!(response.status, StatusCode::OK);
     };
-    say(&app, &ada, "not_helpful", None).await;
-    has_status(&app, &ada, "rejected").await;
+    rate(&app, &ada, "not_helpful", None).await;
+    wait_for_status(&app, &ada, "rejected").await;
     react(json!("ok")).await;
-    has_status(&app, &ada, "accepted").await;
-    say(&app, &ada, "unsafe", None).await;
-    has_status(&app, &ada, "rejected").await;
+    wait_for_status(&app, &ada, "accepted").await;
+    rate(&app, &ada, "unsafe", None).await;
+    wait_for_status(&app, &ada, "rejected").await;
     submit(
         &app,
         &ada,
         &about_the_turn("ada", "rating", json!({"rating": 5})),
     )
     .await;
-    // The event names no time, and is so the latest.
-    has_status(&app, &ada, "accepted").await;
-    say(&app, &ada, "helpful", None).await;
-    take_back(&app, &ada, "unsafe").await;
-    take_back(&app, &ada, "helpful").await;
+    // Without a time the event counts as the latest.
+    wait_for_status(&app, &ada, "accepted").await;
+    rate(&app, &ada, "helpful", None).await;
+    withdraw(&app, &ada, "unsafe").await;
+    withdraw(&app, &ada, "helpful").await;
     react(Value::Null).await;
-    has_status(&app, &ada, "accepted").await;
-    say(&app, &ada, "inaccurate", None).await;
-    has_status(&app, &ada, "rejected").await;
-    take_back(&app, &ada, "inaccurate").await;
-    has_status(&app, &ada, "accepted").await;
+    wait_for_status(&app, &ada, "accepted").await;
+    rate(&app, &ada, "inaccurate", None).await;
+    wait_for_status(&app, &ada, "rejected").await;
+    withdraw(&app, &ada, "inaccurate").await;
+    wait_for_status(&app, &ada, "accepted").await;
 }
 
 #[tokio::test]
-async fn reports_count_signals_and_tell_nobody_else_whose_they_are_or_what_was_written() {
+async fn reports_count_message_signals_without_revealing_authors_or_text() {
     let (app, ada) = with_turn().await;
     let eve = app.token("eve");
     let report = app.token_of("analyst", "acme", "feedback:report");
     for (token, signal, reason) in [
-        (&ada, "inaccurate", Some("my salary is 4711")),
+        (&ada, "inaccurate", Some("my salary is forty thousand")),
         (&ada, "edit", Some("my salary is 4712")),
         (&ada, "regenerate", None),
         (&eve, "helpful", None),
     ] {
-        say(&app, token, signal, reason).await;
+        rate(&app, token, signal, reason).await;
     }
     let turn = reported(&app, &report, 2).await;
     assert_eq!(turn["satisfaction_rate"], 0.5);
@@ -177,22 +179,25 @@ async fn reports_count_signals_and_tell_nobody_else_whose_they_are_or_what_was_w
         item["feedback_counts"],
         json!({"total": 2, "user": 2, "machine": 0, "ok": 1, "not_ok": 1, "neutral": 0})
     );
-    let told = format!("{turn}{item}");
+    let text = format!("{turn}{item}");
     for secret in ["471", "\"ada\"", "\"eve\""] {
-        assert!(!told.contains(secret), "{secret} in {told}");
+        assert!(!text.contains(secret), "{secret} in {text}");
     }
-    // Its user sees it whole, and only that.
+    // A user sees their own signal only, with its text.
     let own = reported(&app, &ada, 1).await;
     assert_eq!(own["reactions"][0]["user_id"], "ada");
-    assert_eq!(own["reactions"][0]["reaction"]["text"], "my salary is 4711");
+    assert_eq!(
+        own["reactions"][0]["reaction"]["text"],
+        "my salary is forty thousand"
+    );
     assert_eq!(own["reactions"][0]["reaction"]["reaction"], "not_ok");
     let tags = own["reactions"][0]["tags"].as_array().unwrap();
     assert!(tags.contains(&json!("by:inaccurate")), "{tags:?}");
     assert_eq!(counts(&app, &eve).await["feedback_counts"]["total"], 1);
-    // Somebody else's thumb is nothing that the turn's user said.
-    has_status(&app, &ada, "rejected").await;
-    take_back(&app, &ada, "inaccurate").await;
-    has_status(&app, &ada, "neutral").await;
+    // Another user's signal does not count for the turn's status.
+    wait_for_status(&app, &ada, "rejected").await;
+    withdraw(&app, &ada, "inaccurate").await;
+    wait_for_status(&app, &ada, "neutral").await;
     assert_eq!(reported(&app, &report, 1).await["satisfaction_rate"], 1.0);
 }
 
@@ -201,9 +206,13 @@ async fn an_event_about_a_turn_counts_for_its_status_and_in_its_reports() {
     let (app, ada) = with_turn().await;
     let report = app.token_of("analyst", "acme", "feedback:report");
     accept_by_the_next_turn(&app, &ada).await;
-    let rejection = about_the_turn("ada", "rejection", json!({"comment": "my salary is 4711"}));
+    let rejection = about_the_turn(
+        "ada",
+        "rejection",
+        json!({"comment": "my salary is forty thousand"}),
+    );
     submit(&app, &ada, &rejection).await;
-    has_status(&app, &ada, "rejected").await;
+    wait_for_status(&app, &ada, "rejected").await;
     let eve = app.token("eve");
     let rated = about_the_turn("eve", "rating", json!({"rating": 3}));
     submit(&app, &eve, &rated).await;
@@ -216,7 +225,7 @@ async fn an_event_about_a_turn_counts_for_its_status_and_in_its_reports() {
         let id = event["feedbackId"].as_str().unwrap();
         assert_eq!(app.outcome(&eve, id).await["status"], "processed");
     }
-    // The machine's reaction from the next turn is there too.
+    // The machine reaction inferred from the next turn counts, too.
     let turn = reported(&app, &report, 3).await;
     let of_events: Vec<_> = (turn["reactions"].as_array().unwrap().iter())
         .filter(|artifact| artifact["user_id"] == Value::Null)
@@ -224,9 +233,12 @@ async fn an_event_about_a_turn_counts_for_its_status_and_in_its_reports() {
         .collect();
     assert_eq!(of_events.len(), 2);
     assert!(of_events.contains(&json!("not_ok")) && of_events.contains(&json!("neutral")));
-    assert!(!turn.to_string().contains("4711"));
+    assert!(!turn.to_string().contains("forty thousand"));
     let own = reported(&app, &ada, 2).await;
-    assert!(own.to_string().contains("my salary is 4711"), "{own}");
+    assert!(
+        own.to_string().contains("my salary is forty thousand"),
+        "{own}"
+    );
     let item = counts(&app, &report).await;
     assert_eq!(
         item["feedback_counts"],
@@ -235,54 +247,60 @@ async fn an_event_about_a_turn_counts_for_its_status_and_in_its_reports() {
 }
 
 #[tokio::test]
-async fn an_event_counts_for_no_turn_of_a_project_that_its_sender_does_not_hold() {
+async fn an_event_does_not_count_for_a_turn_of_a_project_its_sender_cannot_access() {
     let (app, ada) = with_turn().await;
     let other = app.token_in("ada", &["elsewhere"]);
     let event = about_the_turn("ada", "rejection", json!({}));
-    let refused = app.submit(&other, &event).await;
-    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.body);
+    let rejected = app.submit(&other, &event).await;
+    assert_eq!(rejected.status, StatusCode::FORBIDDEN, "{}", rejected.body);
     let batch = json!({"events": [event, acceptance("ada")]});
-    let answer = app.post(&other, "/v1/feedback/batch", &batch).await;
-    assert_eq!(answer.status, StatusCode::ACCEPTED);
-    let results: Vec<_> = (answer.body["results"].as_array().unwrap().iter())
+    let response = app.post(&other, "/v1/feedback/batch", &batch).await;
+    assert_eq!(response.status, StatusCode::ACCEPTED);
+    let results: Vec<_> = (response.body["results"].as_array().unwrap().iter())
         .map(|result| result["status"].clone())
         .collect();
     assert_eq!(results, [json!("rejected"), json!("queued")]);
-    // A turn that is not registered, and a second one of the same hour, count for nothing.
-    let mut nowhere = about_the_turn("ada", "rejection", json!({}));
-    nowhere["context"]["turnId"] = json!("never");
-    submit(&app, &ada, &nowhere).await;
-    let id = nowhere["feedbackId"].as_str().unwrap();
+    // An event about an unregistered turn, and a duplicate within the hour, count for nothing.
+    let mut unregistered = about_the_turn("ada", "rejection", json!({}));
+    unregistered["context"]["turnId"] = json!("never");
+    submit(&app, &ada, &unregistered).await;
+    let id = unregistered["feedbackId"].as_str().unwrap();
     assert_eq!(app.outcome(&ada, id).await["status"], "processed");
     let first = about_the_turn("ada", "rating", json!({"rating": 5}));
     submit(&app, &ada, &first).await;
-    has_status(&app, &ada, "accepted").await;
+    wait_for_status(&app, &ada, "accepted").await;
     let mut second = about_the_turn("ada", "rating", json!({"rating": 1}));
     second["artifactId"] = first["artifactId"].clone();
     submit(&app, &ada, &second).await;
     let id = second["feedbackId"].as_str().unwrap();
     assert_eq!(app.outcome(&ada, id).await["status"], "deduplicated");
-    has_status(&app, &ada, "accepted").await;
+    wait_for_status(&app, &ada, "accepted").await;
 }
 
 #[tokio::test]
-async fn what_somebody_said_of_anothers_turn_is_gone_with_their_data() {
+async fn erasing_a_user_removes_their_feedback_on_turns_of_others() {
     let (app, ada) = with_turn().await;
     let eve = app.token("eve");
     let report = app.token_of("analyst", "acme", "feedback:report");
-    say(&app, &eve, "inaccurate", Some("my salary is 4711")).await;
-    let comment = json!({"comment": "my salary is 4711"});
+    rate(
+        &app,
+        &eve,
+        "inaccurate",
+        Some("my salary is forty thousand"),
+    )
+    .await;
+    let comment = json!({"comment": "my salary is forty thousand"});
     submit(&app, &eve, &about_the_turn("eve", "rejection", comment)).await;
-    say(&app, &ada, "helpful", None).await;
+    rate(&app, &ada, "helpful", None).await;
     reported(&app, &report, 3).await;
-    let asked = app.delete(&eve, "/v1/users/eve/data").await;
-    assert_eq!(asked.status, StatusCode::ACCEPTED);
+    let requested = app.delete(&eve, "/v1/users/eve/data").await;
+    assert_eq!(requested.status, StatusCode::ACCEPTED);
     let erased = eventually(|| async {
-        let told = app.get(&eve, "/v1/users/eve/data/erasure").await.body;
-        (told["status"] == "done").then_some(told)
+        let body = app.get(&eve, "/v1/users/eve/data/erasure").await.body;
+        (body["status"] == "done").then_some(body)
     })
     .await;
-    // Each is counted as what it is, and not again as what it counted as.
+    // A signal and an event that count as reactions are counted once, as what they are.
     let removed = &erased["removed"];
     assert_eq!(removed["reactions"], 0, "{erased}");
     assert_eq!(removed["signals"], 1, "{erased}");
@@ -290,6 +308,6 @@ async fn what_somebody_said_of_anothers_turn_is_gone_with_their_data() {
     assert_eq!(reported(&app, &report, 1).await["satisfaction_rate"], 1.0);
     let bundle = &app.bundle;
     let stored = Stored::settled(&bundle.clients, &Names::default()).await;
-    assert_eq!(stored.with("4711"), Vec::<&str>::new());
-    has_status(&app, &ada, "accepted").await;
+    assert_eq!(stored.with("forty thousand"), Vec::<&str>::new());
+    wait_for_status(&app, &ada, "accepted").await;
 }

@@ -1,14 +1,14 @@
-//! Every call of every handler fails, in every way; the caller that got no answer tries again, and the final state must
-//! be that of a run in which nothing failed.
+//! Fails each call of each handler in every way. The caller retries, and the final state must equal that of a run
+//! without faults.
 //!
-//! A plain run visits a sample: an eighth of each operation's points, at most [`SAMPLE`]. Which ones is chosen by the
-//! commit, so that they rotate and a run of one commit is always the same. `HEARBACK_CRASH_POINTS=all` visits every
-//! point, and a number chooses the sample.
+//! By default, a sample is visited: an eighth of each operation's points, at most [`MAX_SAMPLE`]. The commit chooses the
+//! sample, so that every run of a commit is the same. `HEARBACK_CRASH_POINTS=all` visits every point, and a number
+//! chooses another sample.
 //!
-//! `docs/reliability.md` has the table of the points. `HEARBACK_WRITE_DOCS=1 cargo test -p hearback-tests --test bundle
+//! docs/reliability.md has the table of the points. `HEARBACK_WRITE_DOCS=1 cargo test -p hearback-tests --test bundle
 //! crash_points` writes it.
 
-mod deeds;
+mod operations;
 mod stored;
 mod world;
 
@@ -19,109 +19,121 @@ use futures::stream::{self, StreamExt};
 use hearback_tests::engine::Engine;
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::options::{commit, given};
-use hearback_tests::page::Told;
+use hearback_tests::page::PageTable;
 use hearback_tests::turns::exported;
 
-use deeds::Deed;
+use operations::Operation;
 use stored::{missed, stored};
-use world::{EXPORT, World, at_work};
+use world::{EXPORT, World, functions_with};
 
-/// Worlds that are looked at side by side.
-const SIDE_BY_SIDE: usize = 4;
-/// How often whoever was not answered tries again.
-const TRIES: usize = 4;
+/// Worlds that run at the same time.
+const CONCURRENT: usize = 4;
+const RETRIES: usize = 4;
 
-/// Does something with a fault at one call, and again until it is done.
-async fn ends(beside: &Engine, deed: Deed, faults: &Faults) -> BTreeMap<String, String> {
-    let world = World::new(beside, deed).await;
-    let mut done = world.act(&at_work(&world.engine, faults)).await && !faults.died();
-    if deed != Deed::Erase {
+/// The final state of an operation that meets `faults` and is retried until the caller knows that it succeeded.
+async fn final_state(
+    engine: &Engine,
+    operation: Operation,
+    faults: &Faults,
+) -> BTreeMap<String, String> {
+    let world = World::new(engine, operation).await;
+    let mut done = world.run(&functions_with(&world.engine, faults)).await && !faults.crashed();
+    if operation != Operation::Erase {
         let missed = missed(&world.engine).await;
         assert!(
             missed.is_empty(),
-            "{deed:?}, {faults:?}: a report misses {missed:?}"
+            "{operation:?}, {faults:?}: a report misses {missed:?}"
         );
     }
-    for _ in 0..TRIES {
+    for _ in 0..RETRIES {
         if done {
             return stored(&world.engine, faults.gave_up()).await;
         }
-        done = world.act(&at_work(&world.engine, &Faults::none())).await;
+        done = world
+            .run(&functions_with(&world.engine, &Faults::none()))
+            .await;
     }
-    panic!("{deed:?} is never done after {faults:?}");
+    panic!("{operation:?} never succeeds after {faults:?}");
 }
 
-/// Which points a run visits.
-enum Chosen {
+/// The points that a run visits.
+enum Selection {
     All,
-    /// One in [`ONE_IN`], beginning with this one.
+    /// One of [`SAMPLED`], from an offset that this number gives.
     Sample(usize),
 }
 
-/// The points of which a sample visits one.
-const ONE_IN: usize = 8;
-/// The most points that a sample visits, so that no test takes much longer than the others.
-const SAMPLE: usize = 40;
-const CHOICE: &str = "HEARBACK_CRASH_POINTS";
+/// A sample has one of so many points.
+const SAMPLED: usize = 8;
+/// Maximum number of points in a sample, so that no test takes much longer than the others.
+const MAX_SAMPLE: usize = 40;
+const SELECTION: &str = "HEARBACK_CRASH_POINTS";
 
-impl Chosen {
-    fn by_the_environment() -> Self {
-        if given::<String>(CHOICE).is_some_and(|chosen| chosen == "all") {
+impl Selection {
+    fn from_env() -> Self {
+        if given::<String>(SELECTION).is_some_and(|selection| selection == "all") {
             return Self::All;
         }
-        Self::Sample(given(CHOICE).unwrap_or_else(commit))
+        Self::Sample(given(SELECTION).unwrap_or_else(commit))
     }
 
     fn of(&self, points: Vec<Faults>) -> Vec<Faults> {
         let Self::Sample(seed) = self else {
             return points;
         };
-        let step = ONE_IN.max(points.len().div_ceil(SAMPLE)).min(points.len());
+        let step = SAMPLED
+            .max(points.len().div_ceil(MAX_SAMPLE))
+            .min(points.len());
         points.into_iter().skip(seed % step).step_by(step).collect()
     }
 }
 
-/// Fails the calls of an operation, and compares the page with what was found.
-async fn visit(deed: Deed, what: &str) {
-    let beside = &Engine::start().await;
+/// Visits the selected points of an operation, and compares their number with the page.
+async fn visit(operation: Operation, what: &str) {
+    let engine = &Engine::start().await;
     let counted = Faults::none();
-    let untroubled = &ends(beside, deed, &counted).await;
-    let before = World::new(beside, deed).await;
-    assert_ne!(&stored(&before.engine, false).await, untroubled, "{deed:?}");
-    if deed == Deed::Erase {
-        // What is enumerated is an erasure that finds something in files too.
-        assert_eq!(untroubled[EXPORT], exported("t7", "m7"));
+    let expected = &final_state(engine, operation, &counted).await;
+    let before = World::new(engine, operation).await;
+    assert_ne!(
+        &stored(&before.engine, false).await,
+        expected,
+        "{operation:?} changes nothing"
+    );
+    if operation == Operation::Erase {
+        // The erasure must find something in files too.
+        assert_eq!(expected[EXPORT], exported("t7", "m7"));
     }
     let calls = counted.calls();
-    assert_ne!(calls, 0, "{deed:?} makes no call that could fail");
+    assert_ne!(calls, 0, "{operation:?} makes no call that could fail");
     let points = Fault::ALL
         .into_iter()
         .flat_map(|fault| (1..=calls).map(move |at| Faults::at(at, fault)));
     let points: Vec<_> = points.collect();
-    told(&Line::new(what, calls, points.len()));
-    let chosen = Chosen::by_the_environment().of(points);
-    let looked_at = stream::iter(&chosen).for_each_concurrent(SIDE_BY_SIDE, |faults| async move {
-        let ended = ends(beside, deed, faults).await;
-        for (key, value) in untroubled.iter().chain(&ended) {
+    assert_documented(&Row::new(what, calls, points.len()));
+    let selected = Selection::from_env().of(points);
+    let compared = stream::iter(&selected).for_each_concurrent(CONCURRENT, |faults| async move {
+        let actual = final_state(engine, operation, faults).await;
+        for (key, value) in expected.iter().chain(&actual) {
             assert_eq!(
-                (untroubled.get(key), ended.get(key)),
+                (expected.get(key), actual.get(key)),
                 (Some(value), Some(value)),
-                "{deed:?}, {faults:?}: {key}; {CHOICE}=all visits it again"
+                "{operation:?}, {faults:?}: {key}; {SELECTION}=all reproduces it"
             );
         }
     });
-    looked_at.await;
+    compared.await;
 }
 
-/// A line of the page's table.
+/// A row of the table on the page.
 #[derive(Debug, PartialEq)]
-struct Line {
+struct Row {
     what: String,
+    /// None in the last row, which has the sum.
     calls: Option<u32>,
     points: usize,
 }
 
-impl Line {
+impl Row {
     fn new(what: &str, calls: u32, points: usize) -> Self {
         Self {
             what: what.to_owned(),
@@ -130,7 +142,15 @@ impl Line {
         }
     }
 
-    fn of(line: &str) -> Self {
+    fn sum(rows: &[Self]) -> Self {
+        Self {
+            what: "all".to_owned(),
+            calls: None,
+            points: rows.iter().map(|row| row.points).sum(),
+        }
+    }
+
+    fn parse(line: &str) -> Self {
         let cells: Vec<_> = line.split('|').map(str::trim).collect();
         Self {
             what: cells[1].to_owned(),
@@ -139,112 +159,102 @@ impl Line {
         }
     }
 
-    /// The line of all points.
-    fn all(points: usize) -> Self {
-        Self {
-            what: "all".to_owned(),
-            calls: None,
-            points,
+    fn line(&self) -> String {
+        let Self { what, points, .. } = self;
+        match self.calls {
+            Some(calls) => format!("| {what} | {calls} | {points} |\n"),
+            None => format!("| {what} | | {points} |\n"),
         }
-    }
-
-    fn text(&self) -> String {
-        let calls = self.calls.map(|calls| calls.to_string());
-        let (what, calls, points) = (&self.what, calls.unwrap_or_default(), self.points);
-        format!("| {what} | {calls} | {points} |\n").replace("|  |", "| |")
     }
 }
 
-const TOLD: Told = Told {
+const HEADER: &str = "| what | calls | points |\n|---|---|---|\n";
+const DOCUMENTED: PageTable = PageTable {
     page: "reliability.md",
     table: "crash points",
 };
-const HEAD: &str = "| what | calls | points |\n|---|---|---|\n";
-/// One call more or less, in each way.
-const SLACK: usize = Fault::ALL.len();
-/// The tests run side by side and write the same page.
+/// The points of one call.
+const ONE_CALL: usize = Fault::ALL.len();
+/// The tests run concurrently and may write the same page.
 static PAGE: Mutex<()> = Mutex::new(());
 
-/// The lines of the page, without the one of all points.
-fn lines(table: &str) -> Vec<Line> {
-    let mut lines: Vec<_> = table.lines().skip(2).map(Line::of).collect();
-    lines.pop_if(|line| line.calls.is_none());
-    lines
+/// The rows of the operations.
+fn rows(table: &str) -> Vec<Row> {
+    let mut rows: Vec<_> = table.lines().skip(2).map(Row::parse).collect();
+    rows.pop_if(|row| row.calls.is_none());
+    rows
 }
 
-/// The page has this line, or gets it if it is to be written.
-fn told(seen: &Line) {
-    let _alone = PAGE.lock().unwrap();
-    let mut known = lines(&TOLD.read());
-    known.retain(|line| line.what != seen.what && DEEDS.contains(&line.what.as_str()));
-    known.push(Line::new(
-        &seen.what,
-        seen.calls.unwrap_or_default(),
-        seen.points,
-    ));
-    known.sort_by_key(|line| DEEDS.iter().position(|what| *what == line.what));
-    let all = Line::all(known.iter().map(|line| line.points).sum());
-    let known: String = known.iter().chain([&all]).map(Line::text).collect();
-    let told = lines(&TOLD.or_written(&format!("{HEAD}{known}")));
-    let told = told.iter().find(|line| line.what == seen.what);
-    let told = told.unwrap_or_else(|| panic!("the page does not tell of: {}", seen.what));
-    // None may go missing. A connection that the engine closed costs a call more at times.
-    assert!(seen.points + SLACK >= told.points, "{seen:?}, {told:?}");
+/// Compares a row with the page, or writes it.
+fn assert_documented(actual: &Row) {
+    let _guard = PAGE.lock().unwrap();
+    let mut table = rows(&DOCUMENTED.read());
+    table.retain(|row| row.what != actual.what && OPERATIONS.contains(&row.what.as_str()));
+    table.push(Row {
+        what: actual.what.clone(),
+        ..*actual
+    });
+    table.sort_by_key(|row| OPERATIONS.iter().position(|what| *what == row.what));
+    let sum = Row::sum(&table);
+    let lines: String = table.iter().chain([&sum]).map(Row::line).collect();
+    let documented = rows(&DOCUMENTED.read_or_write(&format!("{HEADER}{lines}")));
+    let documented = documented.iter().find(|row| row.what == actual.what);
+    let documented = documented.unwrap_or_else(|| panic!("the page lacks: {}", actual.what));
+    // A connection that the engine closes can cost one more call.
+    assert!(
+        actual.points.abs_diff(documented.points) <= ONE_CALL,
+        "{actual:?}, {documented:?}"
+    );
 }
 
-/// A test for each operation, so that they run side by side.
-macro_rules! visited {
-    ($($test:ident: $deed:ident, $what:literal;)+) => {
-        const DEEDS: &[&str] = &[$($what),+];
+/// One test for each operation, so that they run concurrently.
+macro_rules! operations {
+    ($($test:ident: $operation:ident, $what:literal;)+) => {
+        const OPERATIONS: &[&str] = &[$($what),+];
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() {
-                visit(Deed::$deed, $what).await;
+                visit(Operation::$operation, $what).await;
             }
         )+
     };
 }
 
-visited! {
+operations! {
     submit: Submit, "submit an event";
-    batch: Batch, "take a batch of three events, one of them known";
-    ingest: Ingest, "take a message of three events, one of them none";
-    import: Import, "import a file of five lines, one of them no event";
+    batch: Batch, "submit a batch of three events, one of them already stored";
+    ingest: Ingest, "ingest a message of three events, one of them invalid";
+    import: Import, "import a file of five lines, one of them invalid";
     register: Register, "register a turn with a message";
     register_next: RegisterNext, "register the next turn, which rejects the one before";
-    open: Open, "open a turn, which rejects the one before";
-    complete: Complete, "complete it with an answer that has a message";
+    open_turn: OpenTurn, "open a turn, which rejects the one before";
+    complete_turn: CompleteTurn, "complete it with an answer that has a message";
     react: React, "react";
-    replace: Replace, "replace a reaction";
-    replace_older: ReplaceOlder, "replace a reaction of an older system";
-    clear: Clear, "clear a reaction";
+    replace_reaction: ReplaceReaction, "replace a reaction";
+    replace_older_reaction: ReplaceOlderReaction, "replace a reaction of an older system";
+    clear_reaction: ClearReaction, "clear a reaction";
     infer: Infer, "infer a reaction from a message";
-    judge: Judge, "react as the machine";
-    say: Say, "say something of a message";
-    say_otherwise: SayOtherwise, "say it otherwise";
-    take_back: TakeBack, "take it back";
+    react_as_machine: ReactAsMachine, "react as the machine";
+    submit_signal: SubmitSignal, "submit a message signal";
+    revise_signal: ReviseSignal, "change the message signal";
+    withdraw_signal: WithdrawSignal, "withdraw the message signal";
     change_preferences: ChangePreferences, "change preferences";
-    work_off_events: WorkOffEvents, "signal generator: three events of a user, one of them a duplicate and one about a turn";
-    work_off_reactions: WorkOffReactions, "signal generator: a reaction and the one that replaced it, mirrored";
-    work_off_signals: WorkOffSignals, "signal generator: a signal that counts and the one that replaced it";
-    work_off_taken_back: WorkOffTakenBack, "signal generator: a signal that was taken back";
-    ask_erasure: AskErasure, "ask for the erasure of a user's data";
-    erase: Erase, "erase what a user left in the table and the bucket";
+    process_events: ProcessEvents, "signal generator: three events of a user, one of them a duplicate and one about a turn";
+    process_reactions: ProcessReactions, "signal generator: a reaction and the one that replaced it, mirrored";
+    process_signals: ProcessSignals, "signal generator: a message signal that counts and the one that replaced it";
+    process_withdrawal: ProcessWithdrawal, "signal generator: a withdrawn message signal";
+    request_erasure: RequestErasure, "request the erasure of a user's data";
+    erase: Erase, "erase a user's data from the table and the bucket";
     export_day: ExportDay, "export the signals of a day";
     export_training: ExportTraining, "export a project for training";
 }
 
 #[test]
-fn the_page_has_a_line_for_each_operation_and_their_sum() {
-    let _alone = PAGE.lock().unwrap();
-    let table = TOLD.read();
-    let known = lines(&table);
-    assert!(
-        known
-            .iter()
-            .map(|line| line.what.as_str())
-            .eq(DEEDS.iter().copied())
-    );
-    let all = Line::all(known.iter().map(|line| line.points).sum());
-    assert_eq!(table.lines().last().map(Line::of), Some(all));
+fn the_page_has_a_row_for_each_operation_and_their_sum() {
+    let _guard = PAGE.lock().unwrap();
+    let table = DOCUMENTED.read();
+    let rows = rows(&table);
+    let operations: Vec<_> = rows.iter().map(|row| row.what.as_str()).collect();
+    assert_eq!(operations, OPERATIONS);
+    assert_eq!(table.lines().last().map(Row::parse), Some(Row::sum(&rows)));
 }

@@ -1,12 +1,12 @@
-//! The built functions, run as Lambda runs them: a process, events in Lambda's own JSON, and the
-//! Runtime API between.
+//! The built functions as processes, with Lambda's event formats and Runtime API.
 
 use std::collections::HashMap;
 
 use hearback_domain::publication::Outcome;
 use hearback_erasure::{ERASURES_DEAD_LETTERS_URL, ERASURES_URL};
-use hearback_lambda::app::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
 use hearback_lambda::aws::Service;
+use hearback_lambda::settings::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
+use hearback_local::engines::Access;
 use hearback_storage::events::StoredEvent;
 use hearback_storage::stream::{self, Submitted};
 use hearback_tests::engine::Engine;
@@ -15,17 +15,17 @@ use hearback_tests::runtime_api::Function;
 use hearback_tests::turns::{SIGNALS, message};
 use serde_json::{Value, json};
 
-/// What an HTTP API hands over for `POST /v1/feedback/submit`.
+/// The event of an HTTP API for `POST /v1/feedback/submit`.
 const SUBMIT: &str = include_str!("events/http_submit.json");
-/// The same for a body that the HTTP API took for binary.
+/// The same with a base64 body.
 const SUBMIT_BASE64: &str = include_str!("events/http_submit_base64.json");
-/// What an HTTP API hands over for `GET /v1/feedback/{feedbackId}`.
+/// The event of an HTTP API for `GET /v1/feedback/{feedbackId}`.
 const FEEDBACK: &str = include_str!("events/http_feedback.json");
-/// What an HTTP API hands over for `GET /v1/preferences/{userId}/resolved`.
+/// The event of an HTTP API for `GET /v1/preferences/{userId}/resolved`.
 const PREFERENCES: &str = include_str!("events/http_preferences.json");
-/// What an SQS event source hands over: the event of [`SUBMIT`], and a message that is poison.
+/// The event of an SQS event source: the event of [`SUBMIT`], and a poisonous message.
 const QUEUED: &str = include_str!("events/sqs_signals.json");
-/// What a pipe hands to its enrichment: the outcome of that event, and one of a duplicate.
+/// The input of a pipe's enrichment: the outcome of that event, and one of a duplicate.
 const RESULTS: &str = include_str!("events/pipe_results.json");
 
 fn event(text: &str) -> Value {
@@ -34,7 +34,7 @@ fn event(text: &str) -> Value {
 
 /// Starts a function on the engine, with the settings that the template gives it.
 async fn start(engine: &Engine, name: &str, settings: &[(&str, &str)]) -> Function {
-    let endpoints = &engine.endpoints;
+    let Access { endpoints, keys } = &engine.access;
     let mut variables: HashMap<String, String> = HashMap::from([
         (FUNCTION.to_owned(), name.to_owned()),
         (TABLE.to_owned(), engine.names.table()),
@@ -42,6 +42,11 @@ async fn start(engine: &Engine, name: &str, settings: &[(&str, &str)]) -> Functi
         (endpoint(Service::DynamoDb), endpoints.dynamodb.clone()),
         (endpoint(Service::Sqs), endpoints.sqs.clone()),
         (endpoint(Service::S3), endpoints.s3.clone()),
+        ("AWS_ACCESS_KEY_ID".to_owned(), keys.access_key_id.clone()),
+        (
+            "AWS_SECRET_ACCESS_KEY".to_owned(),
+            keys.secret_access_key.clone(),
+        ),
     ]);
     for (name, value) in settings {
         variables.insert((*name).to_owned(), (*value).to_owned());
@@ -62,7 +67,7 @@ async fn start_signals(engine: &Engine) -> Function {
     start(engine, "signals", &dead_letters).await
 }
 
-/// Invokes a function of HTTP routes; answers the status, and the body as JSON.
+/// Invokes a function with an HTTP event; returns the status and the JSON body.
 async fn call(function: &Function, event: &Value) -> (u64, Value) {
     let response = function.invoke(event).await.unwrap();
     let body = response["body"].as_str().unwrap();
@@ -73,7 +78,7 @@ async fn call(function: &Function, event: &Value) -> (u64, Value) {
     )
 }
 
-/// What the table has of the event of [`SUBMIT`].
+/// The stored event of [`SUBMIT`].
 async fn stored(engine: &Engine) -> StoredEvent {
     let body: Value = serde_json::from_str(event(SUBMIT)["body"].as_str().unwrap()).unwrap();
     let feedback_id = body["feedbackId"].as_str().unwrap().parse().unwrap();
@@ -87,7 +92,7 @@ async fn stored(engine: &Engine) -> StoredEvent {
 }
 
 #[tokio::test]
-async fn submit_takes_an_event_once() {
+async fn submit_accepts_an_event_once() {
     let engine = Engine::start().await;
     let submit = start_http(&engine, "submit").await;
     let (status, body) = call(&submit, &event(SUBMIT)).await;
@@ -100,7 +105,7 @@ async fn submit_takes_an_event_once() {
     let (status, body) = call(&submit, &event(SUBMIT)).await;
     assert_eq!(status, 409);
     assert_eq!(body["error"], "duplicate_feedback_id");
-    // What the pipe will send is what was stored.
+    // The sample message of the pipe equals the stored event.
     let message = event(QUEUED)["Records"][0]["body"].clone();
     let mut core = stored(&engine).await.core;
     let Submitted::Event(sent) = stream::submitted(message.as_str().unwrap()).unwrap() else {
@@ -110,7 +115,7 @@ async fn submit_takes_an_event_once() {
     assert_eq!(core, *sent);
 }
 
-/// A request as an HTTP API hands it over, with its path decoded.
+/// The event of an HTTP API, with the path decoded.
 fn request(method: &str, path: &str, body: &Value) -> Value {
     let mut request = event(SUBMIT);
     request["rawPath"] = json!(path);
@@ -121,7 +126,7 @@ fn request(method: &str, path: &str, body: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_turn_with_a_name_of_any_characters_is_registered_reacted_to_and_read() {
+async fn a_turn_id_may_contain_any_characters() {
     let engine = Engine::start().await;
     let turns = start_http(&engine, "turns").await;
     let submit = start_http(&engine, "submit").await;
@@ -138,7 +143,7 @@ async fn a_turn_with_a_name_of_any_characters_is_registered_reacted_to_and_read(
     assert_eq!(status, 200);
     assert_eq!(body["assistant"]["text"], "b");
     assert_eq!(body["reactions"][0]["reaction"]["reaction"], "ok");
-    // No other name is taken for it.
+    // Another spelling names another turn.
     let other = path.replace("%41", "A");
     assert_eq!(
         call(&retrieval, &request("GET", &other, &Value::Null))
@@ -149,7 +154,7 @@ async fn a_turn_with_a_name_of_any_characters_is_registered_reacted_to_and_read(
 }
 
 #[tokio::test]
-async fn an_answer_names_the_request_by_the_id_that_the_http_api_gave_it() {
+async fn a_response_carries_the_request_id_of_the_http_api() {
     let engine = Engine::start().await;
     let submit = start_http(&engine, "submit").await;
     let mut request = event(SUBMIT);
@@ -167,7 +172,7 @@ async fn an_answer_names_the_request_by_the_id_that_the_http_api_gave_it() {
 }
 
 #[tokio::test]
-async fn a_request_without_verified_claims_is_nobodys() {
+async fn a_request_without_verified_claims_is_unauthorized() {
     let engine = Engine::start().await;
     for (name, request) in [
         ("submit", SUBMIT),
@@ -185,7 +190,7 @@ async fn a_request_without_verified_claims_is_nobodys() {
 }
 
 #[tokio::test]
-async fn a_body_in_base64_is_the_same_as_one_in_text() {
+async fn a_base64_body_is_decoded() {
     let engine = Engine::start().await;
     let submit = start_http(&engine, "submit").await;
     let (status, body) = call(&submit, &event(SUBMIT_BASE64)).await;
@@ -202,7 +207,7 @@ async fn a_body_in_base64_is_the_same_as_one_in_text() {
 }
 
 #[tokio::test]
-async fn a_method_that_a_route_does_not_have_is_answered_by_the_function() {
+async fn an_unsupported_method_gets_the_problem_document_of_the_function() {
     let engine = Engine::start().await;
     let submit = start_http(&engine, "submit").await;
     let mut request = event(SUBMIT);
@@ -215,7 +220,7 @@ async fn a_method_that_a_route_does_not_have_is_answered_by_the_function() {
 }
 
 #[tokio::test]
-async fn retrieval_and_preferences_answer_what_submit_and_signals_wrote() {
+async fn retrieval_and_preferences_return_what_submit_and_signals_wrote() {
     let engine = Engine::start().await;
     let retrieval = start_http(&engine, "retrieval").await;
     let preferences = start_http(&engine, "preferences").await;
@@ -239,7 +244,7 @@ async fn retrieval_and_preferences_answer_what_submit_and_signals_wrote() {
 }
 
 #[tokio::test]
-async fn signals_reports_the_poison_and_works_off_the_rest() {
+async fn signals_reports_poisonous_messages_and_processes_the_rest() {
     let engine = Engine::start().await;
     let submit = start_http(&engine, "submit").await;
     call(&submit, &event(SUBMIT)).await;
@@ -259,7 +264,7 @@ async fn signals_reports_the_poison_and_works_off_the_rest() {
 }
 
 #[tokio::test]
-async fn signals_buries_at_its_last_receive_what_it_cannot_work_off() {
+async fn signals_sends_a_message_to_the_dlq_at_its_last_receive() {
     let engine = Engine::start().await;
     let signals = start_signals(&engine).await;
     let mut batch = event(QUEUED);
@@ -268,16 +273,19 @@ async fn signals_buries_at_its_last_receive_what_it_cannot_work_off() {
     let response = signals.invoke(&batch).await.unwrap();
     assert_eq!(response["batchItemFailures"], json!([]));
 
-    let letters = engine
+    let dead_letters = engine
         .clients
         .sqs
         .receive_message()
         .queue_url(&engine.queues.dead_letters)
         .message_attribute_names("All");
-    let letters = letters.send().await.unwrap().messages.unwrap();
-    assert_eq!(letters.len(), 1);
-    assert_eq!(letters[0].body.as_deref(), Some("this is no stream record"));
-    let reason = &letters[0].message_attributes.as_ref().unwrap()["reason"];
+    let dead_letters = dead_letters.send().await.unwrap().messages.unwrap();
+    assert_eq!(dead_letters.len(), 1);
+    assert_eq!(
+        dead_letters[0].body.as_deref(),
+        Some("this is no stream record")
+    );
+    let reason = &dead_letters[0].message_attributes.as_ref().unwrap()["reason"];
     assert_eq!(
         reason.string_value.as_deref(),
         Some("stored stream record cannot be read: it is not JSON")
@@ -285,7 +293,7 @@ async fn signals_buries_at_its_last_receive_what_it_cannot_work_off() {
 }
 
 #[tokio::test]
-async fn export_answers_by_trace_and_writes_a_day_and_training_data_into_the_bucket() {
+async fn export_responds_by_trace_and_writes_a_day_and_training_data_to_the_bucket() {
     let engine = Engine::start().await;
     let turns = start_http(&engine, "turns").await;
     let submit = start_http(&engine, "submit").await;
@@ -295,7 +303,7 @@ async fn export_answers_by_trace_and_writes_a_day_and_training_data_into_the_buc
     let edit = json!({"message_id": "m", "signal": "edit", "reason": "better", "trace_id": "x"});
     assert_eq!(call(&submit, &request("POST", SIGNALS, &edit)).await.0, 201);
 
-    // A query travels beside the path.
+    // The event has the query in a member of its own.
     let listed = |method: &str, query: &str| {
         let mut request = request(method, SIGNALS, &Value::Null);
         request["rawQueryString"] = json!(query);
@@ -308,39 +316,42 @@ async fn export_answers_by_trace_and_writes_a_day_and_training_data_into_the_buc
     assert_eq!(page["feedback"], json!([]));
     let helpful = json!({"message_id": "m", "signal": "helpful"});
     call(&submit, &request("POST", SIGNALS, &helpful)).await;
-    let gone = submit
+    let withdrawn = submit
         .invoke(&listed("DELETE", "message_id=m&signal=helpful"))
         .await
         .unwrap();
-    assert_eq!(gone["statusCode"], 204);
+    assert_eq!(withdrawn["statusCode"], 204);
     let (_, page) = call(&retrieval, &listed("GET", "")).await;
     assert_eq!(page["feedback"].as_array().unwrap().len(), 1);
 
     let export = start(&engine, "export", &[]).await;
     let by_trace = json!({"tenant": "acme", "trace_id": "x"});
-    let answer = export.invoke(&by_trace).await.unwrap();
-    assert_eq!(answer["rows"][0]["prompt"], "question");
-    assert_eq!(answer["rows"][0]["preferred_answer"], "better");
+    let response = export.invoke(&by_trace).await.unwrap();
+    assert_eq!(response["rows"][0]["prompt"], "question");
+    assert_eq!(response["rows"][0]["preferred_answer"], "better");
     let today = chrono::Utc::now().date_naive().to_string();
     let by_day = json!({"tenant": "acme", "day": today});
-    let answer = export.invoke(&by_day).await.unwrap();
-    assert_eq!(answer["rows"], 1);
-    assert_eq!(answer["files"].as_array().unwrap().len(), 1);
-    assert_eq!(answer["resume"], Value::Null);
+    let response = export.invoke(&by_day).await.unwrap();
+    assert_eq!(response["rows"], 1);
+    assert_eq!(response["files"].as_array().unwrap().len(), 1);
+    assert_eq!(response["resume"], Value::Null);
     let project = json!({"project": "order-service", "from": today});
     let training = json!({"tenant": "acme", "training": project});
-    let answer = export.invoke(&training).await.unwrap();
-    assert_eq!(answer["pairs"]["rows"], 1);
-    assert_eq!(answer["resume"], Value::Null);
-    // What it cannot read it refuses, and says where.
-    let refused = export.invoke(&json!({"tenant": "acme"})).await.unwrap_err();
-    assert!(refused.to_string().contains("one of trace_id"), "{refused}");
+    let response = export.invoke(&training).await.unwrap();
+    assert_eq!(response["pairs"]["rows"], 1);
+    assert_eq!(response["resume"], Value::Null);
+    // An invalid request is rejected with its error.
+    let rejected = export.invoke(&json!({"tenant": "acme"})).await.unwrap_err();
+    assert!(
+        rejected.to_string().contains("one of trace_id"),
+        "{rejected}"
+    );
 }
 
 #[tokio::test]
 async fn publish_makes_messages_of_the_records_of_the_results_pipe() {
     let publish = bootstrap("publish");
-    // It needs no setting of ours at all.
+    // It needs no settings.
     let named = HashMap::from([(FUNCTION.to_owned(), "publish".to_owned())]);
     let publish = Function::start(&publish, &named).await;
     let messages = publish.invoke(&event(RESULTS)).await.unwrap();
@@ -352,11 +363,14 @@ async fn publish_makes_messages_of_the_records_of_the_results_pipe() {
     assert_eq!(messages[1]["reward"]["value"], 0.85);
 
     let broken = publish.invoke(&json!([{"eventName": "INSERT"}])).await;
-    assert!(broken.is_err(), "the pipe must try again: {broken:?}");
+    assert!(
+        broken.is_err(),
+        "an error, so that the pipe retries: {broken:?}"
+    );
 }
 
 #[tokio::test]
-async fn erasure_and_eraser_answer_and_wait_for_what_is_under_way() {
+async fn erasure_responds_and_eraser_waits_for_requests_in_progress() {
     let engine = Engine::start().await;
     let submit = start_http(&engine, "submit").await;
     assert_eq!(call(&submit, &event(SUBMIT)).await.0, 202);
@@ -368,14 +382,14 @@ async fn erasure_and_eraser_answer_and_wait_for_what_is_under_way() {
     let queue = (ERASURES_URL, engine.queues.erasures.as_str());
     let erasure = start(&engine, "erasure", &[queue, (PSEUDONYM_KEY, "key")]).await;
     let path = "/v1/users/ada/data";
-    let (status, asked) = call(&erasure, &request("DELETE", path, &Value::Null)).await;
-    assert_eq!((status, &asked["status"]), (202, &json!("pending")));
-    // It comes in a quarter of an hour; here the message is handed over at once, and comes too early.
-    let letters = engine.queues.erasures_dead_letters.as_str();
-    let letters = (ERASURES_DEAD_LETTERS_URL, letters);
-    let eraser = start(&engine, "eraser", &[queue, letters]).await;
+    let (status, requested) = call(&erasure, &request("DELETE", path, &Value::Null)).await;
+    assert_eq!((status, &requested["status"]), (202, &json!("pending")));
+    // The queue delays the message for 15 minutes. Delivered immediately, it is too early.
+    let dead_letters = engine.queues.erasures_dead_letters.as_str();
+    let dead_letters = (ERASURES_DEAD_LETTERS_URL, dead_letters);
+    let eraser = start(&engine, "eraser", &[queue, dead_letters]).await;
     let task = json!({
-        "tenant": "acme", "user": "ada", "id": asked["erasureId"],
+        "tenant": "acme", "user": "ada", "id": requested["erasureId"],
         "step": {"traces": [0, null]}, "found": false,
     });
     let mut message = event(QUEUED);
@@ -383,23 +397,23 @@ async fn erasure_and_eraser_answer_and_wait_for_what_is_under_way() {
     message["Records"][0]["body"] = json!(task.to_string());
     let response = eraser.invoke(&message).await.unwrap();
     assert_eq!(response["batchItemFailures"], json!([]));
-    let (_, told) = call(
+    let (_, body) = call(
         &erasure,
         &request("GET", &format!("{path}/erasure"), &Value::Null),
     )
     .await;
     assert_eq!(
-        (&told["status"], &told["removed"]["events"]),
+        (&body["status"], &body["removed"]["events"]),
         (&json!("pending"), &json!(0))
     );
-    // What is no message of ours fails alone.
+    // An invalid message fails alone.
     message["Records"][0]["body"] = json!("{}");
     let response = eraser.invoke(&message).await.unwrap();
     assert_eq!(response["batchItemFailures"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn a_function_without_its_settings_ends_at_once_and_says_which() {
+async fn a_function_with_missing_settings_exits_and_names_them() {
     let submit = bootstrap("submit");
     let ended = tokio::process::Command::new(submit)
         .env_clear()
@@ -409,6 +423,6 @@ async fn a_function_without_its_settings_ends_at_once_and_says_which() {
         .await
         .unwrap();
     assert!(!ended.status.success());
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(said.contains(TABLE), "{said}");
+    let stderr = String::from_utf8(ended.stderr).unwrap();
+    assert!(stderr.contains(TABLE), "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! Erasing a person: nothing of theirs is left, and nothing of anybody else's is touched.
+//! Erasure removes all data of a person, and changes nothing of others.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use hearback_tests::turns::{SIGNALS, message, path};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-/// Whose name and words nothing else has.
+/// A name and words that occur nowhere else.
 const ZOE: &str = "zoe-5417";
 pub const WORDS: &str = "cinnamon-and-vetiver";
 
@@ -33,15 +33,15 @@ async fn put_turn(app: &TestApp, user: &str, (conversation, turn): (&str, &str),
     body["trace_id"] = json!("trace-1");
     body["turn_log"] = json!({"text": format!("log of {words}"), "entries": []});
     let path = path(conversation, turn);
-    let answer = app.put(&app.token(user), &path, &body).await;
-    assert_eq!(answer.status, StatusCode::CREATED, "{:?}", answer.body);
+    let response = app.put(&app.token(user), &path, &body).await;
+    assert_eq!(response.status, StatusCode::CREATED, "{:?}", response.body);
 }
 
 async fn react(app: &TestApp, user: &str, (conversation, turn): (&str, &str), words: &str) {
     let path = format!("{}/feedback", path(conversation, turn));
     let body = json!({"reaction": "not_ok", "text": words, "mirror": true});
-    let answer = app.post(&app.token(user), &path, &body).await;
-    assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
+    let response = app.post(&app.token(user), &path, &body).await;
+    assert_eq!(response.status, StatusCode::OK, "{:?}", response.body);
 }
 
 async fn submit(app: &TestApp, user: &str, words: &str, privacy: Value) -> String {
@@ -49,13 +49,18 @@ async fn submit(app: &TestApp, user: &str, words: &str, privacy: Value) -> Strin
     event["artifactId"] = json!("artifact-1");
     event["data"]["comment"] = json!(words);
     event["privacyFlags"] = privacy;
-    let answer = app.submit(&app.token(user), &event).await;
-    assert_eq!(answer.status, StatusCode::ACCEPTED, "{:?}", answer.body);
-    answer.body["feedbackId"].as_str().unwrap().to_owned()
+    let response = app.submit(&app.token(user), &event).await;
+    assert_eq!(response.status, StatusCode::ACCEPTED, "{:?}", response.body);
+    response.body["feedbackId"].as_str().unwrap().to_owned()
 }
 
-/// Does all that a user can do. `turn` is theirs, and `other` somebody else's.
-async fn live(app: &TestApp, user: &str, words: &str, [turn, next, other]: [(&str, &str); 3]) {
+/// Gives every kind of feedback as a user. `turn` and `next` are the user's, `other` is of another user.
+async fn give_feedback(
+    app: &TestApp,
+    user: &str,
+    words: &str,
+    [turn, next, other]: [(&str, &str); 3],
+) {
     let token = app.token(user);
     let patch = json!({"preferenceVersion": 0, "contextPreferences": {words: {"preferredAgents": [words]}}});
     let patched = app
@@ -68,18 +73,18 @@ async fn live(app: &TestApp, user: &str, words: &str, [turn, next, other]: [(&st
     react(app, user, other, words).await;
     for (message, signal) in [(turn.1, "edit"), (other.1, "edit"), (other.1, "helpful")] {
         let body = json!({"message_id": format!("m-{message}"), "signal": signal, "reason": words});
-        let answer = app.post(&token, SIGNALS, &body).await;
-        assert_eq!(answer.status, StatusCode::CREATED, "{:?}", answer.body);
+        let response = app.post(&token, SIGNALS, &body).await;
+        assert_eq!(response.status, StatusCode::CREATED, "{:?}", response.body);
     }
     let first = submit(app, user, words, json!({})).await;
     app.outcome(&token, &first).await;
-    // The same again within the hour is a duplicate.
+    // The same event within the hour is a duplicate.
     let again = submit(app, user, words, json!({})).await;
     assert_eq!(app.outcome(&token, &again).await["status"], "deduplicated");
     submit(app, user, words, json!({"anonymize": true})).await;
 }
 
-/// The store, once nothing is on its way.
+/// Reads the store once it is settled.
 async fn settled(app: &TestApp) -> Stored {
     Stored::settled(&app.bundle.clients, &Names::default()).await
 }
@@ -100,28 +105,33 @@ async fn export(app: &TestApp) {
     }
 }
 
-/// Asks for an erasure, and waits until it is done.
-async fn erased(app: &TestApp, user: &str) -> Value {
+/// Requests an erasure, and waits until it is done.
+async fn erase(app: &TestApp, user: &str) -> Value {
     let token = app.token(user);
-    let asked = app.delete(&token, &data(user)).await;
-    assert_eq!(asked.status, StatusCode::ACCEPTED, "{:?}", asked.body);
-    assert_eq!(asked.headers["location"], progress(user));
-    assert_eq!(asked.body["status"], "pending");
+    let requested = app.delete(&token, &data(user)).await;
+    assert_eq!(
+        requested.status,
+        StatusCode::ACCEPTED,
+        "{:?}",
+        requested.body
+    );
+    assert_eq!(requested.headers["location"], progress(user));
+    assert_eq!(requested.body["status"], "pending");
     eventually(|| async {
-        let told = app.get(&token, &progress(user)).await.body;
-        assert_eq!(told["erasureId"], asked.body["erasureId"]);
-        (told["status"] == "done").then_some(told)
+        let body = app.get(&token, &progress(user)).await.body;
+        assert_eq!(body["erasureId"], requested.body["erasureId"]);
+        (body["status"] == "done").then_some(body)
     })
     .await
 }
 
 #[tokio::test]
-async fn nothing_of_a_person_is_left_and_all_of_others_is() {
+async fn an_erasure_removes_all_data_of_a_person_and_none_of_others() {
     let app = TestApp::start().await;
     put_turn(&app, EVE, ("c9", "t9"), "What is the fee?").await;
     put_turn(&app, EVE, ("c8", "t8"), "And the term?").await;
-    live(&app, ZOE, WORDS, [("c1", "t1"), ("c1", "t2"), ("c9", "t9")]).await;
-    live(
+    give_feedback(&app, ZOE, WORDS, [("c1", "t1"), ("c1", "t2"), ("c9", "t9")]).await;
+    give_feedback(
         &app,
         "ike-2093",
         "dill-4471",
@@ -133,26 +143,26 @@ async fn nothing_of_a_person_is_left_and_all_of_others_is() {
     let before = settled(&app).await;
     assert!(before.with(WORDS).len() > 15 && before.with(ZOE).len() > 15);
 
-    let told = erased(&app, ZOE).await;
-    let removed = &told["removed"];
+    let erasure = erase(&app, ZOE).await;
+    let removed = &erasure["removed"];
     let expected = json!({
-        // An event, a duplicate, an anonymous one, two reactions, three signals, and what the machine
-        // made of the second turn.
+        // An event, a duplicate, an anonymous event, two reactions, three signals, and the machine reaction to the
+        // second turn.
         "events": 9, "turns": 2, "reactions": 3, "signals": 3, "preferenceVersions": 1,
         "exportRows": removed["exportRows"], "importFiles": 0, "rejectedLines": 0,
     });
     let versions = removed["preferenceVersions"].as_u64().unwrap();
     let mut counted = removed.clone();
     counted["preferenceVersions"] = json!(1);
-    assert_eq!(counted, expected, "{told}");
+    assert_eq!(counted, expected, "{erasure}");
     assert!(
         versions > 1 && removed["exportRows"].as_u64().unwrap() > 3,
-        "{told}"
+        "{erasure}"
     );
 
     let after = stored(&app).await;
     assert_eq!(after.with(WORDS), Vec::<&str>::new());
-    // That she was erased is all that is known of her.
+    // Only the records of the erasure are left.
     let left = after.with(ZOE);
     assert_eq!(left.len(), 1, "{left:?}");
     assert!(left[0].contains("(\"SK\", S(\"ERASURE\"))"), "{left:?}");
@@ -161,7 +171,7 @@ async fn nothing_of_a_person_is_left_and_all_of_others_is() {
     assert_eq!(erasures.len(), 2);
     assert!(pseudonyms.iter().any(|item| erasures.contains(item)));
 
-    // Items of others are as they were; but for the turn whose log was rid of a mirror.
+    // Items of others are unchanged, except the turn whose log contained a mirror.
     let others: Vec<_> = before
         .items
         .iter()
@@ -197,7 +207,7 @@ async fn nothing_of_a_person_is_left_and_all_of_others_is() {
         assert!(words != "dill-4471" || files(&before) == files(&after));
     }
 
-    // She may come back, and is new.
+    // The user can return, without history.
     let id = submit(&app, ZOE, "hello", json!({})).await;
     let token = app.token(ZOE);
     assert_eq!(app.outcome(&token, &id).await["status"], "processed");
@@ -210,71 +220,71 @@ async fn nothing_of_a_person_is_left_and_all_of_others_is() {
 }
 
 #[tokio::test]
-async fn only_the_user_and_administrators_erase() {
+async fn only_the_user_and_administrators_may_erase() {
     let app = TestApp::start().await;
     let (own, other) = (app.token("ada"), app.token(EVE));
     let on_behalf = app.token_of(EVE, "acme", "feedback:on-behalf feedback:report");
     let admin = app.token_of(EVE, "acme", "feedback:admin");
     for token in [&other, &on_behalf] {
-        for answer in [
+        for response in [
             app.delete(token, &data("ada")).await,
             app.get(token, &progress("ada")).await,
         ] {
-            assert_eq!(answer.status, StatusCode::FORBIDDEN);
-            assert_eq!(answer.body["error"], "forbidden", "{:?}", answer.body);
+            assert_eq!(response.status, StatusCode::FORBIDDEN);
+            assert_eq!(response.body["error"], "forbidden", "{:?}", response.body);
         }
     }
     assert_eq!(
         app.get(&own, &progress("ada")).await.status,
         StatusCode::NOT_FOUND
     );
-    let asked = app.delete(&admin, &data("ada")).await;
-    assert_eq!(asked.status, StatusCode::ACCEPTED);
-    // Asked for again it is the same.
+    let requested = app.delete(&admin, &data("ada")).await;
+    assert_eq!(requested.status, StatusCode::ACCEPTED);
+    // A repeated request returns the same erasure.
     let again = app.delete(&own, &data("ada")).await;
-    assert_eq!(again.body["erasureId"], asked.body["erasureId"]);
-    // Of another tenant nobody learns anything.
+    assert_eq!(again.body["erasureId"], requested.body["erasureId"]);
+    // An administrator of another tenant learns nothing.
     let foreign = app.token_of("ada", "globex", "feedback:admin");
     assert_eq!(
         app.get(&foreign, &progress("ada")).await.status,
         StatusCode::NOT_FOUND
     );
-    let told = erased(&app, "ada").await;
-    assert_eq!(told["removed"]["events"], 0);
-    let anew = app.delete(&own, &data("ada")).await;
-    assert_ne!(anew.body["erasureId"], asked.body["erasureId"]);
+    let body = erase(&app, "ada").await;
+    assert_eq!(body["removed"]["events"], 0);
+    let second = app.delete(&own, &data("ada")).await;
+    assert_ne!(second.body["erasureId"], requested.body["erasureId"]);
 }
 
-/// An event, and how it ended: `None` if it is gone.
+/// Waits until an event is no longer queued; `None` if it was erased.
 async fn fate(app: &TestApp, token: &str, id: &str) -> Option<Value> {
     eventually(|| async {
-        let answer = app.get(token, &format!("/v1/feedback/{id}")).await;
-        let queued = answer.body["status"] == "queued";
-        (!queued).then(|| (answer.status == StatusCode::OK).then_some(answer.body))
+        let response = app.get(token, &format!("/v1/feedback/{id}")).await;
+        let queued = response.body["status"] == "queued";
+        (!queued).then(|| (response.status == StatusCode::OK).then_some(response.body))
     })
     .await
 }
 
 #[tokio::test]
-async fn what_is_submitted_meanwhile_is_erased_or_whole() {
+async fn an_event_submitted_during_an_erasure_is_either_erased_or_complete() {
     let app = TestApp::start().await;
     let token = app.token(ZOE);
     let submit = |at: u32| {
         let (app, token) = (&app, &token);
         async move {
             tokio::time::sleep(Duration::from_millis(50) * at).await;
-            let answer = app.submit(token, &acceptance(ZOE)).await;
-            assert_eq!(answer.status, StatusCode::ACCEPTED);
-            answer.body["feedbackId"].as_str().unwrap().to_owned()
+            let response = app.submit(token, &acceptance(ZOE)).await;
+            assert_eq!(response.status, StatusCode::ACCEPTED);
+            response.body["feedbackId"].as_str().unwrap().to_owned()
         }
     };
-    // They go on until after it is done.
-    let (ids, told) = tokio::join!(join_all((0..120).map(submit)), async {
+    // Submissions continue until after the erasure.
+    let (ids, body) = tokio::join!(join_all((0..120).map(submit)), async {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        erased(&app, ZOE).await
+        erase(&app, ZOE).await
     });
     let late = submit(0).await;
-    let until: DateTime<Utc> = told["finishedAt"].as_str().unwrap().parse().unwrap();
+    let until: DateTime<Utc> = body["finishedAt"].as_str().unwrap().parse().unwrap();
     let mut kept = 0;
     for id in ids.iter().chain([&late]) {
         if let Some(event) = fate(&app, &token, id).await {
@@ -285,7 +295,7 @@ async fn what_is_submitted_meanwhile_is_erased_or_whole() {
         }
     }
     assert!((1..ids.len()).contains(&kept), "{kept}");
-    // Each that is kept was learned from, and nothing else was.
+    // Preferences were learned from exactly the events that remain.
     let preferences = app
         .get(&token, &format!("/v1/preferences/{ZOE}"))
         .await
@@ -301,6 +311,6 @@ async fn what_is_submitted_meanwhile_is_erased_or_whole() {
             .count();
         assert_eq!(rows, kept, "{kind}");
     }
-    let told = app.get(&token, &progress(ZOE)).await.body;
-    assert_eq!(told["removed"]["events"], json!(ids.len() + 1 - kept));
+    let body = app.get(&token, &progress(ZOE)).await.body;
+    assert_eq!(body["removed"]["events"], json!(ids.len() + 1 - kept));
 }

@@ -1,23 +1,22 @@
-//! Erasing a person step by step: what meets an erasure while it is open, and what comes late, twice or not
-//! at all.
+//! Erasure step by step: requests while an erasure is open, and messages that are late, repeated or lost.
 
 pub mod world;
 
 use axum::http::{Method, StatusCode};
 use chrono::{DateTime, TimeDelta, Utc};
-use hearback_domain::erasure::{Kind, Traces};
+use hearback_domain::erasure::{ErasureIds, RemovedKind};
 use hearback_domain::privacy::Pseudonyms;
 use hearback_erasure::{Eraser, Erasures};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
 use hearback_local::gateway;
-use hearback_storage::erasures::{Extent, Found, Listing};
+use hearback_storage::erasures::{DataSource, PageSize, PersonalData};
 use hearback_storage::preferences::Freshness;
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::faults::Faults;
+use hearback_tests::function_set::FunctionSet;
 use hearback_tests::functions::call;
-use hearback_tests::hands::Hands;
 use hearback_tests::stored::Stored;
 use hearback_tests::turns::{SIGNALS, event_message, message, path};
 use serde_json::{Value, json};
@@ -26,11 +25,11 @@ use crate::erasure::{EVE, data};
 use world::{ON_BEHALF, SUBMIT, World};
 
 const ADMIN: (&str, &str) = ("root", "feedback:admin");
-/// No time is left, so that an invocation gets on by little.
+/// A deadline in the past, so that each invocation does one step.
 const OVER: Option<DateTime<Utc>> = Some(DateTime::UNIX_EPOCH);
 
 #[tokio::test]
-async fn while_an_erasure_is_open_nothing_new_is_kept() {
+async fn no_new_data_of_the_user_is_kept_while_an_erasure_is_open() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
     let (turn, next, preferences) = (path("c", "t"), path("c", "t2"), "/v1/preferences/ada");
@@ -59,35 +58,35 @@ async fn while_an_erasure_is_open_nothing_new_is_kept() {
         (Method::PUT, preferences, version),
         (Method::POST, &*reset, Value::Null),
     ] {
-        let (status, told) = world.ask((method, path), &body).await;
+        let (status, response) = world.ask((method, path), &body).await;
         assert_eq!(status, StatusCode::CONFLICT, "{path}");
-        assert_eq!(told["error"], "erasure_in_progress");
+        assert_eq!(response["error"], "erasure_in_progress");
     }
-    // Also what the machine says in the user's name.
-    let said = json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.9});
+    // Machine reactions for the user are rejected, too.
+    let reaction_of_machine = json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.9});
     let post = (Method::POST, &*reaction);
-    let (status, _) = call(&world.functions, ON_BEHALF, post, &said).await;
+    let (status, _) = call(&world.functions, ON_BEHALF, post, &reaction_of_machine).await;
     assert_eq!(status, StatusCode::CONFLICT);
-    let (event, delivery) = world.said("x").await;
-    assert!(world.is_there(&event).await);
+    let (event, delivery) = world.submit_words("x").await;
+    assert!(world.exists(&event).await);
     world.generate([delivery.clone()]).await;
-    assert!(!world.is_there(&event).await);
+    assert!(!world.exists(&event).await);
 
-    // Done, it holds for what was received before, however late that is worked off.
-    let late = world.said("x").await;
+    // Once done, the erasure covers what was received before, however late that is processed.
+    let late = world.submit_words("x").await;
     world.finish().await;
-    let told = world.told().await;
+    let response = world.progress().await;
     assert_eq!(
-        (&told["status"], &told["removed"]["turns"]),
+        (&response["status"], &response["removed"]["turns"]),
         (&json!("done"), &json!(1))
     );
     for (event, delivery) in [late, (event, delivery)] {
         world.generate([delivery]).await;
-        assert!(!world.is_there(&event).await);
+        assert!(!world.exists(&event).await);
     }
-    assert_eq!(world.told().await["removed"]["events"], 2);
-    // And for nothing that comes after.
-    let (event, delivery) = world.said("x").await;
+    assert_eq!(world.progress().await["removed"]["events"], 2);
+    // It does not cover what is received later.
+    let (event, delivery) = world.submit_words("x").await;
     world.generate([delivery]).await;
     assert!(world.is_processed(&event).await);
     let version = json!({"preferenceVersion": 1});
@@ -96,29 +95,29 @@ async fn while_an_erasure_is_open_nothing_new_is_kept() {
 }
 
 #[tokio::test]
-async fn an_erasure_holds_for_both_names_until_one_time() {
+async fn an_erasure_covers_the_user_and_the_pseudonym_up_to_the_same_time() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
     world.erase().await;
     let eraser = world.eraser();
     let mut meanwhile = Vec::new();
-    while world.told().await["status"] == "pending" {
+    while world.progress().await["status"] == "pending" {
         for anonymize in [false, true] {
-            meanwhile.push(world.worked_off(anonymize).await);
+            meanwhile.push(world.submit_and_process(anonymize).await);
         }
         assert!(world.step(&eraser, OVER).await);
     }
     for event in &meanwhile {
-        assert!(!world.is_there(event).await);
+        assert!(!world.exists(event).await);
     }
     for anonymize in [false, true] {
-        let event = world.worked_off(anonymize).await;
+        let event = world.submit_and_process(anonymize).await;
         assert!(world.is_processed(&event).await);
     }
 }
 
 #[tokio::test]
-async fn a_pseudonym_that_is_erased_by_itself_is_waited_for() {
+async fn an_erasure_waits_for_the_separate_erasure_of_its_pseudonym() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
     let pseudonym = world.pseudonym();
@@ -131,42 +130,42 @@ async fn a_pseudonym_that_is_erased_by_itself_is_waited_for() {
         (status, &alone["status"]),
         (StatusCode::ACCEPTED, &json!("pending"))
     );
-    let (status, refused) = delete("ada").await;
+    let (status, rejected) = delete("ada").await;
     assert_eq!(status, StatusCode::CONFLICT);
-    assert_eq!(refused["error"], "erasure_in_progress");
+    assert_eq!(rejected["error"], "erasure_in_progress");
     world.finish().await;
     let (status, both) = delete("ada").await;
     assert_eq!(status, StatusCode::ACCEPTED);
-    // By its pseudonym it is the same one.
+    // A request for the pseudonym returns the same erasure.
     assert_eq!(delete(&pseudonym).await.1["erasureId"], both["erasureId"]);
     world.finish().await;
-    assert_eq!(world.told().await["status"], "done");
+    assert_eq!(world.progress().await["status"], "done");
 }
 
 #[tokio::test]
-async fn an_erasure_whose_message_is_lost_is_begun_anew_when_it_is_asked_for_a_day_later() {
+async fn an_erasure_with_a_lost_message_restarts_when_requested_a_day_later() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
-    let asked_for = world.erase().await;
-    world.taken().await.unwrap();
+    let first = world.erase().await;
+    world.take_message().await.unwrap();
     let tomorrow = Clock::of(|| Utc::now() + TimeDelta::hours(25));
-    let tomorrow = Hands::at(&engine, &Faults::none(), tomorrow);
-    // By the pseudonym it is the same, and no work of its own.
+    let tomorrow = FunctionSet::at(&engine, &Faults::none(), tomorrow);
+    // A request for the pseudonym returns the same erasure and sends no message.
     for (name, messages) in [(&*world.pseudonym(), 0), ("ada", 1)] {
         let delete = (Method::DELETE, &*data(name));
         let (_, again) = call(&tomorrow.functions, ADMIN, delete, &Value::Null).await;
-        assert_eq!(again["erasureId"], asked_for["erasureId"]);
+        assert_eq!(again["erasureId"], first["erasureId"]);
         assert_eq!(world.waiting().await, messages);
     }
     world.finish().await;
-    assert_eq!(world.told().await["status"], "done");
+    assert_eq!(world.progress().await["status"], "done");
 }
 
 #[tokio::test]
-async fn an_erasure_ends_though_the_key_of_pseudonyms_is_another_by_then() {
+async fn an_erasure_completes_although_the_pseudonym_key_has_changed() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
-    let before = world.worked_off(true).await;
+    let before = world.submit_and_process(true).await;
     world.erase().await;
     let mut rotated = engine.with_blobs(engine.store.clone());
     rotated.app.pseudonyms = Pseudonyms::new("another");
@@ -174,16 +173,16 @@ async fn an_erasure_ends_though_the_key_of_pseudonyms_is_another_by_then() {
         engine: &engine,
         functions: service(gateway::functions(rotated, engine.erasures())),
     };
-    let after = rotated.worked_off(true).await;
+    let after = rotated.submit_and_process(true).await;
     world.finish().await;
-    assert_eq!(rotated.told().await["status"], "done");
-    assert!(!world.is_there(&before).await);
-    // Nobody can tell any more whose this is.
-    assert!(world.is_there(&after).await);
+    assert_eq!(rotated.progress().await["status"], "done");
+    assert!(!world.exists(&before).await);
+    // Without the old key the event cannot be attributed to the user.
+    assert!(world.exists(&after).await);
 }
 
 #[tokio::test]
-async fn what_came_after_an_erasure_is_not_removed_by_a_worker_who_does_not_know_that_it_is_done() {
+async fn a_worker_with_a_stale_erasure_does_not_remove_newer_data() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
     world.erase().await;
@@ -192,29 +191,33 @@ async fn what_came_after_an_erasure_is_not_removed_by_a_worker_who_does_not_know
     let open = engine.store.erasure(owner, Freshness::Latest);
     let open = open.await.unwrap().unwrap();
     world.finish().await;
-    let (event, delivery) = world.said("x").await;
+    let (event, delivery) = world.submit_words("x").await;
     world.generate([delivery]).await;
-    let claims = (Listing::Claims, Extent::Few);
-    let kept = engine.store.kept_of(owner, claims, None).await.unwrap();
+    let claims = (DataSource::Claims, PageSize::Removal);
+    let kept = engine
+        .store
+        .personal_data(owner, claims, None)
+        .await
+        .unwrap();
     let units = kept.found.into_iter().map(|found| match found {
-        Found::Event { unit, .. } => unit,
+        PersonalData::Event { unit, .. } => unit,
         other => panic!("{other:?}"),
     });
     let units: Vec<_> = units.collect();
     assert_eq!(units.len(), 1);
     let late = engine
         .store
-        .erase(owner, Some(&open), Kind::Events, units)
+        .erase(owner, Some(&open), RemovedKind::Events, units)
         .await;
     assert!(late.is_err(), "{late:?}");
-    assert!(world.is_there(&event).await);
+    assert!(world.exists(&event).await);
 }
 
 #[tokio::test]
-async fn what_one_invocation_does_not_do_the_next_does() {
+async fn the_next_invocation_continues_an_unfinished_pass() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
-    world.leave().await;
+    world.create_data().await;
     world.erase().await;
     let eraser = world.eraser();
     let mut messages = 0;
@@ -226,71 +229,71 @@ async fn what_one_invocation_does_not_do_the_next_does() {
 }
 
 #[tokio::test]
-async fn a_message_that_comes_twice_closes_nothing_early() {
+async fn a_redelivered_message_does_not_close_the_erasure_early() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
-    world.leave().await;
+    world.create_data().await;
     world.erase().await;
-    // Asked for again it is under way already.
+    // A repeated request sends no second message.
     world.erase().await;
     assert_eq!(world.waiting().await, 1);
-    let patient = TimeDelta::minutes(15);
+    let settle_time = TimeDelta::minutes(15);
     let (store, blobs) = (engine.store.clone(), engine.blobs());
     let queue = engine.clients.sqs.clone();
-    let erasures = Erasures::new(queue, &engine.queues.erasures, patient);
-    // A clock that is ahead: the time to settle has passed.
+    let erasures = Erasures::new(queue, &engine.queues.erasures, settle_time);
+    // The clock is ahead, so the time to settle has passed.
     let clock = Clock::of(|| Utc::now() + TimeDelta::minutes(16));
-    let letters = engine.letters(&engine.queues.erasures_dead_letters);
-    let eraser = Eraser::new(store, blobs, clock, (erasures, letters));
+    let dead_letters = engine.dead_letters(&engine.queues.erasures_dead_letters);
+    let eraser = Eraser::new(store, blobs, clock, erasures, dead_letters);
     let mut messages = Vec::new();
-    while let Some(message) = world.taken().await {
+    while let Some(message) = world.take_message().await {
         messages.push(message);
     }
     for message in messages.iter().chain(&messages) {
-        world.hand(&eraser, message).await;
+        world.deliver(&eraser, message).await;
     }
-    let told = world.told().await;
-    assert_eq!(told["removed"]["turns"], 1, "{told}");
-    assert_eq!(told["status"], "pending", "{told}");
+    let progress = world.progress().await;
+    assert_eq!(progress["removed"]["turns"], 1, "{progress}");
+    assert_eq!(progress["status"], "pending", "{progress}");
 }
 
 #[tokio::test]
-async fn what_is_remembered_for_an_erasure_is_forgotten_though_another_stands() {
+async fn the_records_of_an_erasure_are_removed_although_another_is_open() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
     let first = world.erase().await;
-    let message = world.taken().await.unwrap();
-    world.hand(&world.eraser(), &message).await;
-    assert_eq!(world.told().await["status"], "done");
+    let message = world.take_message().await.unwrap();
+    world.deliver(&world.eraser(), &message).await;
+    assert_eq!(world.progress().await["status"], "done");
     let second = world.erase().await;
-    // A worker that was slow remembers things for the first, and dies.
+    // A slow worker of the first erasure stores a record and then crashes.
     let (blobs, tenant) = (engine.blobs(), "acme".try_into().unwrap());
     let id = first["erasureId"].as_str().unwrap().parse().unwrap();
-    let slow = blobs.put_traces(&tenant, id, &Traces::default()).await;
+    let slow = blobs.put_traces(&tenant, id, &ErasureIds::default()).await;
     slow.unwrap();
-    world.hand(&world.eraser(), &message).await;
+    world.deliver(&world.eraser(), &message).await;
     assert_eq!(blobs.traces(&tenant, id).await.unwrap(), None);
-    // Of the second nothing is done.
-    let standing = world.told().await;
+    // The second erasure has made no progress.
+    let progress = world.progress().await;
     assert_eq!(
-        (&standing["erasureId"], &standing["status"]),
+        (&progress["erasureId"], &progress["status"]),
         (&second["erasureId"], &json!("pending"))
     );
 }
 
 #[tokio::test]
-async fn events_of_one_name_are_removed_once_and_another_users_never() {
+async fn the_events_of_a_user_are_removed_once_and_those_of_others_never() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
     let mut event = acceptance("ada");
-    // Two claims of ada's name an event that expired and was sent again by her, and one that eve has now.
-    for (at, then_of) in [("x", "ada"), ("y", EVE)] {
+    // Two claims of ada's refer to an event that expired: one was submitted again by ada, one by eve.
+    for (at, new_user) in [("x", "ada"), ("y", EVE)] {
         event["feedbackId"] = json!(uuid::Uuid::new_v4());
         for artifact in ["1", "2"] {
             event["artifactId"] = json!(format!("{at}{artifact}"));
             let delivery = world.submitted(&event).await;
             world.generate([delivery]).await;
-            if artifact == "1" || then_of == EVE {
+            if artifact == "1" || new_user == EVE {
                 world.expire(&event["feedbackId"]).await;
             }
         }
@@ -302,18 +305,18 @@ async fn events_of_one_name_are_removed_once_and_another_users_never() {
     assert_eq!(status, StatusCode::ACCEPTED);
     world.erase().await;
     world.finish().await;
-    let told = world.told().await;
+    let progress = world.progress().await;
     assert_eq!(
-        (&told["status"], &told["removed"]["events"]),
+        (&progress["status"], &progress["removed"]["events"]),
         (&json!("done"), &json!(1))
     );
-    assert!(world.is_there(&eves["feedbackId"]).await);
+    assert!(world.exists(&eves["feedbackId"]).await);
     let stored = Stored::read(&engine.clients, &engine.names).await;
     assert_eq!(stored.with("CLAIM#"), Vec::<&str>::new());
 }
 
 #[tokio::test]
-async fn what_was_handed_over_before_stays_erased_however_often_it_is_delivered() {
+async fn an_event_queued_before_an_erasure_stays_erased_however_often_it_is_delivered() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
     let event = acceptance("ada");
@@ -327,11 +330,11 @@ async fn what_was_handed_over_before_stays_erased_however_often_it_is_delivered(
     assert!(ingest.handle(batch).await.batch_item_failures.is_empty());
     let delivery = event_message(&engine, &event["feedbackId"]).await;
     world.generate([delivery]).await;
-    assert!(!world.is_there(&event["feedbackId"]).await);
+    assert!(!world.exists(&event["feedbackId"]).await);
 }
 
 #[tokio::test]
-async fn what_is_sent_again_after_an_erasure_outlives_what_is_delivered_from_before() {
+async fn an_event_resubmitted_after_an_erasure_survives_late_deliveries_of_the_erased_one() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
     let event = acceptance("ada");
@@ -339,7 +342,7 @@ async fn what_is_sent_again_after_an_erasure_outlives_what_is_delivered_from_bef
     world.generate([before.clone()]).await;
     world.erase().await;
     world.finish().await;
-    assert!(!world.is_there(&event["feedbackId"]).await);
+    assert!(!world.exists(&event["feedbackId"]).await);
 
     let after = world.submitted(&event).await;
     for deliveries in [vec![&before], vec![&before, &after], vec![&before]] {
@@ -349,7 +352,7 @@ async fn what_is_sent_again_after_an_erasure_outlives_what_is_delivered_from_bef
 }
 
 #[tokio::test]
-async fn what_is_sent_again_while_it_is_erased_goes_with_what_is_delivered_from_before() {
+async fn an_event_resubmitted_during_an_erasure_is_erased_with_the_earlier_one() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
     let event = acceptance("ada");
@@ -358,5 +361,5 @@ async fn what_is_sent_again_while_it_is_erased_goes_with_what_is_delivered_from_
     world.generate([before.clone()]).await;
     let after = world.submitted(&event).await;
     world.generate([before, after]).await;
-    assert!(!world.is_there(&event["feedbackId"]).await);
+    assert!(!world.exists(&event["feedbackId"]).await);
 }

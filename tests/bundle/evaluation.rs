@@ -15,8 +15,7 @@ use hearback_tests::turns::{SIGNALS, message, path};
 use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
 
-/// A bundle with a turn for each number: message `m<n>`, trace `trace<n % 2>`, and what was asked and
-/// answered.
+/// A bundle with a turn for each number: message `m<n>`, trace `trace<n % 2>`, with question and answer.
 async fn with_messages(count: usize) -> TestApp {
     let app = TestApp::start().await;
     let ada = app.token("ada");
@@ -31,10 +30,10 @@ async fn with_messages(count: usize) -> TestApp {
     app
 }
 
-async fn say(app: &TestApp, user: &str, message: usize, mut body: Value) {
+async fn submit_signal(app: &TestApp, user: &str, message: usize, mut body: Value) {
     body["message_id"] = json!(format!("m{message}"));
-    let answer = app.post(&app.token(user), SIGNALS, &body).await;
-    assert!(answer.status.is_success(), "{}", answer.status);
+    let response = app.post(&app.token(user), SIGNALS, &body).await;
+    assert!(response.status.is_success(), "{}", response.status);
 }
 
 fn exporter(app: &TestApp) -> Exporter {
@@ -65,39 +64,39 @@ async fn rows_of_day(app: &TestApp, request: Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_trace_answers_what_all_users_said_with_question_and_answers() {
+async fn a_trace_returns_the_feedback_of_all_users_with_question_and_answers() {
     let app = with_messages(3).await;
-    say(
+    submit_signal(
         &app,
         "ada",
         0,
         json!({"signal": "edit", "reason": "what I wanted"}),
     )
     .await;
-    say(
+    submit_signal(
         &app,
         "eve",
         2,
         json!({"signal": "not_helpful", "reason": "wrong tool"}),
     )
     .await;
-    say(&app, "eve", 1, json!({"signal": "helpful"})).await;
-    say(
+    submit_signal(&app, "eve", 1, json!({"signal": "helpful"})).await;
+    submit_signal(
         &app,
         "eve",
         0,
         json!({"signal": "helpful", "exclude_from_training": true}),
     )
     .await;
-    say(&app, "eve", 0, json!({"signal": "unsafe"})).await;
-    let gone = format!("{SIGNALS}?message_id=m0&signal=unsafe");
-    app.delete(&app.token("eve"), &gone).await;
+    submit_signal(&app, "eve", 0, json!({"signal": "unsafe"})).await;
+    let withdrawal = format!("{SIGNALS}?message_id=m0&signal=unsafe");
+    app.delete(&app.token("eve"), &withdrawal).await;
 
     let request = json!({"tenant": "acme", "trace_id": "trace0"});
-    let answer = exporter(&app).handle(&request, None).await.unwrap();
-    let answer = serde_json::to_value(answer).unwrap();
-    let [edit, thumb] = answer["rows"].as_array().unwrap().as_slice() else {
-        panic!("{answer}")
+    let response = exporter(&app).handle(&request, None).await.unwrap();
+    let response = serde_json::to_value(response).unwrap();
+    let [edit, thumb] = response["rows"].as_array().unwrap().as_slice() else {
+        panic!("{response}")
     };
     assert_eq!(
         *edit,
@@ -114,41 +113,41 @@ async fn a_trace_answers_what_all_users_said_with_question_and_answers() {
     assert_eq!(thumb["reason"], "wrong tool");
     assert_eq!(thumb["preferred_answer"], Value::Null);
     assert_eq!(
-        answer["left_out"],
+        response["left_out"],
         json!({"excluded": 1, "without_turn": 0})
     );
-    assert_eq!(answer["resume"], Value::Null);
-    // A trace of another tenant of the same name is another.
+    assert_eq!(response["resume"], Value::Null);
+    // Another tenant's trace of the same name is separate.
     let other = json!({"tenant": "other", "trace_id": "trace0"});
     let Answer::Trace(page) = exporter(&app).handle(&other, None).await.unwrap() else {
-        panic!("a trace was asked for")
+        panic!("expected a trace")
     };
     assert_eq!(page.rows, []);
 }
 
 #[tokio::test]
-async fn the_rows_of_a_trace_are_complete_over_its_pages() {
+async fn the_pages_of_a_trace_list_every_row() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
-    // Four such rows are more than an answer holds, and a small one in between is not lost.
+    // Four long rows exceed a response; the short rows between them are not lost.
     let long = "long ".repeat(330_000);
     for number in 0..40 {
-        let answer = if number % 10 == 3 {
+        let response = if number % 10 == 3 {
             long.as_str()
         } else {
             "short"
         };
-        let mut turn = message(&format!("m{number}"), "question", answer);
+        let mut turn = message(&format!("m{number}"), "question", response);
         turn["trace_id"] = json!("one");
         app.put(&ada, &path("c", &format!("t{number}")), &turn)
             .await;
-        say(&app, "ada", number, json!({"signal": "helpful"})).await;
+        submit_signal(&app, "ada", number, json!({"signal": "helpful"})).await;
     }
     let mut request = json!({"tenant": "acme", "trace_id": "one"});
     let (mut seen, mut pages) = (Vec::new(), 0);
     loop {
         let Answer::Trace(page) = exporter(&app).handle(&request, None).await.unwrap() else {
-            panic!("a trace was asked for")
+            panic!("expected a trace")
         };
         pages += 1;
         assert!(serde_json::to_vec(&page).unwrap().len() < 6_000_000);
@@ -166,10 +165,10 @@ async fn the_rows_of_a_trace_are_complete_over_its_pages() {
 }
 
 #[tokio::test]
-async fn a_row_whose_trace_changed_is_found_by_the_new_one_alone() {
+async fn a_row_with_a_changed_trace_is_found_by_the_new_trace_only() {
     let app = with_messages(1).await;
-    say(&app, "ada", 0, json!({"signal": "helpful"})).await;
-    say(
+    submit_signal(&app, "ada", 0, json!({"signal": "helpful"})).await;
+    submit_signal(
         &app,
         "ada",
         0,
@@ -183,37 +182,40 @@ async fn a_row_whose_trace_changed_is_found_by_the_new_one_alone() {
 }
 
 #[tokio::test]
-async fn a_day_is_written_whole_however_often_its_time_is_up() {
+async fn a_day_is_written_completely_however_often_the_run_times_out() {
     let app = with_messages(4).await;
-    // Users enough for every shard of the day, and more than one step in some of them.
+    // Enough users for every shard of the day, and for several steps in some shards.
     for user in 0..150 {
         for (message, signal) in [(0, "helpful"), (1, "edit"), (3, "not_helpful")] {
             let body = json!({"signal": signal, "reason": format!("by {user}")});
-            say(&app, &format!("user{user}"), message, body).await;
+            submit_signal(&app, &format!("user{user}"), message, body).await;
         }
     }
     let request = json!({"tenant": "acme", "day": today()});
-    let whole = rows_of_day(&app, request.clone()).await;
-    assert_eq!(whole.len(), 450);
+    let all = rows_of_day(&app, request.clone()).await;
+    assert_eq!(all.len(), 450);
     let ids = |rows: &[Value]| -> std::collections::BTreeSet<String> {
         rows.iter()
             .map(|row| row["feedback_id"].to_string())
             .collect()
     };
-    assert_eq!(ids(&whole).len(), 450);
+    assert_eq!(ids(&all).len(), 450);
 
-    // Its time is up after each step: each answer says how to go on.
+    // With the deadline in the past each response has the position at which to resume.
     let past = Utc::now() - TimeDelta::days(1);
-    let mut asked = request;
+    let mut request_of_run = request;
     let mut runs = 0;
     let last = loop {
         runs += 1;
-        let answer = exporter(&app).handle(&asked, Some(past)).await.unwrap();
-        let Answer::Day(exported) = answer else {
-            panic!("a day was asked for")
+        let response = exporter(&app)
+            .handle(&request_of_run, Some(past))
+            .await
+            .unwrap();
+        let Answer::Day(exported) = response else {
+            panic!("expected a day")
         };
         match &exported.resume {
-            Some(resume) => asked["resume"] = json!(resume),
+            Some(resume) => request_of_run["resume"] = json!(resume),
             None => break exported,
         }
     };
@@ -223,11 +225,11 @@ async fn a_day_is_written_whole_however_often_its_time_is_up() {
     for file in &last.files {
         rows.extend(lines_of(&app, file).await);
     }
-    assert_eq!(ids(&rows), ids(&whole));
-    // The manifest names the files of the run that was completed last.
+    assert_eq!(ids(&rows), ids(&all));
+    // The manifest names the files of the last completed run.
     let manifest = lines_of(&app, last.manifest.as_ref().unwrap()).await;
     assert_eq!(manifest[0]["files"], json!(last.files));
-    // Another day has none of them.
+    // Another day has no rows.
     let empty = rows_of_day(&app, json!({"tenant": "acme", "day": "2025-11-06"})).await;
     assert_eq!(empty, Vec::<Value>::new());
 }
@@ -251,35 +253,37 @@ async fn lines_of(app: &TestApp, uri: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_request_that_breaks_the_schema_is_told_where() {
+async fn an_invalid_request_is_rejected_with_its_pointers() {
     let app = TestApp::start().await;
     let broken = json!({"day": "yesterday", "user": "ada"});
     let Err(Failure::Invalid(errors)) = exporter(&app).handle(&broken, None).await else {
-        panic!("taken")
+        panic!("accepted")
     };
     let mut pointers: Vec<_> = errors.into_iter().map(|error| error.pointer).collect();
     pointers.sort_unstable();
     assert_eq!(pointers, ["/day", "/tenant", "/user"]);
-    // Of another day it would skip rows of this one.
+    // The position of another day is rejected, because it would skip rows.
     let past = Utc::now() - TimeDelta::days(1);
     let app = with_messages(1).await;
-    say(&app, "ada", 0, json!({"signal": "helpful"})).await;
-    let asked = json!({"tenant": "acme", "day": today()});
-    let Answer::Day(begun) = exporter(&app).handle(&asked, Some(past)).await.unwrap() else {
-        panic!("a day was asked for")
+    submit_signal(&app, "ada", 0, json!({"signal": "helpful"})).await;
+    let request = json!({"tenant": "acme", "day": today()});
+    let Answer::Day(started) = exporter(&app).handle(&request, Some(past)).await.unwrap() else {
+        panic!("expected a day")
     };
-    let resume = begun.resume.expect("its time was up");
+    let resume = started
+        .resume
+        .expect("a position, since the deadline has passed");
     for (day, resume) in [("2025-11-06", "?"), ("2025-11-06", resume.as_str())] {
         let damaged = json!({"tenant": "acme", "day": day, "resume": resume});
         let Err(Failure::Invalid(errors)) = exporter(&app).handle(&damaged, None).await else {
-            panic!("taken")
+            panic!("accepted")
         };
         assert_eq!(errors[0].pointer, "/resume");
     }
 }
 
 #[tokio::test]
-async fn a_table_of_before_the_indexes_gets_them_at_the_next_start() {
+async fn a_table_without_the_indexes_gets_them_at_the_next_start() {
     let engine = Engine::start().await;
     let store = Store::new(engine.clients.dynamodb.clone(), "older");
     let attribute = |name| {
@@ -309,8 +313,8 @@ async fn a_table_of_before_the_indexes_gets_them_at_the_next_start() {
     store.create_table().await.unwrap();
     store.create_table().await.unwrap();
     let exporter = Exporter::new(store, engine.blobs(), Clock::system());
-    for asked in [json!({"trace_id": "t"}), json!({"day": today()})] {
-        let mut request = asked;
+    for selection in [json!({"trace_id": "t"}), json!({"day": today()})] {
+        let mut request = selection;
         request["tenant"] = json!("acme");
         exporter.handle(&request, None).await.unwrap();
     }
@@ -327,7 +331,7 @@ async fn the_command_prints_rows_as_json_lines() {
         &message("m0", "question", "answer"),
     )
     .await;
-    say(
+    submit_signal(
         &app,
         "ada",
         0,
@@ -342,10 +346,10 @@ async fn the_command_prints_rows_as_json_lines() {
             .output()
             .await
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
         let row: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(row["preferred_answer"], "better");
-        assert!(said.starts_with("1 rows; left out: 0"), "{said}");
+        assert!(stderr.starts_with("1 rows; left out: 0"), "{stderr}");
     }
 }

@@ -1,4 +1,4 @@
-//! The signal generator under redelivery, races, and death between any two of its calls.
+//! The signal generator under redelivery, races, and crashes between any two of its calls.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsMessage};
 use futures::future::join_all;
@@ -12,11 +12,11 @@ use hearback_domain::submission::Submission;
 use hearback_lambda::clock::Clock;
 use hearback_signals::Generator;
 use hearback_storage::Store;
-use hearback_storage::preferences::{Freshness, Page};
+use hearback_storage::preferences::{Freshness, VersionRange};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::acceptance;
 use hearback_tests::faults::{Fault, Faults};
-use hearback_tests::hands::Hands;
+use hearback_tests::function_set::FunctionSet;
 use hearback_tests::queue;
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn parsed(body: &Value) -> FeedbackEvent {
         .event
 }
 
-/// Stores an event, and makes the message that the pipe would send of it.
+/// Stores an event, and returns the message that the pipe sends for it.
 async fn stored(store: &Store, body: &Value) -> (FeedbackEvent, SqsMessage) {
     let event = parsed(body);
     store.put_event(&event).await.unwrap();
@@ -52,10 +52,10 @@ pub async fn deliver(generator: &Generator, messages: &[SqsMessage]) -> SqsBatch
     generator.handle(queue::batch(messages.to_vec())).await
 }
 
-/// Has a generator die at a call while it works messages off. They come again, to two at once, and once more.
-pub async fn deliver_through_a_death(engine: &Engine, faults: &Faults, messages: &[SqsMessage]) {
-    let dying = Hands::at(engine, faults, Clock::system()).generator;
-    deliver(&dying, messages).await;
+/// Delivers messages to a generator that crashes at a call, then to two generators concurrently, and once more.
+pub async fn deliver_through_a_crash(engine: &Engine, faults: &Faults, messages: &[SqsMessage]) {
+    let crashing = FunctionSet::at(engine, faults, Clock::system()).generator;
+    deliver(&crashing, messages).await;
     let generator = engine.generator(engine.store.clone());
     join_all([deliver(&generator, messages), deliver(&generator, messages)]).await;
     let last = deliver(&generator, messages).await;
@@ -65,7 +65,7 @@ pub async fn deliver_through_a_death(engine: &Engine, faults: &Faults, messages:
 async fn versions(store: &Store, user: &str) -> Vec<Version> {
     let tenant: TenantId = "acme".try_into().unwrap();
     let user: UserId = user.try_into().unwrap();
-    let page = Page {
+    let page = VersionRange {
         after: 0,
         before: None,
         limit: None,
@@ -81,7 +81,7 @@ fn samples(versions: &[Version]) -> u64 {
         .unwrap()
 }
 
-/// No gap in the numbers, and no event in two versions.
+/// Asserts that version numbers have no gap and that no event is in two versions.
 fn assert_sound(versions: &[Version]) {
     let numbers: Vec<_> = versions
         .iter()
@@ -90,17 +90,17 @@ fn assert_sound(versions: &[Version]) {
         .collect();
     let expected: Vec<_> = (1..=u64::try_from(versions.len()).unwrap()).collect();
     assert_eq!(numbers, expected);
-    let mut taught: Vec<_> = versions
+    let mut learned_from: Vec<_> = versions
         .iter()
         .flat_map(|version| match &version.cause {
             Cause::Feedback { feedback_ids, .. } => feedback_ids.clone(),
             Cause::Update | Cause::Reset => Vec::new(),
         })
         .collect();
-    let all = taught.len();
-    taught.sort_unstable();
-    taught.dedup();
-    assert_eq!(taught.len(), all, "an event was learned from twice");
+    let all = learned_from.len();
+    learned_from.sort_unstable();
+    learned_from.dedup();
+    assert_eq!(learned_from.len(), all, "an event was learned from twice");
 }
 
 async fn outcome(store: &Store, event: &FeedbackEvent) -> Option<Outcome> {
@@ -142,12 +142,12 @@ async fn a_redelivery_changes_nothing() {
 }
 
 #[tokio::test]
-async fn death_between_any_two_calls_changes_nothing_in_the_end() {
+async fn a_crash_between_any_two_calls_does_not_change_the_result() {
     let engine = Engine::start().await;
-    let deaths = Faults::at_each_call(Fault::Died, async |faults| {
+    let crashes = Faults::at_each_call(Fault::Crashed, async |faults| {
         let call = faults.at_call();
         let user = format!("user-{call}");
-        // Two events that teach, one that repeats the first, and one that teaches nothing.
+        // Two events that change preferences, one that repeats the first, and one that changes nothing.
         let first = acceptance(&user);
         let mut repeat = first.clone();
         repeat["feedbackId"] = acceptance(&user)["feedbackId"].clone();
@@ -163,32 +163,32 @@ async fn death_between_any_two_calls_changes_nothing_in_the_end() {
             .map(|(_, message)| message.clone())
             .collect();
 
-        let dying = Hands::at(&engine, faults, Clock::system()).generator;
-        let response = deliver(&dying, &messages).await;
-        assert_eq!(faults.died(), !response.batch_item_failures.is_empty());
+        let crashing = FunctionSet::at(&engine, faults, Clock::system()).generator;
+        let response = deliver(&crashing, &messages).await;
+        assert_eq!(faults.crashed(), !response.batch_item_failures.is_empty());
 
         let generator = engine.generator(engine.store.clone());
         let again = deliver(&generator, &messages).await;
         assert!(again.batch_item_failures.is_empty());
         let versions = versions(&engine.store, &user).await;
         assert_sound(&versions);
-        assert_eq!(samples(&versions), 2, "died at call {call}");
+        assert_eq!(samples(&versions), 2, "crashed at call {call}");
         for (at, (event, _)) in delivered.iter().enumerate() {
             let deduplicated = matches!(
                 outcome(&engine.store, event).await.expect("an outcome"),
                 Outcome::Deduplicated { duplicate_of, .. }
                     if duplicate_of == delivered[0].0.core.feedback_id
             );
-            assert_eq!(deduplicated, at == 2, "event {at}, died at call {call}");
+            assert_eq!(deduplicated, at == 2, "event {at}, crashed at call {call}");
         }
     })
     .await;
-    // Every call of the batch was died at.
-    assert!(deaths >= 8, "only {deaths} deaths");
+    // The generator crashed at each call of the batch.
+    assert!(crashes >= 8, "only {crashes} crashes");
 }
 
 #[tokio::test]
-async fn generators_that_race_on_the_same_messages_learn_once() {
+async fn racing_generators_learn_once_from_the_same_messages() {
     let engine = Engine::start().await;
     let mut messages = Vec::new();
     for _ in 0..30 {
@@ -218,7 +218,7 @@ async fn generators_that_race_on_the_same_messages_learn_once() {
 }
 
 #[tokio::test]
-async fn a_crossing_that_was_learned_before_a_death_is_still_told_after_it() {
+async fn a_crossing_learned_before_a_crash_is_still_published_after_it() {
     let engine = Engine::start().await;
     let generator = engine.generator(engine.store.clone());
     let mut messages = Vec::new();
@@ -229,9 +229,9 @@ async fn a_crossing_that_was_learned_before_a_death_is_still_told_after_it() {
         messages.push(message);
     }
     deliver(&generator, &messages[..19]).await;
-    // Read, claim, version: dies with the version written and the outcome not.
-    let dying = engine.generator(engine.failing_store(&Faults::at(3, Fault::Died)));
-    let response = deliver(&dying, &messages[19..]).await;
+    // Read, claim, version: the generator crashes after it has written the version and before the outcome.
+    let crashing = engine.generator(engine.failing_store(&Faults::at(3, Fault::Crashed)));
+    let response = deliver(&crashing, &messages[19..]).await;
     assert_eq!(response.batch_item_failures.len(), 1);
     deliver(&generator, &messages[19..]).await;
     let Some(Outcome::Processed(processed)) = outcome(&engine.store, &events[19]).await else {

@@ -1,4 +1,4 @@
-//! Imports where workers fail, lose races against each other, or find another file in the place of theirs.
+//! Imports whose workers fail, lose races, or find another file under the key.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -21,9 +21,9 @@ use hearback_tests::generate::{Expected, Mix};
 use hearback_tests::meanwhile::Meanwhile;
 use hearback_tests::permissions::version;
 
-use crate::imports::{Import, generated, gzip, told};
+use crate::imports::{Import, counts_of, generated, gzip};
 
-/// The import of the file that lies there.
+/// The id of the import of the current file.
 async fn id(import: &Import) -> ImportId {
     let file = import.engine.blobs().file(&import.key, None).await;
     let file = file.unwrap().unwrap();
@@ -44,16 +44,16 @@ async fn row(import: &Import, id: &ImportId) -> ImportRow {
     row.unwrap().unwrap()
 }
 
-/// Nothing that workers left for each other is there.
-async fn nothing_is_left(import: &Import) {
+/// Asserts that no work files are left.
+async fn assert_no_work_left(import: &Import) {
     let left = import.objects().await;
     let work = left.iter().filter(|key| !key.starts_with("imports/"));
     assert_eq!(work.count(), 0, "{left:?}");
 }
 
-/// One call may fail, and none after it: what was done before is written down, and counts once.
+/// One call fails. The progress before it is recorded, and counts once.
 #[tokio::test]
-async fn a_failure_at_any_call_changes_nothing() {
+async fn a_failure_of_any_call_does_not_change_the_result_of_an_import() {
     let (mut lines, expected) = generated(11, 12);
     lines.insert(3, "no event".to_owned());
     let file = lines.join("\n").into_bytes();
@@ -68,12 +68,12 @@ async fn a_failure_at_any_call_changes_nothing() {
             let blobs = import.engine.failing_blobs(faults);
             let importer = import.engine.importer_with(store, blobs);
             let report = import.work_until(&importer, || None).await;
-            assert_eq!(told(&report), expected, "{faults:?}");
+            assert_eq!(counts_of(&report), expected, "{faults:?}");
             assert_eq!(report.counts.lines, 13, "{faults:?}");
             let numbers = import.rejects().await;
             let numbers = numbers.iter().map(|reject| reject["line_number"].as_u64());
             assert!(numbers.is_sorted(), "{faults:?}");
-            nothing_is_left(&import).await;
+            assert_no_work_left(&import).await;
         })
         .await;
         assert!(failures >= 20, "only {failures} failures");
@@ -81,11 +81,11 @@ async fn a_failure_at_any_call_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_worker_that_fails_writes_down_how_far_it_is() {
+async fn a_failing_worker_records_its_progress() {
     let (lines, expected) = generated(12, 600);
     let import = Import::of(lines.join("\n").into_bytes()).await;
     let id = id(&import).await;
-    // The file is begun, and then most of its lines are taken.
+    // The first step starts the import, the second processes most of the lines and fails.
     let failing = import
         .engine
         .failing_store(&Faults::at(500, Fault::Unreachable));
@@ -93,7 +93,7 @@ async fn a_worker_that_fails_writes_down_how_far_it_is() {
     assert_eq!(import.step(&failing, None).await, Some(false));
     assert_eq!(import.step(&failing, None).await, Some(true));
     let piece = import.engine.store.import_piece(&id, 1).await.unwrap();
-    let piece = piece.expect("it is written down").held;
+    let piece = piece.expect("the piece has progress").value;
     assert!(piece.counts.lines >= 40, "{piece:?}");
     assert_eq!(piece.counts.lines, piece.counts.events());
     let before: usize = (lines.iter())
@@ -105,23 +105,23 @@ async fn a_worker_that_fails_writes_down_how_far_it_is() {
     let counted = Faults::none();
     let importer = import.importer(import.engine.failing_store(&counted));
     let report = import.work_until(&importer, || None).await;
-    assert_eq!(told(&report), expected);
+    assert_eq!(counts_of(&report), expected);
     assert_eq!(report.counts.lines, 600);
-    // What was done before is not done again.
+    // Completed work is not repeated.
     let calls = u64::from(counted.calls());
     assert!(calls <= 600 - piece.counts.lines + 10, "{calls} calls");
 }
 
 #[tokio::test]
-async fn rejects_that_are_too_many_for_one_file_go_on_in_another() {
+async fn rejects_beyond_the_limit_of_a_file_continue_in_the_next() {
     let lines: Vec<_> = (1..=12)
         .map(|number| format!("no event {number}"))
         .collect();
     let import = Import::of(lines.join("\n").into_bytes()).await;
-    // Each worker leaves a line or a few; the file that has four such lines is full.
+    // Each worker writes one or a few rejects. A file with four of them is full.
     let importer = import.importer(import.engine.store.clone());
     let importer = importer.with_rejects_file(400);
-    // However late it is: whoever ends the import hands on what is left of that too.
+    // The deadline has always passed, so the worker that finishes the import hands over the rest of that, too.
     let report = import.work_until(&importer, || Some(Utc::now())).await;
     assert_eq!(report.counts.rejected, 12);
     let key = |number: usize| match number {
@@ -130,50 +130,50 @@ async fn rejects_that_are_too_many_for_one_file_go_on_in_another() {
     };
     let files: Vec<_> = report.rejects.iter().chain(&report.more_rejects).collect();
     assert!(files.len() > 2, "{files:?}");
-    let mut told = Vec::new();
+    let mut counts_of = Vec::new();
     for (number, file) in files.into_iter().enumerate() {
-        assert_eq!(*file, import.engine.blobs().place(&key(number)));
+        assert_eq!(*file, import.engine.blobs().object_uri(&key(number)));
         let rejects = String::from_utf8(import.read(&key(number)).await.unwrap()).unwrap();
         let rejects = rejects.lines();
         let line = |line: &str| serde_json::from_str::<Reject>(line).unwrap();
-        told.extend(rejects.map(line).map(|reject| reject.line.unwrap()));
+        counts_of.extend(rejects.map(line).map(|reject| reject.line.unwrap()));
     }
-    assert_eq!(told, lines);
-    nothing_is_left(&import).await;
+    assert_eq!(counts_of, lines);
+    assert_no_work_left(&import).await;
 }
 
-/// Everything that another worker does until the import is done.
+/// Finishes the import as another worker.
 async fn finish(import: Arc<Import>) {
     import.work().await;
-    // Of two times the later one is told from the first.
+    // The next timestamp is later than this worker's.
     tokio::time::sleep(Duration::from_millis(5)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_packed_piece_that_somebody_else_finished_is_no_damage() {
+async fn a_packed_piece_finished_by_another_worker_is_not_reported_as_damaged() {
     let (lines, expected) = generated(13, 50);
     let import = Arc::new(Import::of(gzip(lines.join("\n").as_bytes())).await);
     let id = id(&import).await;
     let other = import.importer(import.engine.store.clone());
-    // Begun, and unpacked.
+    // The first two steps start the import and unpack the file.
     assert_eq!(import.step(&other, None).await, Some(false));
     assert_eq!(import.step(&other, None).await, Some(false));
-    // Between a look at the piece and one at its file another worker finishes it, and deletes the file.
+    // Another worker finishes the piece and deletes its file after this one has read the piece.
     let meanwhile = Meanwhile::before("GetObject", finish(import.clone()));
     let blobs = import.engine.blobs_with(meanwhile.clone());
     let late = (import.engine).importer_with(import.engine.store.clone(), blobs);
     assert_eq!(import.step(&late, None).await, Some(false));
     assert!(meanwhile.is_done());
     let report = import.work().await;
-    assert_eq!(told(&report), expected);
+    assert_eq!(counts_of(&report), expected);
     let row = row(&import, &id).await;
     assert_eq!(row.damage, None);
     assert_eq!((row.pieces, row.done), (Some(1), 1));
-    nothing_is_left(&import).await;
+    assert_no_work_left(&import).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_lost_leaves_no_rejects() {
+async fn a_losing_worker_leaves_no_rejects() {
     let import = Arc::new(Import::of(b"no event\nnor this".to_vec()).await);
     let other = import.importer(import.engine.store.clone());
     assert_eq!(import.step(&other, None).await, Some(false));
@@ -185,27 +185,27 @@ async fn a_worker_that_lost_leaves_no_rejects() {
     let report = import.work().await;
     assert_eq!(report.counts.rejected, 2);
     assert_eq!(import.rejects().await.len(), 2);
-    nothing_is_left(&import).await;
+    assert_no_work_left(&import).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_reports_the_first_counts() {
+async fn the_first_of_two_import_reports_counts() {
     let (lines, _) = generated(14, 20);
     let import = Arc::new(Import::of(lines.join("\n").into_bytes()).await);
     let id = id(&import).await;
     let other = import.importer(import.engine.store.clone());
     assert_eq!(import.step(&other, None).await, Some(false));
-    // Told of twice, so that there is a message by which the other one finishes.
-    import.tell().await;
+    // A second notification, so that the other worker has a message.
+    import.notify().await;
     let first = Arc::new(Mutex::new(None));
-    let deeds = {
+    let action = {
         let (import, id, first) = (import.clone(), id.clone(), first.clone());
         async move {
             finish(import.clone()).await;
             *first.lock().unwrap() = row(&import, &id).await.report;
         }
     };
-    let meanwhile = Meanwhile::before("UpdateItem", deeds);
+    let meanwhile = Meanwhile::before("UpdateItem", action);
     let late = import.importer(import.engine.store_with(meanwhile.clone()));
     while !meanwhile.is_done() {
         assert_eq!(import.step(&late, None).await, Some(false));
@@ -216,12 +216,12 @@ async fn of_two_reports_the_first_counts() {
     assert_eq!(row(&import, &id).await.report, first);
 }
 
-/// A call, and the version that it names.
-type Naming = (String, Option<String>);
+/// A call and the object version that it names.
+type NamedVersion = (String, Option<String>);
 
-/// Makes a bucket without versions tell one, and notes which version calls on files to import name.
+/// Makes a bucket without versions return one, and records the versions that calls on imported files name.
 #[derive(Debug, Clone, Default)]
-struct Versioned(Arc<Mutex<BTreeSet<Naming>>>);
+struct Versioned(Arc<Mutex<BTreeSet<NamedVersion>>>);
 
 impl Intercept for Versioned {
     fn name(&self) -> &'static str {
@@ -259,8 +259,8 @@ impl Intercept for Versioned {
 }
 
 #[tokio::test]
-async fn every_call_names_the_version_that_the_bucket_told_of() {
-    // An engine that looks at versions has none of this name.
+async fn every_call_names_the_object_version_of_the_notification() {
+    // Another engine supports versions, and has none of this name.
     if std::env::var(ENDPOINT_URL).is_ok() {
         return;
     }
@@ -273,12 +273,12 @@ async fn every_call_names_the_version_that_the_bucket_told_of() {
         .take(10)
         .collect();
     let import = Import::of(Vec::new()).await;
-    // The empty file that was told of without a version.
+    // Imports the empty file, whose notification has no version.
     import.work().await;
     let file = lines.join("\n").into_bytes();
     let blobs = import.engine.blobs();
     blobs.put_file(&import.key, file).await.unwrap();
-    tell(&import, "v1").await;
+    notify(&import, "v1").await;
     let versioned = Versioned::default();
     let blobs = import.engine.blobs_with(versioned.clone());
     let importer = (import.engine).importer_with(import.engine.store.clone(), blobs);
@@ -290,17 +290,17 @@ async fn every_call_names_the_version_that_the_bucket_told_of() {
     assert_eq!(*versioned.0.lock().unwrap(), BTreeSet::from(expected));
 }
 
-/// Tells the queue of a version of the file.
-async fn tell(import: &Import, version: &str) {
+/// Sends a notification with a version of the file.
+async fn notify(import: &Import, version: &str) {
     let send = import.engine.clients.sqs.send_message();
     let send = send.queue_url(&import.engine.queues.imports);
     let send = send.message_body(notification(&import.key, Some(version)));
     send.send().await.unwrap();
 }
 
-/// On an engine that keeps versions: the embedded one keeps none.
+/// Runs on an engine with versions only; the embedded engine has none.
 #[tokio::test]
-async fn each_of_two_files_that_were_put_under_one_key_is_imported() {
+async fn two_files_put_under_one_key_are_both_imported() {
     if std::env::var(ENDPOINT_URL).is_err() {
         return;
     }
@@ -323,8 +323,8 @@ async fn each_of_two_files_that_were_put_under_one_key_is_imported() {
             let text = lines.join("\n").into_bytes();
             let file = if packed { gzip(&text) } else { text };
             blobs.put_file(&import.key, file).await.unwrap();
-            let there = blobs.file(&import.key, None).await.unwrap().unwrap();
-            tell(&import, &there.version.unwrap()).await;
+            let stored = blobs.file(&import.key, None).await.unwrap().unwrap();
+            notify(&import, &stored.version.unwrap()).await;
             ids.push(id(&import).await);
             queued += expected.queued;
         }
@@ -337,5 +337,5 @@ async fn each_of_two_files_that_were_put_under_one_key_is_imported() {
     }
     let events = u64::try_from(import.events().await.len()).unwrap();
     assert_eq!(events, queued);
-    nothing_is_left(&import).await;
+    assert_no_work_left(&import).await;
 }

@@ -1,5 +1,5 @@
-//! Of several events with one dedupe key in one batch, message or file, the first by position counts, whichever
-//! of them is processed first.
+//! Of several events with one dedupe key in one batch, message or file, the first by position counts, in whatever
+//! order they are processed.
 
 use axum::http::{Method, StatusCode};
 use hearback_domain::publication::Outcome;
@@ -16,7 +16,7 @@ use crate::imports;
 
 const TRIES: usize = 200;
 
-/// Pairs of events with one dedupe key: first all that come first, then all that come second.
+/// Pairs of events with one dedupe key: all first events, then all second ones.
 struct Pairs {
     events: Vec<Value>,
 }
@@ -27,7 +27,7 @@ impl Pairs {
         let firsts = (0..TRIES).map(|_| {
             let mut first = acceptance("ada");
             first["timestamp"] = timestamp.clone();
-            // The first is kept for longer than the second, and so has to be its claim.
+            // The first event has a longer retention than the second; its claim must be kept as long.
             first["privacyFlags"]["retentionDays"] = json!(200);
             first
         });
@@ -44,7 +44,7 @@ impl Pairs {
         }
     }
 
-    /// Has the generator process every second event before any first one, and asserts that the first counts.
+    /// Processes every second event before any first one, and asserts that the first counts.
     async fn assert_first_wins(&self, engine: &Engine) {
         let generator = engine.generator(engine.store.clone());
         let last_come_first: Vec<_> = self.events.iter().rev().collect();
@@ -53,8 +53,8 @@ impl Pairs {
             for event in some {
                 messages.push(event_message(engine, &event["feedbackId"]).await);
             }
-            let answer = generator.handle(queue::batch(messages)).await;
-            assert!(answer.batch_item_failures.is_empty());
+            let response = generator.handle(queue::batch(messages)).await;
+            assert!(response.batch_item_failures.is_empty());
         }
         let (firsts, seconds) = self.events.split_at(TRIES);
         let mut lost = 0;
@@ -76,40 +76,40 @@ impl Pairs {
         }
         assert_eq!(
             lost, 0,
-            "of {TRIES} pairs so many were not won by the first"
+            "pairs of {TRIES} in which the first event did not count"
         );
     }
 }
 
 #[tokio::test]
-async fn of_two_equal_acts_in_one_batch_the_first_counts() {
+async fn the_first_of_two_equal_events_in_a_batch_counts() {
     let engine = Engine::start().await;
     let functions = functions_of(&engine);
     let pairs = Pairs::new();
     let request = (Method::POST, "/v1/feedback/batch");
     let body = json!({"events": pairs.events});
-    let (status, told) = call(&functions, ("order-service", ""), request, &body).await;
+    let (status, response) = call(&functions, ("order-service", ""), request, &body).await;
     assert_eq!(status, StatusCode::ACCEPTED);
-    assert_eq!(told["queued"], 2 * TRIES);
+    assert_eq!(response["queued"], 2 * TRIES);
     pairs.assert_first_wins(&engine).await;
 }
 
 #[tokio::test]
-async fn of_two_equal_acts_in_one_message_the_first_counts() {
+async fn the_first_of_two_equal_events_in_a_message_counts() {
     let engine = Engine::start().await;
     let pairs = Pairs::new();
     let ingest = engine.ingest(engine.store.clone());
     let message = ingested(&json!({"events": pairs.events}));
     // A message may come twice.
     for _ in 0..2 {
-        let answer = ingest.handle(message.clone()).await;
-        assert!(answer.batch_item_failures.is_empty());
+        let response = ingest.handle(message.clone()).await;
+        assert!(response.batch_item_failures.is_empty());
     }
     pairs.assert_first_wins(&engine).await;
 }
 
 #[tokio::test]
-async fn of_two_equal_acts_in_one_piece_of_a_file_the_first_counts() {
+async fn the_first_of_two_equal_events_in_a_piece_of_a_file_counts() {
     let engine = Engine::start().await;
     let pairs = Pairs::new();
     let lines = pairs.events.iter().map(Value::to_string);
@@ -120,14 +120,14 @@ async fn of_two_equal_acts_in_one_piece_of_a_file_the_first_counts() {
 }
 
 #[tokio::test]
-async fn of_two_equal_acts_in_a_piece_that_was_handed_over_between_them_the_first_counts() {
+async fn the_first_of_two_equal_events_counts_although_the_piece_was_handed_over_between_them() {
     let engine = Engine::start().await;
     let pairs = Pairs::new();
     let lines = pairs.events.iter().map(Value::to_string);
     let file = lines.collect::<Vec<_>>().join("\n").into_bytes();
-    // The first worker fails amid the second ones, of which the next takes the rest.
-    let amid = u32::try_from(TRIES + TRIES / 4).unwrap();
-    let failing = engine.failing_store(&Faults::at(amid, Fault::Unreachable));
+    // The first worker fails among the second events; the next worker processes the rest.
+    let failing_call = u32::try_from(TRIES + TRIES / 4).unwrap();
+    let failing = engine.failing_store(&Faults::at(failing_call, Fault::Unreachable));
     imports::import_with(&engine, &engine.importer(failing), file, None).await;
     let importer = engine.importer(engine.store.clone());
     while imports::step(&engine, &importer, None).await.is_some() {}
@@ -135,10 +135,10 @@ async fn of_two_equal_acts_in_a_piece_that_was_handed_over_between_them_the_firs
 }
 
 #[tokio::test]
-async fn an_event_that_is_not_stored_is_first_of_nothing() {
+async fn an_event_that_is_not_stored_does_not_claim_its_dedupe_key() {
     let engine = Engine::start().await;
     let functions = functions_of(&engine);
-    // Known with another key, so that nothing of this batch is stored under its id.
+    // The id is known with another dedupe key, so that the batch stores nothing under it.
     let known = acceptance("ada");
     let submit = (Method::POST, "/v1/feedback/submit");
     call(&functions, ("order-service", ""), submit, &known).await;
@@ -152,8 +152,8 @@ async fn an_event_that_is_not_stored_is_first_of_nothing() {
     third["feedbackId"] = json!(Uuid::new_v4());
     let batch = (Method::POST, "/v1/feedback/batch");
     let body = json!({"events": [broken, repeat, only, third]});
-    let (_, told) = call(&functions, ("order-service", ""), batch, &body).await;
-    assert_eq!(told["results"][1]["status"], "duplicate");
+    let (_, response) = call(&functions, ("order-service", ""), batch, &body).await;
+    assert_eq!(response["results"][1]["status"], "duplicate");
     let generator = engine.generator(engine.store.clone());
     let messages = [
         event_message(&engine, &third["feedbackId"]).await,

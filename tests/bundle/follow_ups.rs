@@ -1,14 +1,19 @@
-//! What a turn says of the one before it: detected when it is registered, and what follows from that.
+//! Follow-ups: what a turn reveals about the turn before it, detected at its registration.
 
-use hearback_tests::app::{Answer, TestApp, eventually};
+use hearback_tests::app::{TestApp, TestResponse, eventually};
 use hearback_tests::ledger::ledger;
-use hearback_tests::turns::{conversation_path, path, said};
+use hearback_tests::turns::{conversation_path, path, turn_body};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-/// Registers a turn of the conversation `c`, so many seconds after the first of the day.
-async fn register(app: &TestApp, token: &str, turn: &str, (second, query): (u32, &str)) -> Answer {
-    let mut body = said(query, "Here are three business laptops under $1000.");
+/// Registers a turn of the conversation `c`, this many seconds after ten.
+async fn register(
+    app: &TestApp,
+    token: &str,
+    turn: &str,
+    (second, query): (u32, &str),
+) -> TestResponse {
+    let mut body = turn_body(query, "Here are three business laptops under $1000.");
     let (hours, minutes) = (10 + second / 3600, second / 60 % 60);
     body["ts"] = json!(format!(
         "2026-01-04T{hours}:{minutes:02}:{:02}Z",
@@ -18,9 +23,9 @@ async fn register(app: &TestApp, token: &str, turn: &str, (second, query): (u32,
 }
 
 async fn turn(app: &TestApp, token: &str, turn: &str) -> Value {
-    let answer = app.get(token, &path("c", turn)).await;
-    assert_eq!(answer.status, StatusCode::OK);
-    answer.body
+    let response = app.get(token, &path("c", turn)).await;
+    assert_eq!(response.status, StatusCode::OK);
+    response.body
 }
 
 const REJECTION: &str = "No, I meant gaming laptops not business laptops";
@@ -50,7 +55,7 @@ async fn a_rejection_in_the_next_message_marks_the_turn_before_it() {
     assert_eq!(marked["user_feedback"]["detected_in_turn"], "t2");
     let correction = &marked["user_feedback"]["correction_type"];
     assert_eq!(correction, "explicit_correction");
-    // It is the machine's reaction too, and an event in the ledger.
+    // The detection is also a machine reaction, and an event in the ledger.
     let [reaction] = marked["reactions"].as_array().unwrap().as_slice() else {
         panic!("{marked}")
     };
@@ -63,7 +68,7 @@ async fn a_rejection_in_the_next_message_marks_the_turn_before_it() {
 }
 
 #[tokio::test]
-async fn the_repeat_of_a_registration_answers_the_same_and_repeats_nothing() {
+async fn a_repeated_registration_returns_the_same_and_has_no_further_effect() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, "t1", (0, "laptops under $1000")).await;
@@ -79,7 +84,7 @@ async fn the_repeat_of_a_registration_answers_the_same_and_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_not_sure_enough_sets_the_status_and_writes_nothing_down() {
+async fn a_detection_of_low_confidence_sets_the_status_without_a_machine_reaction() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, "t1", (0, "laptops under $1000")).await;
@@ -94,7 +99,7 @@ async fn what_is_not_sure_enough_sets_the_status_and_writes_nothing_down() {
 }
 
 #[tokio::test]
-async fn the_same_question_again_is_the_machines_not_ok_and_another_subject_is_no_reaction() {
+async fn a_repeated_question_is_a_machine_not_ok_and_a_new_subject_is_no_reaction() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let question = "What do owls hunt at night?";
@@ -113,7 +118,7 @@ async fn the_same_question_again_is_the_machines_not_ok_and_another_subject_is_n
 }
 
 #[tokio::test]
-async fn embeddings_of_the_caller_tell_a_rephrase_where_both_turns_have_one() {
+async fn a_rephrase_is_detected_by_the_callers_embeddings_if_both_turns_have_one() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let question = "How can I make the washing machine quieter?";
@@ -125,7 +130,7 @@ async fn embeddings_of_the_caller_tell_a_rephrase_where_both_turns_have_one() {
         ("none", None, None, false),
     ] {
         let put = |turn: &'static str, text, minute: u32, embedding: Option<[f64; 3]>| {
-            let mut body = said(text, "Washing machines are loud.");
+            let mut body = turn_body(text, "Washing machines are loud.");
             body["ts"] = json!(format!("2026-01-04T10:{minute:02}:00Z"));
             if let Some(embedding) = embedding {
                 body["embedding"] = json!(embedding);
@@ -146,7 +151,7 @@ async fn embeddings_of_the_caller_tell_a_rephrase_where_both_turns_have_one() {
 }
 
 #[tokio::test]
-async fn a_message_after_half_an_hour_follows_nothing() {
+async fn a_message_after_half_an_hour_is_not_a_follow_up() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, "t1", (0, "laptops under $1000")).await;
@@ -161,20 +166,20 @@ async fn a_message_after_half_an_hour_follows_nothing() {
 }
 
 #[tokio::test]
-async fn another_user_or_conversation_is_followed_by_nobody_elses_message() {
+async fn a_message_does_not_follow_turns_of_another_user_or_conversation() {
     let app = TestApp::start().await;
     let (ada, eve) = (app.token("ada"), app.token("eve"));
     register(&app, &ada, "t1", (0, "laptops under $1000")).await;
     let other = register(&app, &eve, "t2", (60, REJECTION)).await;
     assert_eq!(other.body["detection"], Value::Null);
-    let mut body = said(REJECTION, "b");
+    let mut body = turn_body(REJECTION, "b");
     body["ts"] = json!("2026-01-04T10:01:00Z");
-    let elsewhere = app.put(&ada, &path("d", "t"), &body).await;
-    assert_eq!(elsewhere.body["detection"], Value::Null);
+    let other_conversation = app.put(&ada, &path("d", "t"), &body).await;
+    assert_eq!(other_conversation.body["detection"], Value::Null);
 }
 
 #[tokio::test]
-async fn rejections_in_a_row_advise_to_clarify() {
+async fn consecutive_rejections_advise_to_clarify() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, "t1", (0, "laptops under $1000")).await;
@@ -188,7 +193,7 @@ async fn rejections_in_a_row_advise_to_clarify() {
 }
 
 #[tokio::test]
-async fn the_turn_that_comes_nearest_after_counts_whenever_it_is_registered() {
+async fn the_nearest_following_turn_counts_whenever_it_is_registered() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, "t1", (0, "laptops under $1000")).await;
@@ -200,7 +205,7 @@ async fn the_turn_that_comes_nearest_after_counts_whenever_it_is_registered() {
 }
 
 #[tokio::test]
-async fn what_the_user_says_on_purpose_outranks_what_was_inferred() {
+async fn explicit_feedback_outranks_inferred_feedback() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, "t1", (0, "laptops under $1000")).await;
@@ -220,15 +225,15 @@ async fn what_the_user_says_on_purpose_outranks_what_was_inferred() {
     let flipped = status("accepted").await;
     assert_eq!(flipped["feedback_confidence"], 1.0);
     assert_eq!(flipped["rejection_detected_in"], Value::Null);
-    // What was inferred is still told.
+    // The response still contains what was inferred.
     assert_eq!(flipped["user_feedback"]["status"], "rejected");
-    // Somebody else's word on it is no word of its user's.
+    // Another user's reaction does not change the status.
     let other = json!({"reaction": "not_ok"});
     app.post(&app.token("eve"), &feedback, &other).await;
     app.post(&ada, &feedback, &json!({"reaction": "neutral"}))
         .await;
     status("neutral").await;
-    // Taken back, what was inferred counts again.
+    // After the withdrawal the inferred status counts again.
     app.post(&ada, &feedback, &json!({"reaction": null})).await;
     status("rejected").await;
     let report = format!("{}/turns-with-feedbacks", conversation_path("c"));
@@ -240,31 +245,31 @@ async fn what_the_user_says_on_purpose_outranks_what_was_inferred() {
 }
 
 #[tokio::test]
-async fn the_detector_alone_stores_nothing() {
+async fn detect_stores_nothing() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let body = json!({
         "prev_query": "laptops under $1000", "prev_response": "Here are three business laptops.",
         "message": REJECTION
     });
-    let answer = app.post(&ada, "/v1/feedback/detect", &body).await;
-    assert_eq!(answer.status, StatusCode::OK);
-    assert_eq!(answer.body["feedback_type"], "rejected");
-    assert_eq!(answer.body["correction_type"], "explicit");
+    let response = app.post(&ada, "/v1/feedback/detect", &body).await;
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(response.body["feedback_type"], "rejected");
+    assert_eq!(response.body["correction_type"], "explicit");
     let broken = json!({"message": 1, "mood": "bad", "language": 2});
-    let refused = app.post(&ada, "/v1/feedback/detect", &broken).await;
-    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
-    assert_eq!(refused.body["errors"].as_array().unwrap().len(), 3);
+    let rejected = app.post(&ada, "/v1/feedback/detect", &broken).await;
+    assert_eq!(rejected.status, StatusCode::BAD_REQUEST);
+    assert_eq!(rejected.body["errors"].as_array().unwrap().len(), 3);
 }
 
 #[tokio::test]
-async fn a_planner_is_told_what_was_rejected_and_what_not_to_do_again() {
+async fn the_planner_context_names_the_rejection_and_what_to_avoid() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
-    let mut first = said("laptops under $1000", "Here are three business laptops.");
+    let mut first = turn_body("laptops under $1000", "Here are three business laptops.");
     first["ts"] = json!("2026-01-04T10:00:00Z");
     first["strategy"] = json!("commerce_search");
-    // Before anything is learned, which would be a version too.
+    // Set before anything is learned, because learning creates a version, too.
     let formal = json!({
         "preferenceVersion": 0, "globalPreferences": {"communicationStyle": "formal"}
     });
@@ -276,8 +281,8 @@ async fn a_planner_is_told_what_was_rejected_and_what_not_to_do_again() {
         async move {
             let path = format!("{}/feedback-context", path("c", "turn_001233"));
             let request = app.request(reqwest::Method::GET, &path).bearer_auth(token);
-            let answer = request.send().await.unwrap();
-            (answer.status(), answer.text().await.unwrap())
+            let response = request.send().await.unwrap();
+            (response.status(), response.text().await.unwrap())
         }
     };
     let (_, before) = context(ada.clone()).await;
@@ -303,17 +308,17 @@ async fn a_planner_is_told_what_was_rejected_and_what_not_to_do_again() {
     }
     let (status, _) = context(app.token("eve")).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
-    // What its user says on purpose is told instead.
+    // Explicit feedback replaces it in the context.
     let feedback = format!("{}/feedback", path("c", "turn_001233"));
     let wrong = json!({"reaction": "not_ok", "text": "Too expensive"});
     app.post(&ada, &feedback, &wrong).await;
     eventually(|| async {
         let (_, markdown) = context(ada.clone()).await;
-        let said = markdown.contains("**User said:** \"Too expensive\"");
-        (said && markdown.contains("**Detected:** The user rejected Turn 1233")).then_some(())
+        let is_quoted = markdown.contains("**User said:** \"Too expensive\"");
+        (is_quoted && markdown.contains("**Detected:** The user rejected Turn 1233")).then_some(())
     })
     .await;
-    // Who reads everybody's turns reads nobody's preferences.
+    // The scope for reports does not reveal the user's preferences.
     let (_, own) = context(ada.clone()).await;
     assert!(own.contains("- communication style: formal"), "{own}");
     let (_, others) = context(app.token_of("eve", "acme", "feedback:report")).await;
@@ -325,23 +330,23 @@ async fn a_planner_is_told_what_was_rejected_and_what_not_to_do_again() {
 }
 
 #[tokio::test]
-async fn strategies_are_accepted_ones_first_and_rejected_ones_never() {
+async fn accepted_strategies_come_first_and_rejected_ones_are_excluded() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
-    for (turn, quality) in [("good", 0.9), ("taken", 0.2), ("wrong", 1.0)] {
-        let mut body = said("gaming laptops under $1000", "Here are three.");
+    for (turn, quality) in [("good", 0.9), ("accepted", 0.2), ("wrong", 1.0)] {
+        let mut body = turn_body("gaming laptops under $1000", "Here are three.");
         body["quality_score"] = json!(quality);
         body["validation_outcome"] = json!("APPROVE");
         body["strategy"] = json!(format!("{turn} strategy"));
         app.put(&ada, &path(turn, "t"), &body).await;
     }
-    for (turn, verdict) in [("taken", "ok"), ("wrong", "not_ok")] {
+    for (turn, verdict) in [("accepted", "ok"), ("wrong", "not_ok")] {
         let feedback = format!("{}/feedback", path(turn, "t"));
         app.post(&ada, &feedback, &json!({"reaction": verdict}))
             .await;
     }
-    // Somebody else's turns are not searched.
-    let other = said("gaming laptops under $1000", "Others.");
+    // Turns of other users are not searched.
+    let other = turn_body("gaming laptops under $1000", "Others.");
     app.put(&app.token("eve"), &path("other", "t"), &other)
         .await;
     let search = "/conversations/acme/order-service/strategies/search";
@@ -358,14 +363,14 @@ async fn strategies_are_accepted_ones_first_and_rejected_ones_never() {
         .iter()
         .map(|strategy| strategy["strategy"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["taken strategy", "good strategy"]);
-    let taken = &found["strategies"][0];
-    assert_eq!(taken["user_feedback_status"], "accepted");
-    assert_eq!(taken["satisfaction_score"], 1.0);
-    let rank = taken["ranking_score"].as_f64().unwrap();
+    assert_eq!(names, ["accepted strategy", "good strategy"]);
+    let accepted = &found["strategies"][0];
+    assert_eq!(accepted["user_feedback_status"], "accepted");
+    assert_eq!(accepted["satisfaction_score"], 1.0);
+    let rank = accepted["ranking_score"].as_f64().unwrap();
     assert!((rank - (0.6 * 0.2 + 0.4 * 0.5)).abs() < 1e-9);
-    assert!(taken["similarity"].as_f64().unwrap() > 0.4);
-    // Vectors of one's own are compared with such only.
+    assert!(accepted["similarity"].as_f64().unwrap() > 0.4);
+    // A caller's embedding is compared with callers' embeddings only.
     let own = json!({"query": "cheap gaming laptops", "embedding": [0.1, 0.2]});
     let none = app.post(&ada, search, &own).await.body;
     let vectors = json!({"embedding": "caller", "candidates": 0, "not_comparable": 3});
@@ -376,15 +381,15 @@ async fn strategies_are_accepted_ones_first_and_rejected_ones_never() {
 }
 
 #[tokio::test]
-async fn a_registration_that_lost_against_anothers_reaches_nothing_of_theirs() {
+async fn a_losing_registration_reads_and_changes_nothing_of_the_winner() {
     let app = TestApp::start().await;
     let (ada, eve) = (app.token("ada"), app.token("eve"));
     register(&app, &ada, "t1", (0, "gaming laptops under $1000")).await;
-    // What a registration by eve of the same turn leaves that died before its row was put.
+    // A registration of the same turn by eve that crashed before it put its row leaves a vector.
     let at = json!({
         "tenant": "acme", "project": "order-service", "conversation_id": "c", "turn_id": "t1"
     });
-    let body = said("gaming laptops under $1000", "hers");
+    let body = turn_body("gaming laptops under $1000", "hers");
     let caller = hearback_domain::caller::Caller {
         user: "eve".try_into().unwrap(),
         tenant: "acme".try_into().unwrap(),
@@ -415,7 +420,7 @@ async fn a_registration_that_lost_against_anothers_reaches_nothing_of_theirs() {
 }
 
 #[tokio::test]
-async fn a_message_that_names_no_turn_is_attached_to_the_one_it_is_about() {
+async fn a_message_without_a_turn_is_attached_to_the_turn_it_is_about() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     for (turn, query, answer) in [
@@ -427,7 +432,8 @@ async fn a_message_that_names_no_turn_is_attached_to_the_one_it_is_about() {
         ("hamster", "What do hamsters eat?", "Seeds and vegetables."),
         ("rome", "A train to Rome on Friday", "There is one at nine."),
     ] {
-        app.put(&ada, &path(turn, "t"), &said(query, answer)).await;
+        app.put(&ada, &path(turn, "t"), &turn_body(query, answer))
+            .await;
     }
     let infer = "/conversations/acme/order-service/feedback/infer";
     let body = json!({"message": "No, the business laptops are wrong, I asked for gaming laptops"});
@@ -443,15 +449,15 @@ async fn a_message_that_names_no_turn_is_attached_to_the_one_it_is_about() {
     let marked = app.get(&ada, &path("laptops", "t")).await.body;
     assert_eq!(marked["reactions"][0]["reaction"]["origin"], "machine");
     assert_eq!(marked["reactions"][0]["meta"]["rn"], inferred.body["rn"]);
-    // The same again is the same reaction.
+    // A repeat is the same reaction.
     let again = app.post(&ada, infer, &body).await;
     assert_eq!(again.body["rn"], inferred.body["rn"]);
-    // Whatever is like no turn is about none, however recent they are.
+    // A message that resembles no turn is about none, however recent the turns are.
     let unlike = json!({"message": "That's wrong."});
     let unlike = app.post(&ada, infer, &unlike).await.body;
     assert_eq!(unlike["detection"]["feedback_type"], "rejected");
     assert_eq!(unlike["rn"], Value::Null);
-    // What says nothing is attached to nothing, and another user has no turns.
+    // A message without feedback is attached to no turn, and another user has no turns.
     let nothing = app.post(&ada, infer, &json!({"message": "hamsters"})).await;
     assert_eq!(nothing.body["rn"], Value::Null);
     let eve = app.post(&app.token("eve"), infer, &body).await;
@@ -462,7 +468,7 @@ async fn a_message_that_names_no_turn_is_attached_to_the_one_it_is_about() {
 }
 
 #[tokio::test]
-async fn phrases_of_a_folder_add_to_those_that_are_built_in() {
+async fn phrases_of_a_folder_extend_the_built_in_ones() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("en.toml");
     std::fs::write(
@@ -472,11 +478,11 @@ async fn phrases_of_a_folder_add_to_those_that_are_built_in() {
     .unwrap();
     let detector = hearback_turns::detector(folder.path());
     let detector = detector.unwrap_or_else(|error| panic!("{error}"));
-    let exchange = hearback_domain::detection::Exchange {
+    let exchange = hearback_detection::Exchange {
         message: "That is bananas.",
         ..Default::default()
     };
-    let rejected = hearback_domain::detection::FeedbackType::Rejected;
+    let rejected = hearback_detection::FeedbackStatus::Rejected;
     assert_eq!(detector.detect(&exchange).feedback_type, rejected);
     std::fs::write(&file, "language = \"en\"\n[phrases]\nwrong = 7\n").unwrap();
     let error = hearback_turns::detector(folder.path()).unwrap_err();

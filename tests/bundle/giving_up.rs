@@ -1,4 +1,4 @@
-//! How long a function tries a message that fails, and how often it hands work on to its own queue.
+//! When functions stop retrying a failing message, and how often they hand work over to their own queue.
 
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
 use aws_sdk_sqs::types::Message;
@@ -11,7 +11,7 @@ use hearback_tests::queue;
 
 use crate::erasure_steps::world::World;
 
-/// A message as it comes when it was received so often, and its work handed on so often.
+/// A message with a receive count and a number of hops.
 fn message(body: &str, receives: u32, hops: Option<u32>) -> SqsEvent {
     let mut message = SqsMessage::default();
     message.message_id = Some("1".to_owned());
@@ -28,7 +28,7 @@ fn message(body: &str, receives: u32, hops: Option<u32>) -> SqsEvent {
     queue::batch([message])
 }
 
-/// Messages of a queue, which may have been sent to come later.
+/// The messages of a queue.
 async fn received(engine: &Engine, queue: &str) -> Vec<Message> {
     let receive = engine.clients.sqs.receive_message().queue_url(queue);
     let receive = receive.max_number_of_messages(10).visibility_timeout(0);
@@ -42,103 +42,110 @@ fn attribute<'a>(message: &'a Message, name: &str) -> &'a str {
 }
 
 /// The bodies and reasons of a queue of dead letters.
-async fn letters(engine: &Engine, queue: &str) -> Vec<(String, String)> {
-    let letters = received(engine, queue).await;
-    let told = letters.iter().map(|letter| {
-        let body = letter.body().unwrap().to_owned();
-        (body, attribute(letter, "reason").to_owned())
+async fn dead_letters(engine: &Engine, queue: &str) -> Vec<(String, String)> {
+    let dead_letters = received(engine, queue).await;
+    let with_reasons = dead_letters.iter().map(|message| {
+        let body = message.body().unwrap().to_owned();
+        (body, attribute(message, "reason").to_owned())
     });
-    told.collect()
+    with_reasons.collect()
 }
 
-/// A table that is not there.
-fn nowhere(engine: &Engine) -> Store {
-    Store::new(engine.clients.dynamodb.clone(), "nowhere")
+/// A store whose table does not exist.
+fn missing_table(engine: &Engine) -> Store {
+    Store::new(engine.clients.dynamodb.clone(), "missing")
 }
 
 #[tokio::test]
-async fn a_message_that_was_throttled_for_long_is_not_given_up_at_its_first_failure() {
+async fn a_long_throttled_message_does_not_go_to_the_dlq_at_its_first_failure() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
     let event = acceptance("ada");
     let sent = world.submitted(&event).await;
     let body = sent.body.as_deref().unwrap();
-    let generator = engine.generator(nowhere(&engine));
+    let generator = engine.generator(missing_table(&engine));
     for receives in [MAX_RECEIVES, MAX_RECEIVES + 1, LAST_RECEIVES - 1] {
-        let answer = generator.handle(message(body, receives, None)).await;
-        assert_eq!(answer.batch_item_failures.len(), 1, "it comes again");
+        let response = generator.handle(message(body, receives, None)).await;
+        assert_eq!(
+            response.batch_item_failures.len(),
+            1,
+            "the message is redelivered"
+        );
     }
     let dead = &engine.queues.dead_letters;
-    assert_eq!(letters(&engine, dead).await, []);
-    let answer = generator.handle(message(body, LAST_RECEIVES, None)).await;
-    assert!(answer.batch_item_failures.is_empty());
-    let letters = letters(&engine, dead).await;
-    assert_eq!(letters.len(), 1);
-    assert_eq!(letters[0].0, body);
-    assert!(letters[0].1.contains("failed"), "{letters:?}");
+    assert_eq!(dead_letters(&engine, dead).await, []);
+    let response = generator.handle(message(body, LAST_RECEIVES, None)).await;
+    assert!(response.batch_item_failures.is_empty());
+    let dead_letters = dead_letters(&engine, dead).await;
+    assert_eq!(dead_letters.len(), 1);
+    assert_eq!(dead_letters[0].0, body);
+    assert!(dead_letters[0].1.contains("failed"), "{dead_letters:?}");
 }
 
 #[tokio::test]
-async fn a_step_of_an_import_or_an_erasure_that_cannot_be_read_is_a_dead_letter_with_its_reason() {
+async fn an_unreadable_step_of_an_import_or_erasure_goes_to_the_dlq_with_its_reason() {
     let engine = Engine::start().await;
     let eraser = engine.eraser(engine.store.clone(), engine.blobs());
     let importer = engine.importer(engine.store.clone());
     for receives in [MAX_RECEIVES - 1, MAX_RECEIVES] {
-        let comes_again = usize::from(receives < MAX_RECEIVES);
-        let answer = eraser.handle(message("{}", receives, None), None).await;
-        assert_eq!(answer.batch_item_failures.len(), comes_again);
-        let answer = importer.handle(message("{}", receives, None), None).await;
-        assert_eq!(answer.batch_item_failures.len(), comes_again);
+        let redelivered = usize::from(receives < MAX_RECEIVES);
+        let response = eraser.handle(message("{}", receives, None), None).await;
+        assert_eq!(response.batch_item_failures.len(), redelivered);
+        let response = importer.handle(message("{}", receives, None), None).await;
+        assert_eq!(response.batch_item_failures.len(), redelivered);
     }
     let expected = [("{}".to_owned(), "the message is none of ours".to_owned())];
     let queues = &engine.queues;
     for dead in [&queues.erasures_dead_letters, &queues.imports_dead_letters] {
-        assert_eq!(letters(&engine, dead).await, expected);
+        assert_eq!(dead_letters(&engine, dead).await, expected);
     }
 }
 
 #[tokio::test]
-async fn an_erasure_that_never_ends_is_a_dead_letter_with_its_reason() {
+async fn an_erasure_that_never_ends_goes_to_the_dlq_with_its_reason() {
     let engine = Engine::start().await;
     let world = World::of(&engine);
-    world.leave().await;
+    world.create_data().await;
     world.erase().await;
     let erasures = &engine.queues.erasures;
-    let asked = received(&engine, erasures).await;
-    assert_eq!(attribute(&asked[0], HOPS), "0");
-    world.taken().await.unwrap();
-    let body = asked[0].body().unwrap();
-    // Its time is always up, so it hands on.
+    let queued = received(&engine, erasures).await;
+    assert_eq!(attribute(&queued[0], HOPS), "0");
+    world.take_message().await.unwrap();
+    let body = queued[0].body().unwrap();
+    // The deadline has always passed, so the eraser hands over.
     let eraser = world.eraser();
     let over: DateTime<Utc> = Utc::now() - TimeDelta::hours(1);
     let last = message(body, 1, Some(MAX_HOPS - 1));
-    let answer = eraser.handle(last, Some(over)).await;
-    assert!(answer.batch_item_failures.is_empty());
+    let response = eraser.handle(last, Some(over)).await;
+    assert!(response.batch_item_failures.is_empty());
     let handed_on = received(&engine, erasures).await;
     assert_eq!(handed_on.len(), 1);
     assert_eq!(attribute(&handed_on[0], HOPS), MAX_HOPS.to_string());
-    world.taken().await.unwrap();
+    world.take_message().await.unwrap();
 
     let body = handed_on[0].body().unwrap();
-    let answer = eraser
+    let response = eraser
         .handle(message(body, 1, Some(MAX_HOPS)), Some(over))
         .await;
-    assert!(answer.batch_item_failures.is_empty());
+    assert!(response.batch_item_failures.is_empty());
     assert!(received(&engine, erasures).await.is_empty());
     let dead = &engine.queues.erasures_dead_letters;
     let reason = format!("handed on {MAX_HOPS} times without an end");
-    assert_eq!(letters(&engine, dead).await, [(body.to_owned(), reason)]);
-    // Moved back it begins to count anew, and the erasure is done.
-    let letter = received(&engine, dead).await.remove(0);
+    assert_eq!(
+        dead_letters(&engine, dead).await,
+        [(body.to_owned(), reason)]
+    );
+    // After the redrive the hops count from zero, and the erasure completes.
+    let dead_letter = received(&engine, dead).await.remove(0);
     let moved = engine.clients.sqs.send_message().queue_url(erasures);
-    let moved = moved.message_body(letter.body().unwrap()).send().await;
+    let moved = moved.message_body(dead_letter.body().unwrap()).send().await;
     moved.unwrap();
     world.finish().await;
     world.assert_gone().await;
 }
 
 #[tokio::test]
-async fn an_import_that_never_ends_is_a_dead_letter_with_its_reason() {
+async fn an_import_that_never_ends_goes_to_the_dlq_with_its_reason() {
     let engine = Engine::start().await;
     let importer = engine.importer(engine.store.clone());
     let imports = &engine.queues.imports;
@@ -147,21 +154,24 @@ async fn an_import_that_never_ends_is_a_dead_letter_with_its_reason() {
     let put = engine.blobs().put_file(key, lines.into_bytes()).await;
     put.unwrap();
     let begin = hearback_batch::notification(key, None);
-    let answer = importer.handle(message(&begin, 1, None), None).await;
-    assert!(answer.batch_item_failures.is_empty());
+    let response = importer.handle(message(&begin, 1, None), None).await;
+    assert!(response.batch_item_failures.is_empty());
     let pieces = received(&engine, imports).await;
     assert_eq!(pieces.len(), 1);
     assert_eq!(attribute(&pieces[0], HOPS), "1");
     let body = pieces[0].body().unwrap();
     let endless = message(body, 1, Some(MAX_HOPS));
-    let answer = importer.handle(endless, None).await;
-    assert!(answer.batch_item_failures.is_empty());
+    let response = importer.handle(endless, None).await;
+    assert!(response.batch_item_failures.is_empty());
     let dead = &engine.queues.imports_dead_letters;
     let reason = format!("handed on {MAX_HOPS} times without an end");
-    assert_eq!(letters(&engine, dead).await, [(body.to_owned(), reason)]);
+    assert_eq!(
+        dead_letters(&engine, dead).await,
+        [(body.to_owned(), reason)]
+    );
     let piece = message(body, 1, Some(MAX_HOPS - 1));
-    let answer = importer.handle(piece, None).await;
-    assert!(answer.batch_item_failures.is_empty());
+    let response = importer.handle(piece, None).await;
+    assert!(response.batch_item_failures.is_empty());
     let stored = queue::submitted(&engine, "EVENT").await;
-    assert_eq!(stored.len(), 2, "the piece was worked off");
+    assert_eq!(stored.len(), 2, "the piece was processed");
 }

@@ -1,4 +1,4 @@
-//! Files of events in the bucket: every line once, whatever the packing and wherever a worker dies.
+//! Imports of files: every line is imported once, whatever the packing and wherever a worker crashes.
 
 use std::io::Write;
 use std::time::Duration;
@@ -11,11 +11,13 @@ use hearback_domain::import::{RejectedLine, Report};
 use hearback_storage::Store;
 use hearback_storage::files::import_key;
 use hearback_tests::engine::Engine;
+use hearback_tests::events::acceptance;
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::generate::{Expected, Lines, Mix};
 use hearback_tests::queue;
 use hearback_tests::stored::rows;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 /// An engine with a file to import.
 pub struct Import {
@@ -29,12 +31,12 @@ impl Import {
         let key = import_key(&"acme".try_into().unwrap(), "events.jsonl").unwrap();
         engine.blobs().put_file(&key, file).await.unwrap();
         let import = Self { engine, key };
-        import.tell().await;
+        import.notify().await;
         import
     }
 
-    /// Tells the queue of the file, as the bucket does in AWS.
-    pub async fn tell(&self) {
+    /// Sends the notification of the file, as the bucket does in AWS.
+    pub async fn notify(&self) {
         let send = self.engine.clients.sqs.send_message();
         let send = send.queue_url(&self.engine.queues.imports);
         let send = send.message_body(notification(&self.key, None));
@@ -49,7 +51,7 @@ impl Import {
         step(&self.engine, importer, until).await
     }
 
-    /// Works off messages until there is a report and no more message.
+    /// Processes messages until there is a report and no more message.
     pub async fn work_until(
         &self,
         importer: &Importer,
@@ -95,7 +97,7 @@ impl Import {
             .collect()
     }
 
-    /// Everything in the bucket.
+    /// The keys of all objects.
     pub async fn objects(&self) -> Vec<String> {
         let listed = self.engine.clients.s3.list_objects_v2();
         let listed = listed.bucket(self.engine.names.bucket()).send().await;
@@ -104,8 +106,8 @@ impl Import {
         keys.map(str::to_owned).collect()
     }
 
-    /// The events of the table, without when they came and by which attempt, and without which of a worker's
-    /// lines was the first: another worker goes on without that.
+    /// The stored events, without attributes that depend on the attempt: the time of receipt, and the first of a
+    /// worker's equal lines.
     pub async fn events(&self) -> Vec<String> {
         let (client, names) = (&self.engine.clients.dynamodb, &self.engine.names);
         let mut events = Vec::new();
@@ -124,7 +126,7 @@ impl Import {
     }
 }
 
-/// Works off one message, and answers whether that failed; `None` if there is none.
+/// Processes one message, and returns whether it failed; `None` if the queue is empty.
 pub async fn step(
     engine: &Engine,
     importer: &Importer,
@@ -134,7 +136,7 @@ pub async fn step(
     queue::step(sqs, imports, |batch| importer.handle(batch, until)).await
 }
 
-/// Imports a file by an importer of the engine's, which is told of this version of it.
+/// Stores a file, sends a notification of this version, and imports it.
 pub async fn import_with(
     engine: &Engine,
     importer: &Importer,
@@ -155,7 +157,7 @@ pub fn generated(seed: u64, count: usize) -> (Vec<String>, Expected) {
     (lines.by_ref().take(count).collect(), lines.expected)
 }
 
-pub fn told(report: &Report) -> Expected {
+pub fn counts_of(report: &Report) -> Expected {
     Expected {
         queued: report.counts.queued,
         duplicates: report.counts.duplicates,
@@ -170,13 +172,13 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn every_line_of_a_plain_file_is_taken_once() {
+async fn every_line_of_a_plain_file_is_imported_once() {
     let (lines, expected) = generated(1, 300);
-    // As Windows writes it, with a blank line.
+    // A file from Windows, with a byte order mark and a blank line.
     let file = format!("\u{FEFF}{}\r\n\r\n", lines.join("\r\n"));
     let import = Import::of(file.clone().into_bytes()).await;
     let report = import.work().await;
-    assert_eq!(told(&report), expected);
+    assert_eq!(counts_of(&report), expected);
     assert_eq!(report.counts.lines, 301);
     assert_eq!(report.bytes, u64::try_from(file.len()).unwrap());
     assert!(report.events_per_second > 0.0 && !report.file_deleted);
@@ -200,36 +202,36 @@ async fn every_line_of_a_plain_file_is_taken_once() {
     );
     let mut left = import.objects().await;
     left.sort();
-    let beside = |name: &str| format!("{}.import/{name}", import.key);
+    let result = |name: &str| format!("{}.import/{name}", import.key);
     assert_eq!(
         left[..3],
         [
             import.key.clone(),
-            beside("rejects.jsonl"),
-            beside("report.json")
+            result("rejects.jsonl"),
+            result("report.json")
         ]
     );
     assert_eq!(left.len(), 3, "{left:?}");
 
-    // Told again of the same file: the same import, which is done.
-    import.tell().await;
+    // A second notification finds the completed import.
+    import.notify().await;
     let again = import.work().await;
     assert_eq!(again, report);
 }
 
 #[tokio::test]
-async fn packed_files_are_unpacked_in_pieces() {
+async fn packed_files_are_imported_in_pieces() {
     let (lines, expected) = generated(2, 200);
     let (first, second) = lines.split_at(120);
     let [first, second] = [first, second].map(|lines| lines.join("\n") + "\n");
-    // Several members in one file are one file.
+    // Several gzip members or zstd frames are one file.
     let members = [gzip(first.as_bytes()), gzip(second.as_bytes())].concat();
     let frame = |text: &str| zstd::encode_all(text.as_bytes(), 1).unwrap();
     let frames = [frame(&first), frame(&second)].concat();
     for packed in [members, frames] {
         let import = Import::of(packed).await;
         let report = import.work().await;
-        assert_eq!(told(&report), expected);
+        assert_eq!(counts_of(&report), expected);
         assert_eq!(report.counts.lines, 200);
         assert_eq!(report.damage, None);
         let events = usize::try_from(expected.queued).unwrap();
@@ -242,12 +244,16 @@ async fn packed_files_are_unpacked_in_pieces() {
     }
 }
 
-/// Files of several pieces: some lines are so long that no event needs many of them.
+/// Files of several pieces, with few but long lines.
 #[tokio::test]
 async fn lines_keep_their_numbers_across_pieces() {
     let events = generated(9, 40).0;
-    let long = format!("no event {}", "x".repeat(200_000));
-    // Three pieces and a bit, each cut in the midst of a line.
+    // The noise packs to half its size. A denser file would have fewer rejects.
+    let noise: String = (0..6_250)
+        .map(|_| Uuid::new_v4().simple().to_string())
+        .collect();
+    let long = format!("no event {noise}");
+    // More than three pieces, each cut within a line.
     let line = |number: usize| {
         if number.is_multiple_of(5) {
             &events[number / 5]
@@ -260,8 +266,8 @@ async fn lines_keep_their_numbers_across_pieces() {
     assert!(text.len() > 11_000_000);
     for packed in [false, true] {
         let import = Import::of(if packed { gzip(&text) } else { text.clone() }).await;
-        // Told of twice, so that two messages ask for each piece.
-        import.tell().await;
+        // A second notification, so that each piece has two messages.
+        import.notify().await;
         let importer = import.importer(import.engine.store.clone());
         let soon = || Some(Utc::now() + Duration::from_millis(40));
         let report = import.work_until(&importer, soon).await;
@@ -293,7 +299,7 @@ async fn lines_keep_their_numbers_across_pieces() {
     }
 }
 
-/// One line without an end is read to its end once, and not once for each piece.
+/// A line without an end is read once, not once for each piece.
 #[tokio::test]
 async fn a_file_without_line_ends_is_one_line_that_is_too_long() {
     let import = Import::of(vec![b'['; 13_000_000]).await;
@@ -303,7 +309,7 @@ async fn a_file_without_line_ends_is_one_line_that_is_too_long() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_told_of_and_its_whole_lines_are_taken() {
+async fn a_damaged_file_is_reported_and_its_complete_lines_are_imported() {
     let (lines, _) = generated(3, 200);
     let mut packed = gzip(lines.join("\n").as_bytes());
     packed.truncate(packed.len() / 2);
@@ -314,7 +320,7 @@ async fn a_damaged_file_is_told_of_and_its_whole_lines_are_taken() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_gone_before_it_was_read_ends_with_a_report() {
+async fn a_file_deleted_before_it_is_read_ends_with_a_report() {
     for packed in [false, true] {
         let text = generated(8, 50).0.join("\n").into_bytes();
         let import = Import::of(if packed { gzip(&text) } else { text }).await;
@@ -329,15 +335,16 @@ async fn a_file_that_is_gone_before_it_was_read_ends_with_a_report() {
             .unwrap();
         let report = import.work().await;
         assert!(report.damage.unwrap().contains("replaced"));
-        // The other one is left alone.
+        // The replacing file is kept.
         assert_eq!(import.read(&import.key).await, Some(other));
     }
 }
 
 #[tokio::test]
-async fn lines_that_are_no_event_are_told_by_their_numbers() {
+async fn lines_that_are_not_events_are_reported_by_number() {
     let event = generated(4, 1).0.remove(0);
     let long = format!(r#"{{"comment": "{}"}}"#, "x".repeat(256 * 1024));
+    let pseudonyms = acceptance("anon-0123456789abcdef0123456789abcdef").to_string();
     let file = [
         event.as_bytes(),
         b"\xFF\xFE",
@@ -345,18 +352,19 @@ async fn lines_that_are_no_event_are_told_by_their_numbers() {
         b"7",
         b"  ",
         event.as_bytes(),
+        pseudonyms.as_bytes(),
     ];
     let import = Import::of(file.join(&b'\n')).await;
     let report = import.work().await;
     assert_eq!(
-        told(&report),
+        counts_of(&report),
         Expected {
             queued: 1,
             duplicates: 1,
-            rejected: 3
+            rejected: 4
         }
     );
-    let told: Vec<_> = import
+    let rejects: Vec<_> = import
         .rejects()
         .await
         .into_iter()
@@ -368,11 +376,12 @@ async fn lines_that_are_no_event_are_told_by_their_numbers() {
         })
         .collect();
     assert_eq!(
-        told,
+        rejects,
         [
             (2, json!("not_json")),
             (3, json!("line_too_long")),
-            (4, json!("invalid_request"))
+            (4, json!("invalid_request")),
+            (7, json!("invalid_request"))
         ]
     );
     let empty = Import::of(Vec::new()).await;
@@ -380,7 +389,7 @@ async fn lines_that_are_no_event_are_told_by_their_numbers() {
 }
 
 #[tokio::test]
-async fn a_worker_out_of_time_hands_the_rest_on() {
+async fn a_worker_out_of_time_hands_over_the_rest() {
     let (lines, expected) = generated(5, 250);
     for packed in [false, true] {
         let text = lines.join("\n");
@@ -391,10 +400,10 @@ async fn a_worker_out_of_time_hands_the_rest_on() {
         };
         let import = Import::of(file).await;
         let importer = import.importer(import.engine.store.clone());
-        // No time at all: each message is good for what is under way at once.
+        // With hardly any time each message processes the lines that are in progress.
         let soon = || Some(Utc::now() + Duration::from_millis(15));
         let report = import.work_until(&importer, soon).await;
-        assert_eq!(told(&report), expected);
+        assert_eq!(counts_of(&report), expected);
         assert_eq!(report.counts.lines, 250);
         let numbers: Vec<_> = import.rejects().await;
         let numbers = numbers.iter().map(|reject| reject["line_number"].as_u64());
@@ -402,10 +411,9 @@ async fn a_worker_out_of_time_hands_the_rest_on() {
     }
 }
 
-/// A worker may die at every call that it makes to the table or the bucket: the same events are there in
-/// the end, and are counted the same.
+/// A worker crashes at each of its calls; the result has the same events and counts.
 #[tokio::test]
-async fn a_death_at_any_call_changes_nothing() {
+async fn a_crash_at_any_call_does_not_change_the_result_of_an_import() {
     let (lines, expected) = generated(6, 12);
     let mut lines = lines;
     lines.push("no event".to_owned());
@@ -414,28 +422,28 @@ async fn a_death_at_any_call_changes_nothing() {
         rejected: expected.rejected + 1,
         ..expected
     };
-    let untroubled = Import::of(file.clone()).await;
-    assert_eq!(told(&untroubled.work().await), expected);
-    let events = untroubled.events().await;
-    let deaths = Faults::at_each_call(Fault::Died, async |faults| {
+    let reference = Import::of(file.clone()).await;
+    assert_eq!(counts_of(&reference.work().await), expected);
+    let events = reference.events().await;
+    let crashes = Faults::at_each_call(Fault::Crashed, async |faults| {
         let at = faults.at_call();
         let import = Import::of(file.clone()).await;
         let (store, blobs) = (
             import.engine.failing_store(faults),
             import.engine.failing_blobs(faults),
         );
-        let dying = import.engine.importer_with(store, blobs);
-        while import.step(&dying, None).await == Some(false) {}
+        let crashing = import.engine.importer_with(store, blobs);
+        while import.step(&crashing, None).await == Some(false) {}
         let report = import.work().await;
-        assert_eq!(told(&report), expected, "dead at call {at}");
-        assert_eq!(import.events().await, events, "dead at call {at}");
+        assert_eq!(counts_of(&report), expected, "crashed at call {at}");
+        assert_eq!(import.events().await, events, "crashed at call {at}");
     })
     .await;
-    assert!(deaths >= 20, "only {deaths} deaths");
+    assert!(crashes >= 20, "only {crashes} crashes");
 }
 
 #[tokio::test]
-async fn an_anonymous_file_is_deleted_and_nothing_raw_is_left() {
+async fn an_anonymous_file_is_deleted_and_leaves_no_raw_data() {
     let mix = Mix {
         anonymous: true,
         invalid: 200,

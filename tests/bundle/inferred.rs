@@ -1,8 +1,7 @@
-//! What is inferred of a turn wherever that happens: its status, the strategies on offer, and what a
-//! planner is told.
+//! Inferred feedback on a turn: its status, the strategies of a search, and the planner context.
 
-use hearback_tests::app::{Answer, TestApp, eventually};
-use hearback_tests::turns::{PERIOD, path, said};
+use hearback_tests::app::{TestApp, TestResponse, eventually};
+use hearback_tests::turns::{PERIOD, path, turn_body};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, VARY};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -11,57 +10,60 @@ const INFER: &str = "/conversations/acme/order-service/feedback/infer";
 const SEARCH: &str = "/conversations/acme/order-service/strategies/search";
 const QUERY: &str = "gaming laptops under $1000";
 
-/// Registers a turn in a conversation, so many minutes after ten.
+/// Registers a turn in a conversation, this many minutes after ten.
 async fn register(
     app: &TestApp,
     token: &str,
     (conversation, turn): (&str, &str),
     (minute, query): (u32, &str),
-) -> Answer {
-    let mut body = said(query, "Here are three business laptops.");
+) -> TestResponse {
+    let mut body = turn_body(query, "Here are three business laptops.");
     body["ts"] = json!(format!("2026-01-04T10:{minute:02}:00Z"));
     body["strategy"] = json!("commerce_search");
     app.put(token, &path(conversation, turn), &body).await
 }
 
 async fn turn(app: &TestApp, token: &str, (conversation, turn): (&str, &str)) -> Value {
-    let answer = app.get(token, &path(conversation, turn)).await;
-    assert_eq!(answer.status, StatusCode::OK);
-    answer.body
+    let response = app.get(token, &path(conversation, turn)).await;
+    assert_eq!(response.status, StatusCode::OK);
+    response.body
 }
 
-/// The turns whose strategies are on offer for a query.
-async fn on_offer(app: &TestApp, token: &str, search: Value) -> Vec<String> {
-    let answer = app.post(token, SEARCH, &search).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    let strategies = answer.body["strategies"].as_array().unwrap().iter();
+/// The turns whose strategies a search returns.
+async fn strategies_for(app: &TestApp, token: &str, search: Value) -> Vec<String> {
+    let response = app.post(token, SEARCH, &search).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    let strategies = response.body["strategies"].as_array().unwrap().iter();
     strategies
         .map(|strategy| strategy["turn_id"].as_str().unwrap().to_owned())
         .collect()
 }
 
-/// The machine's word on a turn of ada's.
-async fn judge(app: &TestApp, at: (&str, &str), body: Value) -> Answer {
+/// Posts a machine reaction to a turn of ada's.
+async fn react_as_machine(app: &TestApp, at: (&str, &str), body: Value) -> TestResponse {
     let machine = app.token_of("back-end", "acme", "feedback:on-behalf");
     let mut body = body;
     body["origin"] = json!("machine");
     let path = format!("{}/feedback", path(at.0, at.1));
-    let answer = app.post(&machine, &path, &body).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    answer
+    let response = app.post(&machine, &path, &body).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    response
 }
 
 #[tokio::test]
-async fn a_rejection_that_infer_attaches_marks_the_turn_and_withdraws_its_strategy() {
+async fn a_rejection_attached_by_infer_marks_the_turn_and_excludes_its_strategy() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     app.put(
         &ada,
         &path("c", "t"),
-        &said(QUERY, "Here are three business laptops."),
+        &turn_body(QUERY, "Here are three business laptops."),
     )
     .await;
-    assert_eq!(on_offer(&app, &ada, json!({"query": QUERY})).await, ["t"]);
+    assert_eq!(
+        strategies_for(&app, &ada, json!({"query": QUERY})).await,
+        ["t"]
+    );
     let message = "No, the business laptops are wrong, I asked for gaming laptops";
     let inferred = app.post(&ada, INFER, &json!({"message": message})).await;
     assert!(inferred.body["rn"].is_string(), "{}", inferred.body);
@@ -76,11 +78,14 @@ async fn a_rejection_that_infer_attaches_marks_the_turn_and_withdraws_its_strate
     );
     assert_eq!(marked["user_feedback"]["user_said"], message);
     let none: [&str; 0] = [];
-    assert_eq!(on_offer(&app, &ada, json!({"query": QUERY})).await, none);
+    assert_eq!(
+        strategies_for(&app, &ada, json!({"query": QUERY})).await,
+        none
+    );
 }
 
 #[tokio::test]
-async fn what_the_machine_says_in_the_name_of_the_turns_user_sets_its_status() {
+async fn a_machine_reaction_for_the_owner_of_a_turn_sets_its_status() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, ("c", "t"), (0, QUERY)).await;
@@ -91,10 +96,10 @@ async fn what_the_machine_says_in_the_name_of_the_turns_user_sets_its_status() {
             marked["feedback_confidence"].clone(),
         )
     };
-    // Of somebody else, and without a verdict, it says nothing of how its user took the turn.
+    // Machine reactions for another user, or without a verdict, do not change the status.
     let of_eve = json!({"reaction": "not_ok", "confidence": 0.9, "user_id": "eve"});
-    judge(&app, ("c", "t"), of_eve).await;
-    judge(
+    react_as_machine(&app, ("c", "t"), of_eve).await;
+    react_as_machine(
         &app,
         ("c", "t"),
         json!({"reaction": "neutral", "confidence": 0.9}),
@@ -102,15 +107,18 @@ async fn what_the_machine_says_in_the_name_of_the_turns_user_sets_its_status() {
     .await;
     assert_eq!(status().await, (json!("neutral"), json!(0.5)));
     let not_ok = json!({"reaction": "not_ok", "confidence": 0.8, "text": "too dear"});
-    judge(&app, ("c", "t"), not_ok.clone()).await;
+    react_as_machine(&app, ("c", "t"), not_ok.clone()).await;
     assert_eq!(status().await, (json!("rejected"), json!(0.8)));
     let none: [&str; 0] = [];
-    assert_eq!(on_offer(&app, &ada, json!({"query": QUERY})).await, none);
-    // Said again later, it counts by its own time.
-    let taken = json!({"reaction": "ok", "confidence": 0.75, "ts": "2026-01-04T12:00:00Z"});
-    judge(&app, ("c", "t"), taken).await;
+    assert_eq!(
+        strategies_for(&app, &ada, json!({"query": QUERY})).await,
+        none
+    );
+    // A later request counts by the time that it names, which is earlier.
+    let accepted = json!({"reaction": "ok", "confidence": 0.75, "ts": "2026-01-04T12:00:00Z"});
+    react_as_machine(&app, ("c", "t"), accepted).await;
     assert_eq!(status().await, (json!("rejected"), json!(0.8)));
-    // What its user says on purpose outranks it.
+    // Explicit feedback outranks it.
     let feedback = format!("{}/feedback", path("c", "t"));
     app.post(&ada, &feedback, &json!({"reaction": "ok"})).await;
     eventually(|| async { (status().await == (json!("accepted"), json!(1.0))).then_some(()) })
@@ -118,7 +126,7 @@ async fn what_the_machine_says_in_the_name_of_the_turns_user_sets_its_status() {
 }
 
 #[tokio::test]
-async fn the_latest_that_names_a_turn_counts_before_its_follow_up_in_whatever_order_they_arrive() {
+async fn the_latest_inference_that_names_a_turn_outranks_its_follow_up_in_any_order() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let ok = |ts: &str| json!({"reaction": "ok", "confidence": 0.8, "ts": ts});
@@ -133,10 +141,10 @@ async fn the_latest_that_names_a_turn_counts_before_its_follow_up_in_whatever_or
                     register(&app, &ada, (conversation, "u"), next).await;
                 }
                 1 => {
-                    judge(&app, (conversation, "t"), ok(early)).await;
+                    react_as_machine(&app, (conversation, "t"), ok(early)).await;
                 }
                 _ => {
-                    judge(&app, (conversation, "t"), not_ok(late)).await;
+                    react_as_machine(&app, (conversation, "t"), not_ok(late)).await;
                 }
             }
         }
@@ -147,73 +155,72 @@ async fn the_latest_that_names_a_turn_counts_before_its_follow_up_in_whatever_or
 }
 
 #[tokio::test]
-async fn a_report_from_the_last_activity_to_itself_has_what_was_inferred() {
+async fn a_report_of_the_instant_of_the_last_activity_includes_inferred_feedback() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     app.put(
         &ada,
         &path("c", "t"),
-        &said(QUERY, "Here are three business laptops."),
+        &turn_body(QUERY, "Here are three business laptops."),
     )
     .await;
     let message = "No, the business laptops are wrong, I asked for gaming laptops";
     app.post(&ada, INFER, &json!({"message": message})).await;
     let day = chrono::TimeDelta::days(1);
     let (start, end) = (chrono::Utc::now() - day, chrono::Utc::now() + day);
-    let whole = json!({"start": start, "end": end});
-    let whole = app.post(&ada, PERIOD, &whole).await.body;
-    let last = &whole["items"][0]["last_activity_at"];
-    assert!(last.is_string(), "{whole}");
+    let window = json!({"start": start, "end": end});
+    let window = app.post(&ada, PERIOD, &window).await.body;
+    let last = &window["items"][0]["last_activity_at"];
+    assert!(last.is_string(), "{window}");
     let instant = app
         .post(&ada, PERIOD, &json!({"start": last, "end": last}))
         .await;
-    assert_eq!(instant.body["items"], whole["items"]);
+    assert_eq!(instant.body["items"], window["items"]);
 }
 
 #[tokio::test]
-async fn a_search_answers_only_what_is_like_the_query() {
+async fn a_search_returns_only_turns_similar_to_the_query() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     for (conversation, turn, query, embedding) in [
         ("c", "bread", "How do I bake bread?", [0.0, 1.0]),
         ("d", "laptops", QUERY, [1.0, 0.0]),
     ] {
-        let mut body = said(query, "Here are three.");
+        let mut body = turn_body(query, "Here are three.");
         body["embedding"] = json!(embedding);
         app.put(&ada, &path(conversation, turn), &body).await;
     }
     let feedback = format!("{}/feedback", path("c", "bread"));
     app.post(&ada, &feedback, &json!({"reaction": "ok"})).await;
-    let search =
-        |least: f64| json!({"query": QUERY, "embedding": [0.9, 0.1], "min_similarity": least});
-    // As liked as it is, bread is no laptop; with the least likeness it comes first.
+    let search = |threshold: f64| json!({"query": QUERY, "embedding": [0.9, 0.1], "min_similarity": threshold});
+    // With a low threshold the liked turn comes first, although it is not similar.
     eventually(|| async {
-        let any = on_offer(&app, &ada, search(0.1)).await;
+        let any = strategies_for(&app, &ada, search(0.1)).await;
         (any == ["bread", "laptops"]).then_some(())
     })
     .await;
     let plain = json!({"query": QUERY, "embedding": [0.9, 0.1]});
-    assert_eq!(on_offer(&app, &ada, plain).await, ["laptops"]);
+    assert_eq!(strategies_for(&app, &ada, plain).await, ["laptops"]);
     let none: [&str; 0] = [];
-    assert_eq!(on_offer(&app, &ada, search(1.0)).await, none);
+    assert_eq!(strategies_for(&app, &ada, search(1.0)).await, none);
     for wrong in [json!(1.1), json!(-0.1), json!("much")] {
         let search = json!({"query": QUERY, "min_similarity": wrong});
-        let refused = app.post(&ada, SEARCH, &search).await;
-        assert_eq!(refused.status, StatusCode::BAD_REQUEST);
-        assert_eq!(refused.body["errors"][0]["pointer"], "/min_similarity");
+        let rejected = app.post(&ada, SEARCH, &search).await;
+        assert_eq!(rejected.status, StatusCode::BAD_REQUEST);
+        assert_eq!(rejected.body["errors"][0]["pointer"], "/min_similarity");
     }
 }
 
 #[tokio::test]
-async fn turns_with_vectors_of_another_maker_are_told_as_not_comparable() {
+async fn turns_with_vectors_of_another_model_are_reported_as_not_comparable() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
-    let mut embedded = said(QUERY, "Here are three.");
+    let mut embedded = turn_body(QUERY, "Here are three.");
     embedded["embedding"] = json!([0.6, 0.8]);
     app.put(&ada, &path("c", "t"), &embedded).await;
-    app.put(&ada, &path("d", "u"), &said(QUERY, "Here are four."))
+    app.put(&ada, &path("d", "u"), &turn_body(QUERY, "Here are four."))
         .await;
-    app.put(&ada, &path("e", "v"), &said("x", "y")).await;
+    app.put(&ada, &path("e", "v"), &turn_body("x", "y")).await;
     let lexical = json!({"embedding": "lexical", "candidates": 2, "not_comparable": 1});
     let found = app.post(&ada, SEARCH, &json!({"query": QUERY})).await.body;
     assert_eq!(found["vectors"], lexical);
@@ -227,7 +234,7 @@ async fn turns_with_vectors_of_another_maker_are_told_as_not_comparable() {
 }
 
 #[tokio::test]
-async fn an_explicit_ok_in_between_ends_a_row_of_rejections() {
+async fn an_explicit_ok_ends_consecutive_rejections() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     for liked in ["t1", "t2"] {
@@ -250,23 +257,23 @@ async fn an_explicit_ok_in_between_ends_a_row_of_rejections() {
         );
         assert_eq!(third.body["detection"]["clarify"], false, "{liked}");
     }
-    // Without it there are two; and once it comes, the planner is told of one.
+    // Without the reaction there are two rejections; after it, the context counts one.
     register(&app, &ada, ("c", "t1"), (0, QUERY)).await;
     register(&app, &ada, ("c", "t2"), (1, "No, that's wrong.")).await;
     let third = register(&app, &ada, ("c", "t3"), (2, "No, that's wrong again.")).await;
     assert_eq!(third.body["detection"]["consecutive_rejections"], 2);
-    let told = || async {
+    let rejections = || async {
         let context = context(&app, &ada, ("c", "t2"), "application/json").await;
         let context: Value = serde_json::from_str(&context.1).unwrap();
         context["rejection"]["consecutive_rejections"].clone()
     };
-    assert_eq!(told().await, 2);
+    assert_eq!(rejections().await, 2);
     let feedback = format!("{}/feedback", path("c", "t1"));
     app.post(&ada, &feedback, &json!({"reaction": "ok"})).await;
-    eventually(|| async { (told().await == 1).then_some(()) }).await;
+    eventually(|| async { (rejections().await == 1).then_some(()) }).await;
 }
 
-/// What a planner is told of a turn, as it is accepted: status and media type, and the text.
+/// The planner context of a turn in an accepted format: status and media type, and the text.
 async fn context(
     app: &TestApp,
     token: &str,
@@ -275,15 +282,18 @@ async fn context(
 ) -> ((StatusCode, String), String) {
     let path = format!("{}/feedback-context", path(conversation, turn));
     let request = app.request(Method::GET, &path).bearer_auth(token);
-    let answer = request.header(ACCEPT, accept).send().await.unwrap();
-    assert_eq!(answer.headers()[VARY], "accept");
-    let media_type = answer.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
-    let status = answer.status();
-    ((status, media_type), answer.text().await.unwrap())
+    let response = request.header(ACCEPT, accept).send().await.unwrap();
+    assert_eq!(response.headers()[VARY], "accept");
+    let media_type = response.headers()[CONTENT_TYPE]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let status = response.status();
+    ((status, media_type), response.text().await.unwrap())
 }
 
 #[tokio::test]
-async fn a_planner_has_the_same_facts_as_json_and_406_for_what_is_neither() {
+async fn the_planner_context_has_the_same_facts_as_json_and_rejects_other_types_with_406() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, ("c", "turn_001233"), (0, QUERY)).await;
@@ -355,22 +365,22 @@ async fn a_planner_has_the_same_facts_as_json_and_406_for_what_is_neither() {
 }
 
 #[tokio::test]
-async fn what_a_user_gave_up_is_not_what_they_want_instead() {
+async fn an_abandoned_request_is_not_quoted_as_what_the_user_wants() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, ("c", "t1"), (0, QUERY)).await;
     let given_up = register(&app, &ada, ("c", "t2"), (1, "Never mind, forget that.")).await;
     assert_eq!(given_up.body["detection"]["correction_type"], "abandonment");
     let (_, markdown) = context(&app, &ada, ("c", "t1"), "text/markdown").await;
-    let said = |line: &&str| line.contains("Never mind");
-    let lines: Vec<_> = markdown.lines().filter(said).collect();
+    let quotes = |line: &&str| line.contains("Never mind");
+    let lines: Vec<_> = markdown.lines().filter(quotes).collect();
     assert_eq!(lines, ["**User said:** \"Never mind, forget that.\""]);
     let wrong = "**What went wrong:** The user gave up on this approach";
     assert!(markdown.lines().any(|line| line == wrong), "{markdown}");
 }
 
 #[tokio::test]
-async fn a_rejection_without_a_word_quotes_nothing() {
+async fn a_rejection_without_text_quotes_nothing() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, ("c", "t"), (0, QUERY)).await;

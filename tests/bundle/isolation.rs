@@ -1,5 +1,4 @@
-//! Who gets at whose feedback: every route for every kind of caller, as the table of
-//! `docs/isolation.md` says.
+//! Isolation: every route for every kind of caller, as the table of `docs/reference/isolation.md` specifies.
 
 mod callers;
 mod owner;
@@ -7,8 +6,11 @@ mod requests;
 mod table;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use hearback_local::gateway::openapi;
+use hearback_domain::privacy::Pseudonyms;
+use hearback_local::description::openapi;
+use hearback_local::files::{PSEUDONYM_KEY_FILE, TOKEN_KEY_FILE};
 use hearback_local::names::Names;
 use hearback_tests::app::TestApp;
 use hearback_tests::stored::Stored;
@@ -21,7 +23,7 @@ use requests::{Sent, sent};
 use table::{Cell, Row, Table};
 
 #[test]
-fn every_route_and_every_caller_is_in_the_table() {
+fn the_isolation_page_lists_every_route_and_every_caller() {
     let document = serde_json::to_value(openapi()).unwrap();
     let routes: BTreeSet<_> = document["paths"]
         .as_object()
@@ -33,26 +35,27 @@ fn every_route_and_every_caller_is_in_the_table() {
         })
         .collect();
     let table = Table::read();
-    let told: BTreeSet<_> = table.rows.iter().map(Row::full_route).collect();
-    assert_eq!(told, routes);
+    let documented: BTreeSet<_> = table.rows.iter().map(Row::full_route).collect();
+    assert_eq!(documented, routes);
     let named: BTreeSet<_> = table.rows.iter().map(|row| row.name.as_str()).collect();
-    assert_eq!(named.len(), table.rows.len(), "no row twice");
+    assert_eq!(named.len(), table.rows.len(), "a row is duplicated");
     for row in &table.rows {
         assert_eq!(row.cells.len(), table.callers.len(), "{}", row.name);
     }
     for caller in &table.callers {
-        assert!(table::tells_of(caller), "{caller}");
+        assert!(table::documents(caller), "{caller}");
     }
 }
 
 #[tokio::test]
-async fn every_caller_gets_what_the_table_says_and_nothing_else_of_the_owners() {
+async fn every_caller_gets_what_the_isolation_page_says_and_no_other_data_of_the_owner() {
     let folder = tempfile::tempdir().unwrap();
     let app = TestApp::on(Some(folder.path().to_owned())).await;
-    let key = std::fs::read(folder.path().join(hearback_local::token::KEY_FILE)).unwrap();
+    let key = std::fs::read(folder.path().join(TOKEN_KEY_FILE)).unwrap();
+    let pseudonym = pseudonym(folder.path());
     let mut matrix = Matrix {
-        callers: callers(&app, &key),
-        owner: owner::live(&app).await,
+        callers: callers(&app, &key, &pseudonym),
+        owner: owner::create(&app, pseudonym).await,
         table: Table::read(),
         app,
     };
@@ -65,16 +68,16 @@ async fn every_caller_gets_what_the_table_says_and_nothing_else_of_the_owners() 
             .collect::<Vec<_>>()
     );
     let before = settled(&matrix.app).await;
-    assert!(before.with(owner::WORDS).len() > 8, "there is what to see");
+    assert!(before.with(owner::WORDS).len() > 8, "the owner has data");
 
-    // What is refused leaves nothing behind.
-    let refused = |_: &Sent, cell: Cell| cell.is_refused();
-    assert!(matrix.run(refused).await > 500);
+    // Rejected requests write nothing.
+    let rejected = |_: &Sent, cell: Cell| cell.is_rejected();
+    assert!(matrix.run(rejected).await > 2_000);
     assert_eq!(stored(&matrix.app).await, before);
 
-    // Before anybody wrote anything, a view of one's own has nothing in it. The same requests show
-    // what is the owner's to those who may see it.
-    let own = |cell: Cell| !cell.is_refused() && !cell.is_the_owners;
+    // Before others write anything, their own views are empty, and the owner's data is visible only to those who may
+    // see it.
+    let own = |cell: Cell| !cell.is_rejected() && !cell.is_the_owners;
     matrix.run(|sent, cell| own(cell) && !sent.writes).await;
     assert_eq!(stored(&matrix.app).await, before);
     let the_owners = |cell: Cell| cell.is_the_owners;
@@ -82,10 +85,10 @@ async fn every_caller_gets_what_the_table_says_and_nothing_else_of_the_owners() 
         .run(|sent, cell| the_owners(cell) && !sent.writes)
         .await;
 
-    // What others write of their own, an erasure included, leaves the owner's as it is.
+    // Writes of others, an erasure included, leave the owner's data unchanged.
     let before = settled(&matrix.app).await;
     matrix.run(|sent, cell| own(cell) && sent.writes).await;
-    matrix.namesake_is_erased().await;
+    matrix.wait_for_erasure_of_namesake().await;
     let after = settled(&matrix.app).await;
     for item in &before.items {
         assert!(after.items.contains(item), "changed by others: {item}");
@@ -94,13 +97,21 @@ async fn every_caller_gets_what_the_table_says_and_nothing_else_of_the_owners() 
         assert_eq!(after.objects.get(key), Some(object), "changed by others");
     }
 
-    // At last what may be done to the owner's. The table ends with an erasure.
+    // Finally the permitted writes to the owner's data. The table ends with an erasure.
     matrix
         .run(|sent, cell| the_owners(cell) && sent.writes)
         .await;
 }
 
-/// The table, whom it is about, and where it is tried.
+/// The pseudonym of the owner's anonymous events.
+fn pseudonym(folder: &Path) -> String {
+    let key = std::fs::read(folder.join(PSEUDONYM_KEY_FILE)).unwrap();
+    let (tenant, user) = (owner::TENANT.try_into(), owner::OWNER.try_into());
+    let pseudonym = Pseudonyms::new(key).user(&tenant.unwrap(), &user.unwrap());
+    pseudonym.unwrap().into()
+}
+
+/// The table, its callers, and the bundle under test.
 struct Matrix {
     app: TestApp,
     table: Table,
@@ -109,26 +120,41 @@ struct Matrix {
 }
 
 impl Matrix {
-    /// Sends the requests of these cells, row by row, and answers how many it sent.
+    /// Sends the requests of these cells, row by row, and returns their number.
     async fn run(&mut self, these: impl Fn(&Sent, Cell) -> bool) -> usize {
         let mut count = 0;
         for row in &self.table.rows {
             if row.name.starts_with("`PUT /v1/preferences") {
-                // What feedback of the rows before teaches makes no version while preferences are changed.
+                // Preferences must not change by learning between the read and the write.
                 settled(&self.app).await;
                 self.owner.version = self.version().await;
             }
-            for (caller, cell, authorization) in of(&self.callers, row) {
+            for (caller, cell, (at, authorization)) in callers_of(&self.callers, row) {
                 let sent = sent(row, &self.owner, caller);
-                if !these(&sent, cell) {
+                // A caller's permitted write is sent once, not with each token.
+                let again = at > 0 && sent.writes && !cell.is_rejected();
+                if again || !these(&sent, cell) {
                     continue;
                 }
-                let answer = self.answer(row, &sent, authorization).await;
-                let about = format!("{} by {}: {answer:?}", row.name, caller.name);
-                check(&answer, cell, &about);
-                self.look(&answer, (row, &sent, caller, cell), &about);
-                let version = answer.body()["preferenceVersion"].as_u64();
-                // Whoever changes preferences has read them.
+                let response = self.response(row, &sent, authorization).await;
+                let about = format!("{} by {}: {response:?}", row.name, caller.name);
+                // The request names the user of the caller's first token. With another token that is a foreign user.
+                let foreign = caller.is_authenticated()
+                    && at > 0
+                    && response.status == 403
+                    && cell.is_rejected();
+                let cell = if foreign {
+                    Cell {
+                        status: 403,
+                        ..cell
+                    }
+                } else {
+                    cell
+                };
+                check(&response, cell, &about);
+                self.check_secrets(&response, (row, &sent, caller, cell), &about);
+                let version = response.body()["preferenceVersion"].as_u64();
+                // A caller with access reads the version before the next change.
                 if let Some(version) = version.filter(|_| cell.is_the_owners) {
                     self.owner.version = version;
                 }
@@ -142,11 +168,11 @@ impl Matrix {
     async fn version(&self) -> u64 {
         let token = self.app.token(owner::OWNER);
         let path = format!("/v1/preferences/{}", owner::OWNER);
-        let answer = self.app.get(&token, &path).await;
-        answer.body["preferenceVersion"].as_u64().unwrap()
+        let response = self.app.get(&token, &path).await;
+        response.body["preferenceVersion"].as_u64().unwrap()
     }
 
-    async fn answer(&self, row: &Row, sent: &Sent, authorization: Option<&str>) -> Answer {
+    async fn response(&self, row: &Row, sent: &Sent, authorization: Option<&str>) -> RawResponse {
         let (method, route) = row.route();
         let mut request = self.app.request(method, &sent.path(&route));
         if let Some(authorization) = authorization {
@@ -156,37 +182,38 @@ impl Matrix {
             request = request.json(body);
         }
         let response = request.send().await.unwrap();
-        Answer {
+        RawResponse {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
             text: response.text().await.unwrap(),
         }
     }
 
-    /// Whether the answer tells of the owner what the caller did not say itself.
-    fn look(
+    /// Asserts that the response contains the owner's secrets only where the cell permits it. What the request
+    /// contains itself does not count.
+    fn check_secrets(
         &self,
-        answer: &Answer,
+        response: &RawResponse,
         (row, sent, caller, cell): (&Row, &Sent, &Caller, Cell),
         about: &str,
     ) {
         let (_, route) = row.route();
         let path = sent.path(&route);
-        let said = format!("{path} {:?} {}", sent.body, caller.claims);
-        let told = format!("{:?} {}", answer.headers, answer.text);
+        let request_text = format!("{path} {:?} {}", sent.body, caller.claims);
+        let revealed = format!("{:?} {}", response.headers, response.text);
         let secrets = self.owner.secrets.iter();
-        let told: Vec<_> = secrets
-            .filter(|secret| told.contains(*secret) && !said.contains(*secret))
+        let revealed: Vec<_> = secrets
+            .filter(|secret| revealed.contains(*secret) && !request_text.contains(*secret))
             .collect();
         if !cell.is_the_owners {
-            assert_eq!(told, Vec::<&String>::new(), "{about}");
+            assert_eq!(revealed, Vec::<&String>::new(), "{about}");
         } else if sent.shows {
-            assert!(!told.is_empty(), "shows nothing: {about}");
+            assert!(!revealed.is_empty(), "shows nothing: {about}");
         }
     }
 
-    /// Whoever has the owner's name elsewhere asked to be erased: waits until that is done.
-    async fn namesake_is_erased(&self) {
+    /// Waits until the requested erasure of the namesake is done.
+    async fn wait_for_erasure_of_namesake(&self) {
         let namesake = self
             .callers
             .iter()
@@ -198,36 +225,37 @@ impl Matrix {
     }
 }
 
-/// Each caller with its cell in a row, once for each of its tokens.
-fn of<'a>(
+/// Each caller with its cell in a row, once for each of its numbered tokens.
+fn callers_of<'a>(
     callers: &'a [Caller],
     row: &'a Row,
-) -> impl Iterator<Item = (&'a Caller, Cell, Option<&'a str>)> {
+) -> impl Iterator<Item = (&'a Caller, Cell, (usize, Option<&'a str>))> {
     callers.iter().zip(&row.cells).flat_map(|(caller, cell)| {
-        let authorizations = caller.authorizations.iter();
-        authorizations.map(move |authorization| (caller, *cell, authorization.as_deref()))
+        let authorizations = caller.authorizations.iter().map(Option::as_deref);
+        let authorizations = authorizations.enumerate();
+        authorizations.map(move |authorization| (caller, *cell, authorization))
     })
 }
 
-/// What was answered, as it was sent.
+/// A response with its text.
 #[derive(Debug)]
-struct Answer {
+struct RawResponse {
     status: u16,
     headers: HeaderMap,
     text: String,
 }
 
-impl Answer {
-    /// As JSON; `null` if it is none.
+impl RawResponse {
+    /// The body as JSON; `null` if it is not JSON.
     fn body(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 }
 
-/// Whether the answer is the one that the cell says, and a refusal says no more than that.
-fn check(answer: &Answer, cell: Cell, about: &str) {
-    assert_eq!(answer.status, cell.status, "{about}");
-    let body = answer.body();
+/// Asserts that the response matches the cell, and that a rejection reveals no more.
+fn check(response: &RawResponse, cell: Cell, about: &str) {
+    assert_eq!(response.status, cell.status, "{about}");
+    let body = response.body();
     let of_event = body.pointer("/results/0/error/status");
     assert_eq!(
         of_event.and_then(Value::as_u64),
@@ -242,7 +270,7 @@ fn check(answer: &Answer, cell: Cell, about: &str) {
     };
     assert_eq!(body["error"], error, "{about}");
     if cell.status == 404 {
-        // As for what does not exist anywhere: beside the id of the request nothing but fixed words.
+        // The same response as for an id that does not exist: besides the request id only fixed text.
         let mut nothing = json!({
             "type": "about:blank", "title": "Not Found", "status": 404, "error": "not_found",
             "request_id": body["request_id"],
@@ -261,7 +289,7 @@ async fn stored(app: &TestApp) -> Stored {
     Stored::read(&app.bundle.clients, &Names::default()).await
 }
 
-/// The store, once nothing is on its way.
+/// Reads the store once it is settled.
 async fn settled(app: &TestApp) -> Stored {
     Stored::settled(&app.bundle.clients, &Names::default()).await
 }

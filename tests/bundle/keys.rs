@@ -1,10 +1,10 @@
-//! How keys spread: no partition is asked for more than DynamoDB gives one, where a tenant sends a billion
-//! events a day.
+//! How load spreads over partition keys: no partition exceeds DynamoDB's limit when a tenant sends a billion events a
+//! day.
 //!
-//! Each kind of act is done once, by the real handlers and the signal generator on a real engine, and what it
-//! touches is noted. Who acts on what is drawn from a seed; the keys of that are made by the product's own
-//! functions. `docs/performance.md` has the table: `HEARBACK_WRITE_DOCS=1 cargo test -p hearback-tests
-//! --test bundle keys` writes it.
+//! Each kind of operation runs once, with the real handlers and the signal generator on a real engine, and the
+//! partitions that it uses are recorded. The users and conversations of the traffic are drawn from a seed, and the
+//! product's own functions make their keys. `docs/performance.md` has the table; `HEARBACK_WRITE_DOCS=1 cargo test -p
+//! hearback-tests --test bundle keys` writes it.
 
 mod traffic;
 
@@ -25,9 +25,9 @@ use hearback_storage::preferences::Freshness;
 use hearback_storage::{Store, keys};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::acceptance;
+use hearback_tests::function_set::TIME;
 use hearback_tests::functions::call;
-use hearback_tests::hands::TIME;
-use hearback_tests::page::Told;
+use hearback_tests::page::PageTable;
 use hearback_tests::queue::{self, submitted};
 use hearback_tests::touched::{Partition, Touched, Units};
 use hearback_tests::turns::{SIGNALS, conversation_path, message, path};
@@ -37,17 +37,17 @@ use uuid::Uuid;
 
 use crate::imports::import_with;
 
-/// What one partition key gives in a second.
+/// The throughput of one partition key, per second.
 const LIMIT: Units = Units {
     reads: 3_000.0,
     writes: 1_000.0,
 };
-/// With so many shards of a day the traffic keeps within it.
+/// The shards of a day with which the traffic is within the limit.
 const SHARDS: u32 = 32;
 
-/// What somebody does, with all that follows from it.
+/// An operation, with all processing that follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Act {
+enum Operation {
     Event,
     Duplicate,
     Turn,
@@ -59,32 +59,37 @@ enum Act {
     File,
 }
 
-/// What it is called, where it happens, and how often in a second: 35,000 events, of which three of five are
-/// posted, and as many turns as that, of which every second one lets the machine react. All that is posted
-/// comes in pieces of files besides.
-const ACTS: [(Act, &str, Place, u32); 9] = [
-    (Act::Event, "events", Place::Posted, 20_580),
-    (Act::Duplicate, "duplicates", Place::Posted, 420),
-    (Act::Turn, "turns", Place::Conversation, 10_500),
-    (Act::FollowUp, "follow-ups", Place::Conversation, 10_500),
-    (Act::Reaction, "reactions", Place::Conversation, 2_205),
+/// The name, the place and the rate per second of each operation. Of 35,000 events three fifths are posted, and as
+/// many turns are registered, every second one a follow-up with a machine reaction. Everything that is posted is also
+/// imported in pieces of files.
+const OPERATIONS: [(Operation, &str, Place, u32); 9] = [
+    (Operation::Event, "events", Place::Posted, 20_580),
+    (Operation::Duplicate, "duplicates", Place::Posted, 420),
+    (Operation::Turn, "turns", Place::Conversation, 10_500),
     (
-        Act::OtherReaction,
+        Operation::FollowUp,
+        "follow-ups",
+        Place::Conversation,
+        10_500,
+    ),
+    (Operation::Reaction, "reactions", Place::Conversation, 2_205),
+    (
+        Operation::OtherReaction,
         "changed reactions",
         Place::Conversation,
         245,
     ),
-    (Act::Signal, "signals", Place::Conversation, 945),
+    (Operation::Signal, "signals", Place::Conversation, 945),
     (
-        Act::OtherSignal,
+        Operation::OtherSignal,
         "changed signals",
         Place::Conversation,
         105,
     ),
-    (Act::File, "pieces", Place::Posted, 5),
+    (Operation::File, "pieces", Place::Posted, 5),
 ];
 
-/// Kinds of partitions as the page calls them.
+/// The kinds of partitions, as the page names them.
 const KINDS: [(Kind, &str); 12] = [
     (Kind::Event, "an event"),
     (Kind::User, "a user"),
@@ -106,12 +111,12 @@ const KINDS: [(Kind, &str); 12] = [
     ),
 ];
 
-/// What users say one after the other.
+/// Questions of users, in turn.
 const QUESTIONS: [&str; 2] = [
     "How do I return a coat that I bought three weeks ago in your shop in Berlin?",
     "Which documents does the customs office want for a parcel to Norway?",
 ];
-/// What follows either of them without a word on the answer before.
+/// A next question without feedback on the answer before.
 const OTHER: &str = "Write a short greeting for a colleague who retires after forty years.";
 
 fn now() -> DateTime<Utc> {
@@ -122,7 +127,7 @@ fn before() -> DateTime<Utc> {
     now() - TimeDelta::minutes(1)
 }
 
-/// The functions on a table whose partitions are watched.
+/// Functions on a table whose partition use is recorded.
 struct World {
     engine: Engine,
     store: Store,
@@ -132,8 +137,8 @@ struct World {
 }
 
 impl World {
-    async fn new(beside: &Engine) -> Self {
-        let engine = beside.beside().await;
+    async fn new(shared: &Engine) -> Self {
+        let engine = shared.another().await;
         let touched = Touched::default();
         Self {
             store: engine.store_with(touched.clone()),
@@ -155,22 +160,22 @@ impl World {
         ))
     }
 
-    /// Makes a request as ada.
+    /// Sends a request as ada.
     async fn request(&self, clock: fn() -> DateTime<Utc>, method: Method, path: &str, body: Value) {
         let caller = ("order-service", "");
-        let (status, answer) = call(&self.functions(clock), caller, (method, path), &body).await;
-        assert!(status.is_success(), "{path}: {status} {answer}");
+        let (status, response) = call(&self.functions(clock), caller, (method, path), &body).await;
+        assert!(status.is_success(), "{path}: {status} {response}");
     }
 
     fn generator(&self) -> Generator {
-        let letters = &self.engine.queues.dead_letters;
-        let letters = DeadLetters::new(self.engine.clients.sqs.clone(), letters);
+        let dead_letters = &self.engine.queues.dead_letters;
+        let dead_letters = DeadLetters::new(self.engine.clients.sqs.clone(), dead_letters);
         let (store, blobs) = (self.store.clone(), self.engine.blobs());
-        Generator::new(store, blobs, letters, Clock::of(now))
+        Generator::new(store, blobs, dead_letters, Clock::of(now))
     }
 
-    /// Delivers what the pipe sends, until nothing more follows of it.
-    async fn work_off(&mut self) {
+    /// Delivers the pipe's messages until no new ones follow.
+    async fn process(&mut self) {
         let generator = self.generator();
         loop {
             let mut batch = SqsEvent::default();
@@ -184,56 +189,56 @@ impl World {
             if batch.records.is_empty() {
                 return;
             }
-            let answer = generator.handle(batch).await;
-            assert!(answer.batch_item_failures.is_empty());
+            let response = generator.handle(batch).await;
+            assert!(response.batch_item_failures.is_empty());
         }
     }
 
-    /// Makes the world one in which this act is an ordinary one.
-    async fn prepare(&mut self, act: Act) {
-        match act {
-            Act::Event | Act::File => {}
-            Act::Duplicate => self.submit(0).await,
-            // As many as are looked through for the turn before.
-            Act::Turn | Act::FollowUp => {
+    /// Creates the data that the operation usually finds.
+    async fn prepare(&mut self, operation: Operation) {
+        match operation {
+            Operation::Event | Operation::File => {}
+            Operation::Duplicate => self.submit(0).await,
+            // As many as are read to find the turn before.
+            Operation::Turn | Operation::FollowUp => {
                 for number in 0..25 {
                     self.register(number, QUESTIONS[number % QUESTIONS.len()])
                         .await;
                 }
             }
-            Act::Reaction | Act::Signal => self.register(0, QUESTIONS[0]).await,
-            Act::OtherReaction => {
+            Operation::Reaction | Operation::Signal => self.register(0, QUESTIONS[0]).await,
+            Operation::OtherReaction => {
                 self.register(0, QUESTIONS[0]).await;
                 self.react(before, "not_ok").await;
             }
-            Act::OtherSignal => {
+            Operation::OtherSignal => {
                 self.register(0, QUESTIONS[0]).await;
                 self.signal(before, "one").await;
             }
         }
-        self.work_off().await;
+        self.process().await;
     }
 
-    async fn act(&mut self, act: Act) {
-        match act {
-            Act::Event => self.submit(0).await,
-            Act::Duplicate => self.submit(1).await,
-            Act::Turn => {
+    async fn operation(&mut self, operation: Operation) {
+        match operation {
+            Operation::Event => self.submit(0).await,
+            Operation::Duplicate => self.submit(1).await,
+            Operation::Turn => {
                 self.prompt().await;
                 self.register(25, OTHER).await;
             }
-            Act::FollowUp => {
+            Operation::FollowUp => {
                 self.prompt().await;
                 self.register(25, "No, that's wrong.").await;
             }
-            Act::Reaction | Act::OtherReaction => self.react(now, "ok").await,
-            Act::Signal | Act::OtherSignal => self.signal(now, "other").await,
-            Act::File => {
+            Operation::Reaction | Operation::OtherReaction => self.react(now, "ok").await,
+            Operation::Signal | Operation::OtherSignal => self.signal(now, "other").await,
+            Operation::File => {
                 let importer = self.engine.importer(self.store.clone());
                 import_with(&self.engine, &importer, Vec::from("no event\n"), None).await;
             }
         }
-        self.work_off().await;
+        self.process().await;
     }
 
     async fn submit(&self, number: u128) {
@@ -244,7 +249,7 @@ impl World {
         self.request(now, Method::POST, submit, event).await;
     }
 
-    /// What an agent asks before it answers.
+    /// The requests of an agent before it answers.
     async fn prompt(&self) {
         let resolved = "/v1/preferences/ada/resolved";
         self.request(now, Method::GET, resolved, Value::Null).await;
@@ -277,14 +282,14 @@ impl World {
     }
 }
 
-/// What an act touches.
-async fn touches(beside: &Engine, act: Act) -> Touches {
-    let mut world = World::new(beside).await;
-    world.prepare(act).await;
+/// The partitions that an operation uses.
+async fn touches(shared: &Engine, operation: Operation) -> Touches {
+    let mut world = World::new(shared).await;
+    world.prepare(operation).await;
     world.touched.take();
-    world.act(act).await;
+    world.operation(operation).await;
     let mut seen = world.touched.take();
-    // A process marks a month once, however much it does.
+    // A process writes the marker of a month only once.
     let (tenant, project) = (
         "acme".try_into().unwrap(),
         "order-service".try_into().unwrap(),
@@ -292,43 +297,45 @@ async fn touches(beside: &Engine, act: Act) -> Touches {
     let months = keys::months(&tenant, &project);
     seen.retain(|partition, _| partition.key != months);
     let touches = seen.into_iter().map(|(partition, units)| {
-        let kind = kind_of(&world.store, act, &partition);
+        let kind = kind_of(&world.store, operation, &partition);
         (kind, units)
     });
     touches.collect()
 }
 
-/// What a partition is of that was touched by ada's act.
-fn kind_of(store: &Store, act: Act, partition: &Partition) -> Kind {
+/// The kind of a partition that ada's operation uses.
+fn kind_of(store: &Store, operation: Operation, partition: &Partition) -> Kind {
     let last = partition.key.rsplit('#').next().unwrap();
-    let message = match act {
-        Act::Turn | Act::FollowUp => "m-25",
+    let message = match operation {
+        Operation::Turn | Operation::FollowUp => "m-25",
         _ => "m-0",
     };
-    // An import and an event have names that nobody chose.
+    // The ids of imports and events are random.
     let names = Names::new(now(), "ada", "c", (message, "trace", last));
     let event = last.parse().unwrap_or_default();
     let known = KINDS
         .iter()
         .find(|(kind, _)| names.partition(store, *kind, event) == *partition);
-    let known =
-        known.unwrap_or_else(|| panic!("{act:?} touches {partition:?}, which is not told of"));
+    let known = known
+        .unwrap_or_else(|| panic!("{operation:?} touches {partition:?}, which is not documented"));
     known.0
 }
 
 /// A row of the table.
 fn row(name: &str, load: Load, full: &str) -> String {
-    let Units { reads, writes } = load.most;
+    let Units { reads, writes } = load.busiest;
     let share = (writes / LIMIT.writes).max(reads / LIMIT.reads) * 100.0;
     let partitions = load.partitions;
     format!("| {name} | {partitions} | {writes:.0} | {reads:.0} | {share:.0} % | {full} |\n")
 }
 
-/// How often each act that touches partitions of a kind may happen in a second on one of them.
-fn full(kind: Kind, seen: &BTreeMap<Act, Touches>) -> String {
+/// How often per second each operation may use one partition of a kind.
+fn full(kind: Kind, seen: &BTreeMap<Operation, Touches>) -> String {
     let mut full: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for (act, name, ..) in ACTS {
-        let of_kind = seen[&act].iter().filter(|(touched, _)| *touched == kind);
+    for (operation, name, ..) in OPERATIONS {
+        let of_kind = seen[&operation]
+            .iter()
+            .filter(|(touched, _)| *touched == kind);
         let times = of_kind
             .map(|(_, units)| (LIMIT.writes / units.writes).min(LIMIT.reads / units.reads) as u32);
         if let Some(times) = times.min() {
@@ -340,25 +347,25 @@ fn full(kind: Kind, seen: &BTreeMap<Act, Touches>) -> String {
     full.collect::<Vec<_>>().join("; ")
 }
 
-const TOLD: Told = Told {
+const DOCUMENTED: PageTable = PageTable {
     page: "performance.md",
     table: "keys",
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_partition_is_asked_for_more_than_it_gives() {
+async fn no_partition_exceeds_its_throughput() {
     let engine = Engine::start().await;
-    let mut seen = BTreeMap::new();
-    for (act, ..) in ACTS {
-        seen.insert(act, touches(&engine, act).await);
+    let mut touched = BTreeMap::new();
+    for (operation, ..) in OPERATIONS {
+        touched.insert(operation, touches(&engine, operation).await);
     }
-    let acts: Vec<_> = ACTS
+    let operations: Vec<_> = OPERATIONS
         .iter()
-        .map(|(act, _, place, times)| (&seen[act], *place, *times))
+        .map(|(operation, _, place, times)| (&touched[operation], *place, *times))
         .collect();
     let second = |shards| {
         let store = engine.store.clone().with_shards(shards);
-        second(&acts, &mut Crowd::new(1, now()), &store)
+        second(&operations, &mut Crowd::new(1, now()), &store)
     };
     let (loads, by_default) = (second(SHARDS), second(DEFAULT_SHARDS));
     let mut table = String::from(
@@ -367,15 +374,15 @@ async fn no_partition_is_asked_for_more_than_it_gives() {
     );
     for (kind, name) in KINDS {
         let load = loads[&kind];
-        let Units { reads, writes } = load.most;
+        let Units { reads, writes } = load.busiest;
         assert!(
             writes <= LIMIT.writes && reads <= LIMIT.reads,
             "{name}: {load:?}"
         );
-        // A name that is drawn for each is never met twice.
+        // The ids of events and messages are unique, so each partition is used once.
         let full = match kind {
             Kind::Event | Kind::Message => String::new(),
-            _ => full(kind, &seen),
+            _ => full(kind, &touched),
         };
         table += &row(name, load, &full);
         if kind == Kind::Markers {
@@ -384,16 +391,16 @@ async fn no_partition_is_asked_for_more_than_it_gives() {
         }
     }
     println!("{table}");
-    let told = TOLD.or_written(&table);
-    assert_eq!(told, table, "the page is not that of this test");
+    let documented = DOCUMENTED.read_or_write(&table);
+    assert_eq!(documented, table, "the table of the page is outdated");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workers_that_meet_for_one_user_all_get_done() {
-    const AT_ONCE: u32 = 30;
+async fn concurrent_workers_for_one_user_all_finish() {
+    const WORKERS: u32 = 30;
     let engine = Engine::start().await;
     let world = World::new(&engine).await;
-    for number in 0..AT_ONCE {
+    for number in 0..WORKERS {
         let mut event = acceptance("ada");
         event["feedbackId"] = json!(Uuid::from_u128(number.into()));
         let submit = "/v1/feedback/submit";
@@ -403,13 +410,13 @@ async fn workers_that_meet_for_one_user_all_get_done() {
     let batches = submitted(&world.engine, "EVENT").await;
     let batches = batches.into_iter();
     let batches = batches.map(|message| generator.handle(queue::batch([message])));
-    for answer in join_all(batches).await {
-        assert!(answer.batch_item_failures.is_empty());
+    for response in join_all(batches).await {
+        assert!(response.batch_item_failures.is_empty());
     }
     let (tenant, user) = ("acme".try_into().unwrap(), "ada".try_into().unwrap());
     let newest = world
         .store
         .newest_version(&tenant, &user, Freshness::Latest);
     let newest = newest.await.unwrap().unwrap();
-    assert_eq!(newest.number, u64::from(AT_ONCE));
+    assert_eq!(newest.number, u64::from(WORKERS));
 }

@@ -1,9 +1,9 @@
-//! What the gateway does with more than it can do.
+//! The gateway under more load than its capacity.
 
 use std::time::Duration;
 
 use hearback_local::gateway::Limits;
-use hearback_tests::app::{Answer, TestApp, eventually};
+use hearback_tests::app::{TestApp, TestResponse, eventually};
 use hearback_tests::events::{acceptance, id};
 use hearback_tests::process::Process;
 use reqwest::{Method, StatusCode};
@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A request whose body is sent but for its last byte: it keeps its places until that comes.
+const BATCH: &str = "/v1/feedback/batch";
+
+/// A request whose body is sent except for the last byte. It occupies capacity until that arrives.
 struct Held {
     socket: TcpStream,
     rest: Vec<u8>,
@@ -25,7 +27,7 @@ impl Held {
     async fn post(app: &TestApp, path: &str, body: &Value) -> Self {
         let (token, body) = (app.token("ada"), body.to_string());
         let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: hearback\r\nAuthorization: Bearer {token}\r\n\
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
              Connection: close\r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
@@ -39,22 +41,41 @@ impl Held {
         }
     }
 
-    /// Sends the rest; answers the status line.
+    /// Sends the last byte, and returns the status line.
     async fn finish(mut self) -> String {
         self.socket.write_all(&self.rest).await.unwrap();
-        self.answered().await
+        self.status_line().await
     }
 
-    /// The status line, without sending any more.
-    async fn answered(mut self) -> String {
-        let mut answer = String::new();
-        self.socket.read_to_string(&mut answer).await.unwrap();
-        answer.lines().next().unwrap_or_default().to_owned()
+    /// Returns the status line without sending more.
+    async fn status_line(mut self) -> String {
+        let mut response = String::new();
+        self.socket.read_to_string(&mut response).await.unwrap();
+        response.lines().next().unwrap_or_default().to_owned()
     }
 }
 
-/// A bundle with room for so many small requests.
-async fn with_room_for(requests: u32) -> TestApp {
+/// A chunked request of which only this part of the body is sent.
+async fn chunked(app: &TestApp, user: &str, sent: &[u8]) -> Held {
+    let token = app.token(user);
+    let head = format!(
+        "POST /v1/feedback/batch HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+         Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    );
+    let mut socket = TcpStream::connect(app.bundle.address).await.unwrap();
+    socket.write_all(head.as_bytes()).await.unwrap();
+    if !sent.is_empty() {
+        let size = format!("{:x}\r\n", sent.len());
+        socket.write_all(size.as_bytes()).await.unwrap();
+        socket.write_all(sent).await.unwrap();
+        socket.write_all(b"\r\n").await.unwrap();
+    }
+    let rest = b"0\r\n\r\n".to_vec();
+    Held { socket, rest }
+}
+
+/// A bundle with capacity for this many small requests.
+async fn with_capacity_for(requests: u32) -> TestApp {
     let limits = Limits {
         requests,
         ..Limits::default()
@@ -62,12 +83,12 @@ async fn with_room_for(requests: u32) -> TestApp {
     TestApp::within(limits).await
 }
 
-/// Submits until it is refused: a request that is held may not have come to its place yet.
-async fn refused(app: &TestApp) -> (Value, Answer) {
+/// Submits events until one is rejected: a held request may not be counted yet.
+async fn submit_until_rejected(app: &TestApp) -> (Value, TestResponse) {
     eventually(|| async {
         let event = acceptance("ada");
-        let answer = app.submit(&app.token("ada"), &event).await;
-        (answer.status != StatusCode::ACCEPTED).then_some((event, answer))
+        let response = app.submit(&app.token("ada"), &event).await;
+        (response.status != StatusCode::ACCEPTED).then_some((event, response))
     })
     .await
 }
@@ -78,8 +99,8 @@ async fn status_of(app: &TestApp, event: &Value) -> StatusCode {
 }
 
 #[tokio::test]
-async fn a_request_without_room_is_refused_at_once_and_taken_when_there_is() {
-    let app = with_room_for(2).await;
+async fn a_request_beyond_capacity_is_rejected_immediately_and_accepted_once_there_is_capacity() {
+    let app = with_capacity_for(2).await;
     let events = [acceptance("ada"), acceptance("ada")];
     let [first, second] = &events;
     let held = [
@@ -87,13 +108,13 @@ async fn a_request_without_room_is_refused_at_once_and_taken_when_there_is() {
         Held::submit(&app, second).await,
     ];
 
-    let (event, answer) = refused(&app).await;
-    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(answer.headers["retry-after"], "1");
-    assert_eq!(answer.headers["content-type"], "application/problem+json");
-    insta::assert_json_snapshot!(answer.body, {".request_id" => "[id]"}, @r#"
+    let (event, response) = submit_until_rejected(&app).await;
+    assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(response.headers["retry-after"], "1");
+    assert_eq!(response.headers["content-type"], "application/problem+json");
+    insta::assert_json_snapshot!(response.body, {".request_id" => "[id]"}, @r#"
     {
-      "detail": "Too many requests are under way. Try again.",
+      "detail": "Too many requests are in progress. Try again.",
       "error": "overloaded",
       "request_id": "[id]",
       "status": 503,
@@ -101,7 +122,7 @@ async fn a_request_without_room_is_refused_at_once_and_taken_when_there_is() {
       "type": "about:blank"
     }
     "#);
-    // Nothing is spent on whose token it is, and what costs nothing is not refused.
+    // The token is not verified before the capacity, and requests without cost are not rejected.
     let stranger = app.submit("no token", &acceptance("eve")).await;
     assert_eq!(stranger.status, StatusCode::SERVICE_UNAVAILABLE);
     let health = app.send(app.request(Method::GET, "/health")).await;
@@ -119,7 +140,7 @@ async fn a_request_without_room_is_refused_at_once_and_taken_when_there_is() {
     }
 }
 
-/// A batch of about so many bytes.
+/// A batch of about this many bytes.
 fn batch(bytes: usize) -> Value {
     let mut event = acceptance("ada");
     event["ignored"] = json!("x".repeat(bytes));
@@ -128,38 +149,50 @@ fn batch(bytes: usize) -> Value {
 
 #[tokio::test]
 async fn a_large_body_counts_as_several_small_ones() {
-    const BATCH: &str = "/v1/feedback/batch";
-    let app = with_room_for(8).await;
+    let app = with_capacity_for(8).await;
     let large = Held::post(&app, BATCH, &batch(60_000)).await;
-    refused(&app).await;
+    submit_until_rejected(&app).await;
     assert_eq!(large.finish().await, "HTTP/1.1 202 Accepted");
 
-    // One is always taken, however large: where there is nothing else to do, it harms nobody.
+    // A single request is accepted whatever its size, when there are no others.
     let largest = app.post(&app.token("ada"), BATCH, &batch(1_000_000)).await;
     assert_eq!(largest.body["queued"], 1);
     let small = Held::submit(&app, &acceptance("ada")).await;
-    let refused = eventually(|| async {
-        let answer = app.post(&app.token("ada"), BATCH, &batch(60_000)).await;
-        (answer.status != StatusCode::ACCEPTED).then_some(answer)
+    let rejected = eventually(|| async {
+        let response = app.post(&app.token("ada"), BATCH, &batch(60_000)).await;
+        (response.status != StatusCode::ACCEPTED).then_some(response)
     });
-    assert_eq!(refused.await.body["error"], "overloaded");
+    assert_eq!(rejected.await.body["error"], "overloaded");
     let other = app.submit(&app.token("ada"), &acceptance("ada")).await;
-    assert_eq!(other.status, StatusCode::ACCEPTED, "there is room for it");
+    assert_eq!(
+        other.status,
+        StatusCode::ACCEPTED,
+        "there is capacity for it"
+    );
     assert_eq!(small.finish().await, "HTTP/1.1 202 Accepted");
 }
 
 #[tokio::test]
-async fn who_sends_all_of_a_large_body_before_it_reads_hears_that_it_is_refused() {
-    let app = with_room_for(1).await;
+async fn a_client_that_sends_a_large_body_before_reading_receives_the_rejection() {
+    let app = with_capacity_for(1).await;
     let held = Held::submit(&app, &acceptance("ada")).await;
-    refused(&app).await;
+    submit_until_rejected(&app).await;
     let large = Held::post(&app, "/v1/feedback/batch", &batch(4_000_000)).await;
     assert_eq!(large.finish().await, "HTTP/1.1 503 Service Unavailable");
     assert_eq!(held.finish().await, "HTTP/1.1 202 Accepted");
 }
 
 #[tokio::test]
-async fn a_body_that_never_ends_gives_its_place_back() {
+async fn a_client_that_sends_an_oversized_body_receives_413() {
+    let app = TestApp::start().await;
+    for _ in 0..10 {
+        let signal = Held::post(&app, "/api/v1/feedback", &batch(3_000_000)).await;
+        assert_eq!(signal.finish().await, "HTTP/1.1 413 Payload Too Large");
+    }
+}
+
+#[tokio::test]
+async fn an_endless_body_releases_its_capacity() {
     let limits = Limits {
         requests: 1,
         request_time: Duration::from_secs(1),
@@ -168,31 +201,179 @@ async fn a_body_that_never_ends_gives_its_place_back() {
     let app = TestApp::within(limits).await;
     let event = acceptance("ada");
     let held = Held::submit(&app, &event).await;
-    let told = held.answered().await;
-    assert_eq!(told, "HTTP/1.1 503 Service Unavailable");
+    let status_line = held.status_line().await;
+    assert_eq!(status_line, "HTTP/1.1 503 Service Unavailable");
     let other = app.submit(&app.token("ada"), &acceptance("ada")).await;
     assert_eq!(other.status, StatusCode::ACCEPTED);
     assert_eq!(status_of(&app, &event).await, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
-async fn connections_that_only_wait_make_room_for_others() {
+async fn stalled_bodies_occupy_capacity_only_for_the_bytes_they_sent() {
+    let limits = Limits {
+        // Longer than the test takes.
+        body_lag: Duration::from_mins(1),
+        ..Limits::default()
+    };
+    let app = TestApp::within(limits).await;
+    let mut stalled = Vec::new();
+    // If each counted with its maximum size, two of them would occupy all 128 places.
+    for user in ["eve", "eve", "mallory", "mallory", "ada", "ada"] {
+        stalled.push(chunked(&app, user, b"{").await);
+    }
+    for user in ["ada", "eve", "grace"] {
+        for _ in 0..20 {
+            let response = app.submit(&app.token(user), &acceptance(user)).await;
+            assert_eq!(response.status, StatusCode::ACCEPTED, "{}", response.body);
+        }
+    }
+    let large = batch(1_000_000);
+    let response = app.post(&app.token("ada"), BATCH, &large).await;
+    assert_eq!(response.body["queued"], 1, "{}", response.body);
+    for held in stalled {
+        assert_eq!(held.finish().await, "HTTP/1.1 400 Bad Request", "not JSON");
+    }
+}
+
+#[tokio::test]
+async fn a_user_at_their_limit_leaves_capacity_for_others() {
+    let limits = Limits {
+        requests: 8,
+        body_lag: Duration::from_mins(1),
+        ..Limits::default()
+    };
+    let app = TestApp::within(limits).await;
+    let mut stalled = Vec::new();
+    for _ in 0..8 {
+        stalled.push(chunked(&app, "eve", b"").await);
+    }
+    let rejected = eventually(|| async {
+        let response = app.submit(&app.token("eve"), &acceptance("eve")).await;
+        (response.status != StatusCode::ACCEPTED).then_some(response)
+    });
+    let rejected = rejected.await;
+    assert_eq!(rejected.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(rejected.headers["retry-after"], "1");
+    assert_eq!(rejected.body["error"], "overloaded");
+    assert_eq!(
+        rejected.body["detail"],
+        "Too many requests of this user or tenant are in progress. Try again."
+    );
+    let other = app.submit(&app.token("ada"), &acceptance("ada")).await;
+    assert_eq!(other.status, StatusCode::ACCEPTED, "{}", other.body);
+
+    // A second user takes the rest of the tenant's share; another tenant still has capacity.
+    let _further = chunked(&app, "mallory", b"").await;
+    eventually(|| async {
+        let response = app.submit(&app.token("ada"), &acceptance("ada")).await;
+        (response.status != StatusCode::ACCEPTED).then_some(())
+    })
+    .await;
+    let other_tenant = app.token_of("grace", "other", "");
+    let preferences = app.get(&other_tenant, "/v1/preferences/grace").await;
+    assert_ne!(preferences.status, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test]
+async fn a_body_that_outgrows_the_free_capacity_is_rejected_while_it_is_sent() {
+    let app = with_capacity_for(4).await;
+    let large = batch(4_000_000).to_string();
+    // The user's share is three of the four places: a request is never rejected for its size alone.
+    let growing = chunked(&app, "ada", large.as_bytes()).await;
+    assert_eq!(growing.finish().await, "HTTP/1.1 202 Accepted");
+
+    let held = Held::submit(&app, &acceptance("ada")).await;
+    let other = Held::submit(&app, &acceptance("ada")).await;
+    let rejected = eventually(|| async {
+        let growing = chunked(&app, "ada", large.as_bytes()).await;
+        let status_line = growing.finish().await;
+        (status_line != "HTTP/1.1 202 Accepted").then_some(status_line)
+    });
+    assert_eq!(rejected.await, "HTTP/1.1 503 Service Unavailable");
+    for held in [held, other] {
+        assert_eq!(held.finish().await, "HTTP/1.1 202 Accepted");
+    }
+}
+
+#[tokio::test]
+async fn a_stalled_body_gets_a_response_and_releases_its_capacity() {
+    let limits = Limits {
+        requests: 1,
+        body_lag: Duration::from_millis(500),
+        ..Limits::default()
+    };
+    let app = TestApp::within(limits).await;
+    let event = acceptance("ada");
+    let large = batch(1_000_000).to_string();
+    for sent in [None, Some(""), Some(large.as_str())] {
+        let stalled = match sent {
+            None => Held::submit(&app, &event).await,
+            Some(sent) => chunked(&app, "ada", sent.as_bytes()).await,
+        };
+        assert_eq!(stalled.status_line().await, "HTTP/1.1 408 Request Timeout");
+        let other = app.submit(&app.token("ada"), &acceptance("ada")).await;
+        assert_eq!(other.status, StatusCode::ACCEPTED, "{}", other.body);
+    }
+    assert_eq!(status_of(&app, &event).await, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_for_a_new_one() {
     let limits = Limits {
         connections: 4,
-        idle: Duration::from_millis(500),
+        // Longer than the test takes.
+        idle: Duration::from_mins(10),
         ..Limits::default()
     };
     let app = TestApp::within(limits).await;
     let mut waiting = Vec::new();
-    for _ in 0..20 {
-        waiting.push(TcpStream::connect(app.bundle.address).await.unwrap());
+    for at in 0..40 {
+        let mut socket = TcpStream::connect(app.bundle.address).await.unwrap();
+        // Some have sent a part of the request head.
+        if at % 2 == 0 {
+            socket
+                .write_all(b"GET /health HTTP/1.1\r\nHost:")
+                .await
+                .unwrap();
+        }
+        waiting.push(socket);
     }
-    let answer = app.submit(&app.token("ada"), &acceptance("ada")).await;
-    assert_eq!(answer.status, StatusCode::ACCEPTED);
+    let response = app.submit(&app.token("ada"), &acceptance("ada")).await;
+    assert_eq!(response.status, StatusCode::ACCEPTED);
+    let mut first = waiting.swap_remove(0);
+    assert_eq!(
+        first.read(&mut [0; 16]).await.unwrap(),
+        0,
+        "the connection is closed"
+    );
 }
 
 #[tokio::test]
-async fn a_disk_that_stands_still_keeps_nobody_waiting_who_does_not_need_it() {
+async fn a_busy_connection_is_not_closed_for_a_new_one() {
+    let limits = Limits {
+        connections: 2,
+        body_lag: Duration::from_mins(1),
+        idle: Duration::from_mins(10),
+        ..Limits::default()
+    };
+    let app = TestApp::within(limits).await;
+    let held = [
+        Held::submit(&app, &acceptance("ada")).await,
+        Held::submit(&app, &acceptance("ada")).await,
+    ];
+    let mut waiting = Vec::new();
+    for _ in 0..10 {
+        waiting.push(TcpStream::connect(app.bundle.address).await.unwrap());
+    }
+    for held in held {
+        assert_eq!(held.finish().await, "HTTP/1.1 202 Accepted");
+    }
+    let response = app.submit(&app.token("ada"), &acceptance("ada")).await;
+    assert_eq!(response.status, StatusCode::ACCEPTED);
+}
+
+#[tokio::test]
+async fn a_blocked_disk_does_not_delay_requests_that_do_not_need_it() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::serve(folder.path(), 0).await;
     let client = reqwest::Client::new();
@@ -201,26 +382,26 @@ async fn a_disk_that_stands_still_keeps_nobody_waiting_who_does_not_need_it() {
         let submit = client.post(url).json(&acceptance("user-123"));
         submit.bearer_auth(&process.token).send()
     };
-    let health = client.get(format!("http://{}/health", process.address));
+    let health = client.get(format!("http://{}/health/live", process.address));
     let file = rusqlite::Connection::open(folder.path().join("dynamodb.sqlite")).unwrap();
-    // Nobody else can write now. The engine waits for five seconds before it gives a write up.
+    // The lock blocks all writes. The engine waits five seconds before a write fails.
     file.execute_batch("BEGIN IMMEDIATE").unwrap();
     let waiting: Vec<_> = (0..32).map(|_| tokio::spawn(submit())).collect();
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let answer = tokio::time::timeout(Duration::from_secs(2), health.send()).await;
+    let response = tokio::time::timeout(Duration::from_secs(2), health.send()).await;
     file.execute_batch("ROLLBACK").unwrap();
-    let answer = answer.expect("a thread is free").unwrap();
-    assert_eq!(answer.status(), StatusCode::OK);
-    for answer in waiting {
+    let response = response.expect("a thread is free").unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    for response in waiting {
         assert_eq!(
-            answer.await.unwrap().unwrap().status(),
+            response.await.unwrap().unwrap().status(),
             StatusCode::ACCEPTED
         );
     }
 }
 
 #[tokio::test]
-async fn more_connections_than_a_process_may_have_files_harm_nothing() {
+async fn more_connections_than_file_descriptors_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::serve_with_files(folder.path(), 256).await;
     let client = reqwest::Client::new();
@@ -234,9 +415,9 @@ async fn more_connections_than_a_process_may_have_files_harm_nothing() {
         let submit = client.post(format!("{url}/submit")).json(&event);
         submit.bearer_auth(&process.token).send().await.unwrap()
     };
-    // Half of what it takes until the first of them is closed.
+    // Half of the time after which the first of them is closed.
     let submitted = tokio::time::timeout(Limits::default().idle / 2, submitted).await;
-    let submitted = submitted.expect("there is a file for it");
+    let submitted = submitted.expect("a file descriptor for the request");
     assert_eq!(submitted.status(), StatusCode::ACCEPTED);
     eventually(|| async {
         let read = client.get(format!("{url}/{}", id(&event)));

@@ -1,4 +1,4 @@
-//! What follows from a signal on a message: what is learned from it, and that it is withdrawn.
+//! The effects of message signals: learning, and retraction.
 
 use futures::future::join_all;
 use hearback_domain::publication::Subject;
@@ -7,13 +7,13 @@ use hearback_tests::functions::stored_event;
 use hearback_tests::ledger::{events, ledger, of_status};
 use serde_json::{Value, json};
 
-use crate::message_signals::{ALL, rows, say, signal, take_back, with_message};
+use crate::message_signals::{ALL, rows, signal, submit_signal, with_message, withdraw};
 
-/// What a signal is in the ledger: channel, type, and what it teaches.
-async fn taught(name: &str) -> Value {
+/// The event of a signal in the ledger: channel, type and learning signals.
+async fn event_of(name: &str) -> Value {
     let (app, token) = with_message().await;
     let body = json!({"message_id": "m", "signal": name, "reason": "because"});
-    say(&app, &token, body).await;
+    submit_signal(&app, &token, body).await;
     let events = ledger(&app, &token, 1).await;
     let event = &events[0];
     assert_eq!(event["core"]["artifactId"], "m");
@@ -33,8 +33,8 @@ async fn taught(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn each_signal_teaches_what_the_one_ledger_says() {
-    let taught = join_all(ALL.map(taught)).await;
+async fn each_message_signal_teaches_what_the_ledger_rules_say() {
+    let event_of = join_all(ALL.map(event_of)).await;
     let reward = |channel: &str, kind: &str, value: f64, confidence: f64, comment: Value| {
         json!({
             "channel": channel, "type": kind, "reward": [value, confidence], "policy": null,
@@ -43,7 +43,7 @@ async fn each_signal_teaches_what_the_one_ledger_says() {
     };
     let acceptance = "artifact-acceptance";
     assert_eq!(
-        taught,
+        event_of,
         [
             reward("explicit", acceptance, 0.75, 0.8, Value::Null),
             reward("explicit", acceptance, -0.75, 0.8, Value::Null),
@@ -59,14 +59,14 @@ async fn each_signal_teaches_what_the_one_ledger_says() {
 }
 
 #[tokio::test]
-async fn what_is_excluded_from_training_teaches_no_model() {
+async fn feedback_excluded_from_training_gives_no_learning_signals() {
     let (app, token) = with_message().await;
     let body = json!({"message_id": "m", "signal": "helpful", "exclude_from_training": true});
-    say(&app, &token, body).await;
+    submit_signal(&app, &token, body).await;
     let events = ledger(&app, &token, 1).await;
     assert_eq!(events[0]["signals"], json!([]));
-    // A repeat that does not say keeps it.
-    say(&app, &token, signal("helpful")).await;
+    // A repeat without the member keeps it.
+    submit_signal(&app, &token, signal("helpful")).await;
     assert_eq!(
         rows(&app, &token, "").await[0]["exclude_from_training"],
         true
@@ -75,24 +75,24 @@ async fn what_is_excluded_from_training_teaches_no_model() {
 }
 
 #[tokio::test]
-async fn what_was_replaced_or_taken_back_is_withdrawn_from_those_who_heard() {
+async fn replaced_and_withdrawn_signals_are_retracted_from_subscribers() {
     let (app, token) = with_message().await;
     let edit = |text: &str| json!({"message_id": "m", "signal": "edit", "reason": text});
-    say(&app, &token, edit("one")).await;
-    say(&app, &token, edit("two")).await;
-    // The same again is no act.
-    say(&app, &token, edit("two")).await;
+    submit_signal(&app, &token, edit("one")).await;
+    submit_signal(&app, &token, edit("two")).await;
+    // A repeat is the same act.
+    submit_signal(&app, &token, edit("two")).await;
     let events = eventually(|| async {
         let events = ledger(&app, &token, 2).await;
         (of_status(&events, "retracted").len() == 1).then_some(events)
     })
     .await;
-    let (replaced, stands) = (
+    let (replaced, current) = (
         of_status(&events, "retracted")[0],
         of_status(&events, "processed")[0],
     );
-    assert_eq!(replaced["replacedBy"], stands["feedbackId"]);
-    take_back(&app, &token, "edit").await;
+    assert_eq!(replaced["replacedBy"], current["feedbackId"]);
+    withdraw(&app, &token, "edit").await;
     eventually(|| async {
         let events = ledger(&app, &token, 2).await;
         (of_status(&events, "retracted").len() == 2).then_some(())
@@ -103,7 +103,7 @@ async fn what_was_replaced_or_taken_back_is_withdrawn_from_those_who_heard() {
         .queues
         .subject(Subject::FeedbackProcessed)
         .unwrap();
-    let heard = eventually(|| async {
+    let retraction = eventually(|| async {
         let received = app.bundle.clients.sqs.receive_message().queue_url(queue);
         let received = received.max_number_of_messages(10).visibility_timeout(0);
         let messages = received.send().await.unwrap().messages.unwrap_or_default();
@@ -116,51 +116,51 @@ async fn what_was_replaced_or_taken_back_is_withdrawn_from_those_who_heard() {
             .find(|body| body["eventType"] == "feedback.retracted" && body["reason"] == "cleared")
     })
     .await;
-    assert_eq!(heard["feedbackId"], stands["feedbackId"]);
-    // Said anew, it is an act of its own.
-    say(&app, &token, edit("two")).await;
+    assert_eq!(retraction["feedbackId"], current["feedbackId"]);
+    // Submitted again, it is a new act.
+    submit_signal(&app, &token, edit("two")).await;
     let events = ledger(&app, &token, 3).await;
     assert_eq!(of_status(&events, "processed").len(), 1);
 }
 
 #[tokio::test]
-async fn racing_posts_and_deletes_leave_one_state_and_the_ledger_agrees() {
+async fn racing_posts_and_deletes_leave_one_state_that_the_ledger_confirms() {
     let (app, token) = with_message().await;
     let (app, token) = (&app, token.as_str());
     join_all((0..24_u32).map(|number| async move {
-        let answer = if number % 3 == 0 {
-            take_back(app, token, "not_helpful").await
+        let response = if number % 3 == 0 {
+            withdraw(app, token, "not_helpful").await
         } else {
-            say(app, token, signal("not_helpful")).await
+            submit_signal(app, token, signal("not_helpful")).await
         };
-        assert!(answer.status.is_success(), "{}", answer.status);
+        assert!(response.status.is_success(), "{}", response.status);
     }))
     .await;
-    for last in ["taken back", "said"] {
+    for last in ["withdrawn", "submitted"] {
         let expected = match last {
-            "said" => {
-                say(app, token, signal("not_helpful")).await;
+            "submitted" => {
+                submit_signal(app, token, signal("not_helpful")).await;
                 1
             }
             _ => {
-                take_back(app, token, "not_helpful").await;
+                withdraw(app, token, "not_helpful").await;
                 0
             }
         };
         assert_eq!(rows(app, token, "").await.len(), expected, "{last}");
-        // What stands in the ledger is what stands in the row.
+        // The current event of the ledger is that of the current row.
         eventually(|| async {
             let row = rows(app, token, "").await.pop();
-            let standing = standing_events(app, token).await;
+            let current = current_events(app, token).await;
             let act = row.map(|row| row["feedback_id"].clone());
-            (standing == act.into_iter().collect::<Vec<_>>()).then_some(())
+            (current == act.into_iter().collect::<Vec<_>>()).then_some(())
         })
         .await;
     }
 }
 
-/// The events that nothing withdrew.
-async fn standing_events(app: &TestApp, token: &str) -> Vec<Value> {
+/// The events that are not retracted.
+async fn current_events(app: &TestApp, token: &str) -> Vec<Value> {
     let mut events = events(app, token).await;
     events.retain(|event| event["status"] != "retracted");
     let ids = events
@@ -170,9 +170,9 @@ async fn standing_events(app: &TestApp, token: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn others_see_that_preferences_learned_and_not_from_which_act() {
+async fn others_see_that_preferences_changed_but_not_from_which_act() {
     let (app, ada) = with_message().await;
-    say(&app, &ada, signal("not_helpful")).await;
+    submit_signal(&app, &ada, signal("not_helpful")).await;
     ledger(&app, &ada, 1).await;
     let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
     let history = "/v1/preferences/ada/history";

@@ -1,15 +1,14 @@
-//! A back end that speaks for the users of its tenant: `user_id`.
+//! A back end that acts for the users of its tenant, by `user_id`.
 
 use chrono::{TimeDelta, Utc};
 use hearback_local::names::Names;
 use hearback_tests::app::TestApp;
 use hearback_tests::stored::Stored;
-use hearback_tests::turns::{PERIOD, SIGNALS, conversation_path, message, path, said};
+use hearback_tests::turns::{PERIOD, SIGNALS, conversation_path, message, path, turn_body};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// Sends a request with the user as its `user_id`, in its body or else in its query, or without. Answers
-/// the status and the body.
+/// Sends a request, with the user as `user_id` in its body or query if there is one. Returns the status and the body.
 async fn ask(
     app: &TestApp,
     token: &str,
@@ -30,9 +29,9 @@ async fn ask(
     (response.status(), response.text().await.unwrap())
 }
 
-/// An answer without the scores that sink while time passes.
-fn timeless(answer: &str) -> Value {
-    let mut body = serde_json::from_str(answer).unwrap_or_else(|_| json!(answer));
+/// A response without scores that decrease over time.
+fn without_scores(response: &str) -> Value {
+    let mut body = serde_json::from_str(response).unwrap_or_else(|_| json!(response));
     let targets = body.get_mut("targets").and_then(Value::as_array_mut);
     for target in targets.into_iter().flatten() {
         target["score"].take();
@@ -41,10 +40,10 @@ fn timeless(answer: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_back_end_gets_the_answer_that_the_user_would_get() {
+async fn a_back_end_gets_the_response_of_the_user() {
     let app = TestApp::start().await;
     let (ada, eve) = (app.token("ada"), app.token("eve"));
-    // It reports over all users, too; the view of one user does not show that.
+    // The token also has the scope for reports over all users, which must not widen the view of one user.
     let back_end = app.token_of("back-end", "acme", "feedback:on-behalf feedback:report");
     let first = message(
         "m-1",
@@ -52,7 +51,7 @@ async fn a_back_end_gets_the_answer_that_the_user_would_get() {
         "These are business laptops.",
     );
     app.put(&ada, &path("c", "t-1"), &first).await;
-    let second = said("No, I meant gaming laptops", "These are gaming laptops.");
+    let second = turn_body("No, I meant gaming laptops", "These are gaming laptops.");
     app.put(&ada, &path("c", "t-2"), &second).await;
     for (token, text) in [(&ada, "What I wanted."), (&eve, "Eve's own words.")] {
         let body = json!({"reaction": "ok", "text": text});
@@ -60,10 +59,10 @@ async fn a_back_end_gets_the_answer_that_the_user_would_get() {
         assert_eq!(app.post(token, &path, &body).await.status, StatusCode::OK);
     }
     let signal = json!({"message_id": "m-1", "signal": "inaccurate", "reason": "Not for games."});
-    let answer = app.post(&ada, SIGNALS, &signal).await;
-    assert_eq!(answer.status, StatusCode::CREATED);
+    let response = app.post(&ada, SIGNALS, &signal).await;
+    assert_eq!(response.status, StatusCode::CREATED);
 
-    // What follows from these acts changes the answers no more.
+    // The store is settled, so that responses no longer change.
     Stored::settled(&app.bundle.clients, &Names::default()).await;
 
     let hour = TimeDelta::hours(1);
@@ -102,14 +101,25 @@ async fn a_back_end_gets_the_answer_that_the_user_would_get() {
     ];
     for (method, path, body) in reads {
         let request = || (method.clone(), path.as_str(), body.clone());
-        let theirs = ask(&app, &ada, request(), None).await;
-        assert_eq!(theirs.0, StatusCode::OK, "{path}: {}", theirs.1);
-        let for_them = ask(&app, &back_end, request(), Some("ada")).await;
-        assert_eq!(for_them.0, StatusCode::OK, "{path}: {}", for_them.1);
-        let (for_them, theirs) = (timeless(&for_them.1), timeless(&theirs.1));
-        assert_eq!(for_them, theirs, "{path} answers a back end otherwise");
-        let (refused, _) = ask(&app, &eve, request(), Some("ada")).await;
-        assert_eq!(refused, StatusCode::FORBIDDEN, "{path}");
+        let from_user = ask(&app, &ada, request(), None).await;
+        assert_eq!(from_user.0, StatusCode::OK, "{path}: {}", from_user.1);
+        let from_back_end = ask(&app, &back_end, request(), Some("ada")).await;
+        assert_eq!(
+            from_back_end.0,
+            StatusCode::OK,
+            "{path}: {}",
+            from_back_end.1
+        );
+        let (from_back_end, from_user) = (
+            without_scores(&from_back_end.1),
+            without_scores(&from_user.1),
+        );
+        assert_eq!(
+            from_back_end, from_user,
+            "{path} responds differently to a back end"
+        );
+        let (rejected, _) = ask(&app, &eve, request(), Some("ada")).await;
+        assert_eq!(rejected, StatusCode::FORBIDDEN, "{path}");
         let (invalid, problem) = ask(&app, &back_end, request(), Some("")).await;
         assert_eq!(invalid, StatusCode::BAD_REQUEST, "{path}: {problem}");
         let problem: Value = serde_json::from_str(&problem).unwrap();
@@ -137,7 +147,7 @@ async fn a_back_end_submits_and_withdraws_a_users_signal() {
     assert_eq!(
         own.body["feedback"],
         json!([]),
-        "it is the user's, not the back end's"
+        "the signal belongs to the user"
     );
 
     let path = "/api/v1/feedback?message_id=m-1&signal=helpful&user_id=ada";

@@ -1,4 +1,5 @@
-//! Each function's role allows what the function calls. No engine here checks that; AWS does.
+//! Each function's role allows the calls that the function makes. AWS enforces roles; the engines of the tests do
+//! not.
 
 use axum::Router;
 use axum::http::Method;
@@ -14,7 +15,7 @@ use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::functions::call;
 use hearback_tests::permissions::{Permission, Recorder};
 use hearback_tests::queue;
-use hearback_tests::template::resource;
+use hearback_tests::template::{each, resource};
 use hearback_tests::turns::{
     BY_STATUS, PERIOD, SIGNALS, conversation_path, event_message, message, path, reaction_message,
     signal_message,
@@ -24,42 +25,75 @@ use serde_json::{Value, json};
 use crate::erasure_steps::world::World;
 use crate::{erasure, imports};
 
-/// What the role of a function of the template allows, each on a pattern of resources.
+/// The permissions of a function's role in the template, each with a pattern of resources.
 fn allowed(function: &str) -> Vec<Permission> {
     let policies = resource(function)["Policies"].clone();
     let statements = policies[0]["Statement"].as_array().unwrap().iter();
     statements
-        .map(|statement| {
-            let resource = match &statement["Resource"] {
-                Value::Object(of) if of.contains_key("GetAtt") => {
-                    format!("${{{}}}", of["GetAtt"].as_str().unwrap())
-                }
-                of => of["Sub"].as_str().unwrap().to_owned(),
-            };
-            let action = statement["Action"].as_str().unwrap();
-            (action.to_owned(), resource)
+        .flat_map(|statement| {
+            let actions = each(&statement["Action"]).into_iter();
+            let resources = each(&statement["Resource"]);
+            actions.flat_map(move |action| {
+                let action = action.as_str().unwrap().to_owned();
+                let listed = prefixes(&action, statement);
+                let patterns = resources.iter().flat_map(|of| {
+                    let arn = arn(of);
+                    match &listed {
+                        Some(prefixes) => prefixes
+                            .iter()
+                            .map(|prefix| format!("{arn}?prefix={prefix}"))
+                            .collect(),
+                        None => vec![arn],
+                    }
+                });
+                let allowed = patterns.map(|pattern| (action.clone(), pattern));
+                allowed.collect::<Vec<_>>()
+            })
         })
         .collect()
 }
 
-/// Whether a role allows a call: the action, on a resource that a pattern of its takes in.
-fn allows(role: &[Permission], (action, resource): &Permission) -> bool {
-    role.iter().any(|(allowed, pattern)| {
-        let takes_in = match pattern.strip_suffix('*') {
-            Some(prefix) => resource.starts_with(prefix),
-            None => resource == pattern,
+fn arn(resource: &Value) -> String {
+    match resource {
+        Value::Object(of) if of.contains_key("GetAtt") => {
+            format!("${{{}}}", of["GetAtt"].as_str().unwrap())
+        }
+        of => of["Sub"].as_str().unwrap().to_owned(),
+    }
+}
+
+/// The prefixes to which a statement limits an action that lists keys.
+fn prefixes(action: &str, statement: &Value) -> Option<Vec<String>> {
+    action.starts_with("s3:ListBucket").then(|| {
+        let prefixes = each(&statement["Condition"]["StringLikeIfExists"]["s3:prefix"]);
+        let text = |prefix: &Value| {
+            prefix
+                .as_str()
+                .expect("every listing has a prefix")
+                .to_owned()
         };
-        allowed == action && takes_in
+        prefixes.iter().map(text).collect()
     })
 }
 
-/// A table and a bucket whose calls are noted, with something in them.
-struct Watched {
+/// Whether a role allows a call: the action, on a resource that matches a pattern.
+fn allows(role: &[Permission], (action, resource): &Permission) -> bool {
+    role.iter().any(|(allowed, pattern)| {
+        let matches = match pattern.strip_suffix('*') {
+            Some(prefix) => resource.starts_with(prefix),
+            None => resource == pattern,
+        };
+        allowed == action && matches
+    })
+}
+
+/// A table and a bucket whose calls are recorded.
+struct Recorded {
     engine: Engine,
     recorder: Recorder,
 }
 
-impl Watched {
+impl Recorded {
     async fn start() -> Self {
         Self {
             engine: Engine::start().await,
@@ -79,34 +113,34 @@ impl Watched {
         }
     }
 
-    /// Makes calls with all functions, unnoted: what a function finds.
+    /// Makes calls with all functions, without recording them.
     async fn prepare(&self, calls: &[(Method, &str, Value)]) {
-        let whole = self.engine.with_blobs(self.engine.store.clone());
-        let functions = hearback_local::gateway::functions(whole, self.engine.erasures());
-        make(&service(functions), calls).await;
+        let with_blobs = self.engine.with_blobs(self.engine.store.clone());
+        let functions = hearback_local::gateway::functions(with_blobs, self.engine.erasures());
+        make_calls(&service(functions), calls).await;
     }
 
-    /// Holds what was noted against the role of a function.
+    /// Asserts that a function's role allows the recorded calls.
     fn check(&self, function: &str) {
-        let refused = self.refused(function);
-        assert!(refused.is_empty(), "{function} may not {refused:?}");
+        let rejected = self.denied(function);
+        assert!(rejected.is_empty(), "{function} may not {rejected:?}");
     }
 
-    /// What was noted, and the role of a function does not allow.
-    fn refused(&self, function: &str) -> Vec<Permission> {
+    /// The recorded calls that a function's role does not allow.
+    fn denied(&self, function: &str) -> Vec<Permission> {
         let called = self.recorder.take();
-        assert!(!called.is_empty(), "{function} called nothing");
+        assert!(!called.is_empty(), "{function} made no calls");
         let role = allowed(function);
-        let refused = called.into_iter().filter(|call| !allows(&role, call));
-        refused.collect()
+        let rejected = called.into_iter().filter(|call| !allows(&role, call));
+        rejected.collect()
     }
 }
 
-async fn make(functions: &Router, calls: &[(Method, &str, Value)]) {
+async fn make_calls(functions: &Router, calls: &[(Method, &str, Value)]) {
     for (method, path, body) in calls {
         let caller = ("order-service billing", "");
-        let (status, answer) = call(functions, caller, (method.clone(), path), body).await;
-        assert!(status.is_success(), "{method} {path}: {status} {answer}");
+        let (status, response) = call(functions, caller, (method.clone(), path), body).await;
+        assert!(status.is_success(), "{method} {path}: {status} {response}");
     }
 }
 
@@ -135,59 +169,59 @@ fn signal() -> (Method, &'static str, Value) {
 }
 
 #[tokio::test]
-async fn a_role_allows_the_keys_that_it_names_and_no_other() {
-    let watched = Watched::start().await;
-    let blobs = watched.engine.blobs_with(watched.recorder.clone());
+async fn a_role_allows_only_the_keys_that_it_names() {
+    let recorded = Recorded::start().await;
+    let blobs = recorded.engine.blobs_with(recorded.recorder.clone());
     for key in ["exports/x.jsonl", "turn-logs/x.json", "turn-logs-of-others"] {
         blobs.put_file(key, b"{}".to_vec()).await.unwrap();
     }
     let put = |key: &str| ("s3:PutObject".to_owned(), format!("${{Bucket.Arn}}/{key}"));
-    let refused = [put("exports/x.jsonl"), put("turn-logs-of-others")];
-    assert_eq!(watched.refused("TurnsFunction"), refused);
+    let rejected = [put("exports/x.jsonl"), put("turn-logs-of-others")];
+    assert_eq!(recorded.denied("TurnsFunction"), rejected);
 }
 
 #[tokio::test]
-async fn submit_may_what_it_calls() {
-    let watched = Watched::start().await;
-    watched.prepare(&[turn()]).await;
-    let functions = service(hearback_submit::routes().router(watched.app()));
-    let gone = format!("{SIGNALS}?message_id=m&signal=edit");
+async fn the_role_of_submit_allows_its_calls() {
+    let recorded = Recorded::start().await;
+    recorded.prepare(&[turn()]).await;
+    let functions = service(hearback_submit::routes().router(recorded.app()));
+    let withdrawal = format!("{SIGNALS}?message_id=m&signal=edit");
     let calls = [
         (Method::POST, "/v1/feedback/submit", acceptance("ada")),
         reaction(),
         signal(),
-        (Method::DELETE, &gone, Value::Null),
+        (Method::DELETE, &withdrawal, Value::Null),
     ];
-    make(&functions, &calls).await;
-    watched.check("SubmitFunction");
+    make_calls(&functions, &calls).await;
+    recorded.check("SubmitFunction");
 }
 
 #[tokio::test]
-async fn batch_may_what_it_calls() {
-    let watched = Watched::start().await;
-    let functions = service(hearback_batch::routes().router(watched.app().into()));
+async fn the_role_of_batch_allows_its_calls() {
+    let recorded = Recorded::start().await;
+    let functions = service(hearback_batch::routes().router(recorded.app().into()));
     let events = json!({"events": [acceptance("ada")]});
-    make(&functions, &[(Method::POST, "/v1/feedback/batch", events)]).await;
-    watched.check("BatchFunction");
+    make_calls(&functions, &[(Method::POST, "/v1/feedback/batch", events)]).await;
+    recorded.check("BatchFunction");
 }
 
 #[tokio::test]
-async fn ingest_may_what_it_calls() {
-    let watched = Watched::start().await;
-    let engine = &watched.engine;
-    let ingest = engine.ingest(engine.store_with(watched.recorder.clone()));
+async fn the_role_of_ingest_allows_its_calls() {
+    let recorded = Recorded::start().await;
+    let engine = &recorded.engine;
+    let ingest = engine.ingest(engine.store_with(recorded.recorder.clone()));
     let batch = ingested(&acceptance("ada"));
     assert!(ingest.handle(batch).await.batch_item_failures.is_empty());
-    watched.check("IngestFunction");
+    recorded.check("IngestFunction");
 }
 
 #[tokio::test]
-async fn imports_may_what_it_calls() {
-    let watched = Watched::start().await;
-    let engine = &watched.engine;
+async fn the_role_of_imports_allows_its_calls() {
+    let recorded = Recorded::start().await;
+    let engine = &recorded.engine;
     let (store, blobs) = (
-        engine.store_with(watched.recorder.clone()),
-        engine.blobs_with(watched.recorder.clone()),
+        engine.store_with(recorded.recorder.clone()),
+        engine.blobs_with(recorded.recorder.clone()),
     );
     let importer = engine.importer_with(store, blobs);
     let mut anonymous = acceptance("ada");
@@ -199,41 +233,41 @@ async fn imports_may_what_it_calls() {
     ] {
         imports::import_with(engine, &importer, packed, None).await;
     }
-    // The bucket keeps versions.
+    // An object with a version.
     imports::import_with(engine, &importer, b"7".to_vec(), Some("v1")).await;
-    watched.check("ImportsFunction");
+    recorded.check("ImportsFunction");
 }
 
 #[tokio::test]
-async fn turns_may_what_it_calls() {
-    let watched = Watched::start().await;
-    let functions = service(hearback_turns::routes().router(watched.with_blobs().into()));
+async fn the_role_of_turns_allows_its_calls() {
+    let recorded = Recorded::start().await;
+    let functions = service(hearback_turns::routes().router(recorded.with_blobs().into()));
     let (_, _, first) = turn();
     let mut next = first.clone();
     next["user"]["text"] = json!("No, that's wrong.");
     next["assistant"]["message_id"] = json!("n");
     let path = path("c", "u");
     let next = (Method::PUT, path.as_str(), next);
-    make(&functions, &[turn(), next.clone(), turn(), next]).await;
-    let (_, _, mut whole) = turn();
-    whole["assistant"]["message_id"] = json!("o");
-    let mut open = whole.clone();
+    make_calls(&functions, &[turn(), next.clone(), turn(), next]).await;
+    let (_, _, mut complete) = turn();
+    complete["assistant"]["message_id"] = json!("o");
+    let mut open = complete.clone();
     open.as_object_mut().unwrap().remove("assistant");
     let third = format!("{}/turns/v", conversation_path("c"));
-    let steps = [open, whole].map(|body| (Method::PUT, third.as_str(), body));
-    make(&functions, &steps).await;
-    watched.check("TurnsFunction");
+    let steps = [open, complete].map(|body| (Method::PUT, third.as_str(), body));
+    make_calls(&functions, &steps).await;
+    recorded.check("TurnsFunction");
 }
 
 #[tokio::test]
-async fn retrieval_may_what_it_calls() {
-    let watched = Watched::start().await;
+async fn the_role_of_retrieval_allows_its_calls() {
+    let recorded = Recorded::start().await;
     let event = acceptance("ada");
     let submitted = (Method::POST, "/v1/feedback/submit", event.clone());
-    watched
+    recorded
         .prepare(&[turn(), reaction(), signal(), submitted])
         .await;
-    let functions = service(hearback_retrieval::routes().router(watched.with_blobs()));
+    let functions = service(hearback_retrieval::routes().router(recorded.with_blobs()));
     let status = format!("/v1/feedback/{}", event["feedbackId"].as_str().unwrap());
     let turns = format!("{}/turns-with-feedbacks", conversation_path("c"));
     let timeline = format!("{}/timeline/refresh", conversation_path("c"));
@@ -252,18 +286,18 @@ async fn retrieval_may_what_it_calls() {
         (Method::GET, SIGNALS, Value::Null),
         (Method::GET, BY_STATUS, Value::Null),
     ];
-    make(&functions, &calls).await;
-    // Over all of a project it is an index.
+    make_calls(&functions, &calls).await;
+    // For a whole project the list reads an index.
     let caller = ("order-service", "feedback:report");
     let (status, _) = call(&functions, caller, (Method::GET, BY_STATUS), &Value::Null).await;
     assert!(status.is_success());
-    watched.check("RetrievalFunction");
+    recorded.check("RetrievalFunction");
 }
 
 #[tokio::test]
-async fn preferences_may_what_it_calls() {
-    let watched = Watched::start().await;
-    let functions = service(hearback_preferences::routes().router(watched.app()));
+async fn the_role_of_preferences_allows_its_calls() {
+    let recorded = Recorded::start().await;
+    let functions = service(hearback_preferences::routes().router(recorded.app()));
     let own = "/v1/preferences/ada";
     let calls = [
         (Method::PUT, own, json!({"preferenceVersion": 0})),
@@ -272,17 +306,17 @@ async fn preferences_may_what_it_calls() {
         (Method::GET, "/v1/preferences/ada/history", Value::Null),
         (Method::GET, "/v1/preferences/ada/resolved", Value::Null),
     ];
-    make(&functions, &calls).await;
-    watched.check("PreferencesFunction");
+    make_calls(&functions, &calls).await;
+    recorded.check("PreferencesFunction");
 }
 
 #[tokio::test]
-async fn erasure_and_eraser_may_what_they_call() {
-    let watched = Watched::start().await;
-    let engine = &watched.engine;
+async fn the_roles_of_erasure_and_eraser_allow_their_calls() {
+    let recorded = Recorded::start().await;
+    let engine = &recorded.engine;
     let world = World::of(engine);
-    world.leave().await;
-    let requests = Requests::new(watched.app(), engine.erasures());
+    world.create_data().await;
+    let requests = Requests::new(recorded.app(), engine.erasures());
     let functions = service(hearback_erasure::routes().router(requests));
     let path = erasure::data("ada");
     let progress = format!("{path}/erasure");
@@ -290,28 +324,28 @@ async fn erasure_and_eraser_may_what_they_call() {
         (Method::DELETE, path.as_str(), Value::Null),
         (Method::GET, progress.as_str(), Value::Null),
     ];
-    make(&functions, &calls).await;
-    watched.check("ErasureFunction");
+    make_calls(&functions, &calls).await;
+    recorded.check("ErasureFunction");
     let (store, blobs) = (
-        engine.store_with(watched.recorder.clone()),
-        engine.blobs_with(watched.recorder.clone()),
+        engine.store_with(recorded.recorder.clone()),
+        engine.blobs_with(recorded.recorder.clone()),
     );
     world.finish_by(&engine.eraser(store, blobs)).await;
-    watched.check("EraserFunction");
+    recorded.check("EraserFunction");
 }
 
 #[tokio::test]
-async fn signals_may_what_it_calls() {
-    let watched = Watched::start().await;
+async fn the_role_of_signals_allows_its_calls() {
+    let recorded = Recorded::start().await;
     let event = acceptance("ada");
     let submitted = (Method::POST, "/v1/feedback/submit", event.clone());
-    watched
+    recorded
         .prepare(&[turn(), reaction(), signal(), submitted])
         .await;
-    let engine = &watched.engine;
+    let engine = &recorded.engine;
     let generator = Generator::new(
-        engine.store_with(watched.recorder.clone()),
-        engine.blobs_with(watched.recorder.clone()),
+        engine.store_with(recorded.recorder.clone()),
+        engine.blobs_with(recorded.recorder.clone()),
         DeadLetters::new(engine.clients.sqs.clone(), &engine.queues.dead_letters),
         Clock::system(),
     );
@@ -320,35 +354,35 @@ async fn signals_may_what_it_calls() {
         reaction_message(engine, "c", "ada").await,
         signal_message(engine, "ada", "m", "edit").await,
     ]);
-    // Twice: a redelivery asks for more. And once its user is erased, for something else.
+    // A redelivery makes other calls, and so does a delivery after the user's erasure.
     for at in 0..3 {
         if at == 2 {
             let erase = erasure::data("ada");
-            watched
+            recorded
                 .prepare(&[(Method::DELETE, &erase, Value::Null)])
                 .await;
         }
-        let answer = generator.handle(batch.clone()).await;
-        assert!(answer.batch_item_failures.is_empty());
+        let response = generator.handle(batch.clone()).await;
+        assert!(response.batch_item_failures.is_empty());
     }
-    watched.check("SignalsFunction");
+    recorded.check("SignalsFunction");
 }
 
 #[tokio::test]
-async fn export_may_what_it_calls() {
-    let watched = Watched::start().await;
-    watched.prepare(&[turn(), signal(), reaction()]).await;
+async fn the_role_of_export_allows_its_calls() {
+    let recorded = Recorded::start().await;
+    recorded.prepare(&[turn(), signal(), reaction()]).await;
     let exporter = Exporter::new(
-        watched.engine.store_with(watched.recorder.clone()),
-        watched.engine.blobs_with(watched.recorder.clone()),
+        recorded.engine.store_with(recorded.recorder.clone()),
+        recorded.engine.blobs_with(recorded.recorder.clone()),
         Clock::system(),
     );
     let today = chrono::Utc::now().date_naive().to_string();
     let training = json!({"training": {"project": "order-service", "from": today}});
-    for asked in [json!({"trace_id": "4f3a"}), json!({"day": today}), training] {
-        let mut request = asked;
+    for selection in [json!({"trace_id": "4f3a"}), json!({"day": today}), training] {
+        let mut request = selection;
         request["tenant"] = json!("acme");
         exporter.handle(&request, None).await.unwrap();
     }
-    watched.check("ExportFunction");
+    recorded.check("ExportFunction");
 }

@@ -1,12 +1,12 @@
-//! From a stored event to what subscribers read, through the running bundle.
+//! From a stored event to the subscribers' queues, through the running bundle.
 
 use aws_sdk_sqs::types::Message;
 use hearback_domain::publication::Subject;
 use hearback_local::names::Names;
-use hearback_local::queue_tools::redrive;
+use hearback_local::redrive::{DeadLetterQueue, redrive};
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::events::{acceptance, id};
-use hearback_tests::turns::{path, said};
+use hearback_tests::turns::{path, turn_body};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ async fn published(app: &TestApp, subject: Subject) -> Value {
 }
 
 #[tokio::test]
-async fn what_an_event_teaches_lands_in_the_queues_of_its_subjects() {
+async fn the_learning_signals_of_an_event_reach_the_queues_of_their_subjects() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let mut event = acceptance("ada");
@@ -52,7 +52,7 @@ async fn what_an_event_teaches_lands_in_the_queues_of_its_subjects() {
 }
 
 #[tokio::test]
-async fn the_same_act_within_the_hour_counts_once() {
+async fn equal_events_within_the_hour_count_once() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let mut first = acceptance("ada");
@@ -83,7 +83,7 @@ async fn the_same_act_within_the_hour_counts_once() {
 }
 
 #[tokio::test]
-async fn what_is_excluded_from_training_gives_no_signal_and_still_counts_for_its_user() {
+async fn an_event_excluded_from_training_gives_no_signal_but_changes_preferences() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let mut event = acceptance("ada");
@@ -102,7 +102,7 @@ async fn what_is_excluded_from_training_gives_no_signal_and_still_counts_for_its
 }
 
 #[tokio::test]
-async fn a_poison_message_dies_with_its_reason_and_harms_no_neighbour() {
+async fn a_poisonous_message_goes_to_the_dlq_with_its_reason_and_affects_no_other() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let sqs = &app.bundle.clients.sqs;
@@ -133,11 +133,11 @@ async fn a_poison_message_dies_with_its_reason_and_harms_no_neighbour() {
         (count.as_deref() == Some("2")).then_some(())
     });
     dead.await;
-    let letters = receive(&app, &queues.dead_letters).await;
-    let reasons: Vec<_> = letters
+    let dead_letters = receive(&app, &queues.dead_letters).await;
+    let reasons: Vec<_> = dead_letters
         .iter()
-        .map(|letter| {
-            letter.message_attributes().unwrap()["reason"]
+        .map(|message| {
+            message.message_attributes().unwrap()["reason"]
                 .string_value()
                 .unwrap()
         })
@@ -154,9 +154,11 @@ async fn a_poison_message_dies_with_its_reason_and_harms_no_neighbour() {
         "{reasons:?}"
     );
 
-    // They are visible again after a second, and can be moved back: to fail again, in this case.
+    // The dead letters are visible again after a second. Moved back, they fail again.
     let moved = eventually(|| async {
-        let moved = redrive(sqs, &Names::default()).await.unwrap();
+        let (clients, names) = (&app.bundle.clients, Names::default());
+        let moved = redrive(clients, &names, &app.bundle.store, DeadLetterQueue::Signals).await;
+        let moved = moved.unwrap().moved;
         (moved > 0).then_some(moved)
     })
     .await;
@@ -164,11 +166,11 @@ async fn a_poison_message_dies_with_its_reason_and_harms_no_neighbour() {
 }
 
 #[tokio::test]
-async fn what_is_published_of_a_turn_names_it_with_its_labels_and_times() {
+async fn published_messages_about_a_turn_have_its_id_labels_and_times() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let turn = path("c", "t");
-    let mut body = said("How?", "So.");
+    let mut body = turn_body("How?", "So.");
     body["labels"] = json!({"model": "m1", "prompt_version": "v7"});
     body["trace_id"] = json!("4bf92f3577b34da6a3ce929d0e0e4736");
     body["span_id"] = json!("00f067aa0ba902b7");
@@ -199,20 +201,20 @@ async fn what_is_published_of_a_turn_names_it_with_its_labels_and_times() {
 }
 
 #[tokio::test]
-async fn a_label_that_breaks_a_rule_is_named() {
+async fn an_invalid_label_is_named() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let mut event = acceptance("ada");
     event["context"]["labels"] = json!({"model": "", "a b": "x"});
-    let answer = app.submit(&token, &event).await;
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-    let errors = answer.body["errors"].as_array().unwrap();
+    let response = app.submit(&token, &event).await;
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
+    let errors = response.body["errors"].as_array().unwrap();
     let pointers: Vec<_> = errors.iter().map(|error| &error["pointer"]).collect();
     assert_eq!(pointers, ["/context/labels/a b", "/context/labels/model"]);
 }
 
 #[tokio::test]
-async fn an_event_is_answered_whole_and_its_text_to_its_user_alone() {
+async fn an_event_is_returned_completely_but_its_text_only_to_its_user() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let mut event = acceptance("ada");
@@ -224,14 +226,14 @@ async fn an_event_is_answered_whole_and_its_text_to_its_user_alone() {
     event["context"]["labels"] = json!({"model": "m1"});
     event["timestamp"] = json!("2026-01-04T09:30:00Z");
     app.submit(&token, &event).await;
-    let told = app.outcome(&token, &id(&event)).await;
+    let outcome = app.outcome(&token, &id(&event)).await;
     let mut expected = event.clone();
     expected["privacyFlags"]["excludeFromTraining"] = json!(false);
-    assert_eq!(told["event"], expected);
+    assert_eq!(outcome["event"], expected);
 
     let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
-    let told = app.outcome(&back_end, &id(&event)).await;
+    let outcome = app.outcome(&back_end, &id(&event)).await;
     expected["data"] = json!({"accepted": true, "rating": 4, "timeSpent": 45});
     expected["correctionData"] = json!({"correctionType": "accuracy"});
-    assert_eq!(told["event"], expected);
+    assert_eq!(outcome["event"], expected);
 }

@@ -1,5 +1,5 @@
-//! One record that cannot be carried or read stops no other: it is a dead letter, with its reason, and the others
-//! are carried once.
+//! Poisonous records and messages: a record that cannot be sent or read becomes a dead letter with its reason, and
+//! all others are delivered once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::types::AttributeValue;
-use aws_sdk_sqs::types::{Message, MessageAttributeValue, QueueAttributeName};
+use aws_sdk_sqs::types::{Message, MessageAttributeValue};
+use chrono::Utc;
 use hearback_domain::publication::Subject;
-use hearback_lambda::aws::Aws;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_local::health::Health;
 use hearback_local::names::Names;
-use hearback_local::queue_tools::{Redelivered, redrive_stream};
+use hearback_local::position::{RelayPosition, RelayProgress};
+use hearback_local::redrive::{DeadLetterQueue, RedriveSummary, redrive};
 use hearback_local::relay::Relay;
 use hearback_local::stream::Stream;
 use hearback_signals::publish::Publisher;
@@ -22,7 +23,7 @@ use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, id};
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::functions::{call, functions_of};
-use hearback_tests::queue;
+use hearback_tests::queue::{self, count};
 use hearback_tests::turns::event_message;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -45,17 +46,16 @@ async fn item(client: &aws_sdk_dynamodb::Client, table: &str, event: &str, sk: &
     .await
 }
 
-/// A client that waits for as long as it takes: a debug build is slow with what is large.
-fn patient(app: &TestApp) -> aws_sdk_dynamodb::Client {
-    let endpoints = app.bundle.endpoints.as_ref().unwrap();
-    let config = Aws::local(&endpoints.dynamodb).config();
+/// A client without timeouts, because a debug build is slow with large items.
+fn without_timeouts(app: &TestApp) -> aws_sdk_dynamodb::Client {
+    let config = app.bundle.access.as_ref().unwrap().dynamodb().config();
     let config = aws_sdk_dynamodb::config::Builder::from(&config);
     let config = config.timeout_config(TimeoutConfig::disabled());
     aws_sdk_dynamodb::Client::from_conf(config.build())
 }
 
-/// Waits until a queue has so many messages, hidden ones included.
-async fn reaches(sqs: &aws_sdk_sqs::Client, queue: &str, wanted: usize) {
+/// Waits until a queue has this many messages, hidden ones included.
+async fn wait_for_messages(sqs: &aws_sdk_sqs::Client, queue: &str, wanted: usize) {
     for _ in 0..1_800 {
         if count(sqs, queue).await >= wanted {
             return;
@@ -74,15 +74,15 @@ async fn put(client: &aws_sdk_dynamodb::Client, table: &str, item: Item) {
 }
 
 /// A copy of an item for another event, with one attribute rewritten.
-fn altered(item: &Item, event: &str, (name, value): (&str, &str)) -> Item {
+fn copy_with(item: &Item, event: &str, (name, value): (&str, &str)) -> Item {
     let mut item = item.clone();
     item.insert("PK".to_owned(), text(format!("EVENT#acme#{event}")));
     item.insert(name.to_owned(), text(value));
     item
 }
 
-/// All messages of a queue, which nobody else reads; they stay there, hidden.
-async fn drained(sqs: &aws_sdk_sqs::Client, queue: &str) -> Vec<Message> {
+/// Receives all messages of a queue, and leaves them there, hidden.
+async fn receive_all(sqs: &aws_sdk_sqs::Client, queue: &str) -> Vec<Message> {
     let mut all = Vec::new();
     loop {
         let received = sqs.receive_message().queue_url(queue);
@@ -101,23 +101,8 @@ fn attribute<'a>(message: &'a Message, name: &str) -> &'a str {
         .unwrap()
 }
 
-/// How many messages a queue has, hidden ones included.
-async fn count(sqs: &aws_sdk_sqs::Client, queue: &str) -> usize {
-    let told = sqs.get_queue_attributes().queue_url(queue);
-    let told = told.attribute_names(QueueAttributeName::All).send().await;
-    let told = told.unwrap().attributes.unwrap();
-    let counts = [
-        QueueAttributeName::ApproximateNumberOfMessages,
-        QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
-    ];
-    counts
-        .iter()
-        .map(|count| told[count].parse::<usize>().unwrap())
-        .sum()
-}
-
 #[tokio::test]
-async fn a_row_of_before_with_what_no_queue_carries_is_processed_and_stops_no_other() {
+async fn a_stored_row_that_sqs_cannot_carry_is_processed_and_blocks_no_other() {
     let app = TestApp::start().await;
     let (ada, table) = (app.token("ada"), Names::default().table());
     let dynamodb = &app.bundle.clients.dynamodb;
@@ -129,13 +114,13 @@ async fn a_row_of_before_with_what_no_queue_carries_is_processed_and_stops_no_ot
     let core = core.replace(&id(&first), &old);
     let core = core.replace("session-abc", "\u{FFFF}\u{FFFE}");
     let core = core.replace("\"artifactId\"", "\"was\"");
-    put(dynamodb, &table, altered(&stored, &old, ("core", &core))).await;
+    put(dynamodb, &table, copy_with(&stored, &old, ("core", &core))).await;
     let last = acceptance("ada");
     app.submit(&ada, &last).await;
     for event in [id(&last), old] {
         assert_eq!(app.outcome(&ada, &event).await["status"], "processed");
     }
-    // Their messages could be carried too.
+    // Their results are published, too.
     let queue = app.bundle.queues.subject(Subject::FeedbackProcessed);
     let queue = queue.unwrap().to_owned();
     let sqs = &app.bundle.clients.sqs;
@@ -143,15 +128,15 @@ async fn a_row_of_before_with_what_no_queue_carries_is_processed_and_stops_no_ot
     assert_eq!(count(sqs, &app.bundle.queues.stream_dead_letters).await, 0);
 }
 
-/// Rows that no pipe can carry, each with a part of the reason that its dead letter has.
-fn poisons(event: &Item) -> Vec<(Item, &'static str)> {
-    let fresh = || Uuid::new_v4().to_string();
+/// Rows that no pipe can send, each with a part of the reason of its dead letter.
+fn poisonous_rows(event: &Item) -> Vec<(Item, &'static str)> {
+    let new_id = || Uuid::new_v4().to_string();
     let result = |attribute| {
-        let mut result = altered(event, &fresh(), attribute);
+        let mut result = copy_with(event, &new_id(), attribute);
         result.insert("SK".to_owned(), text("RESULT"));
         result
     };
-    // As JSON each of these characters takes six bytes: a message longer than any queue takes.
+    // In JSON each of these characters has six bytes, so that the message exceeds the limit of a queue.
     let long = "\u{1}".repeat(180_000);
     vec![
         (result(("outcome", "no json")), "stored stream record"),
@@ -160,26 +145,29 @@ fn poisons(event: &Item) -> Vec<(Item, &'static str)> {
             "stored stream record",
         ),
         (result(("other", "")), "outcome is missing"),
-        (altered(event, &fresh(), ("core", &long)), "a queue refused"),
+        (
+            copy_with(event, &new_id(), ("core", &long)),
+            "a queue rejected",
+        ),
     ]
 }
 
 #[tokio::test]
-async fn poisonous_records_are_dead_letters_and_all_others_are_carried_once() {
+async fn poisonous_records_go_to_the_dlq_and_all_others_are_delivered_once() {
     for seed in 1..=2_usize {
         let app = TestApp::start().await;
         let (ada, table) = (app.token("ada"), Names::default().table());
-        let (dynamodb, sqs) = (&patient(&app), &app.bundle.clients.sqs);
+        let (dynamodb, sqs) = (&without_timeouts(&app), &app.bundle.clients.sqs);
         let first = acceptance("ada");
         app.submit(&ada, &first).await;
         let stored = item(dynamodb, &table, &id(&first), "EVENT").await;
         let mut events = vec![id(&first)];
         let mut expected = Vec::new();
-        // Poison of every kind, at places that the seed gives, and several in a row.
+        // Poisonous rows of every kind, in an order that the seed gives, some in a row.
         let mut state = seed;
-        let mut poison = poisons(&stored);
-        // The last kind is slow.
-        let others = (0..3).flat_map(|_| poisons(&stored).into_iter().take(3));
+        let mut poison = poisonous_rows(&stored);
+        // The last kind is slow, so it occurs once.
+        let others = (0..3).flat_map(|_| poisonous_rows(&stored).into_iter().take(3));
         poison.extend(others);
         while !poison.is_empty() {
             state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
@@ -198,27 +186,27 @@ async fn poisonous_records_are_dead_letters_and_all_others_are_carried_once() {
             assert_eq!(app.outcome(&ada, event).await["status"], "processed");
         }
         let queues = &app.bundle.queues;
-        let letters = &queues.stream_dead_letters;
-        reaches(sqs, letters, expected.len()).await;
-        let told: BTreeMap<String, String> = drained(sqs, letters)
+        let dead_letters = &queues.stream_dead_letters;
+        wait_for_messages(sqs, dead_letters, expected.len()).await;
+        let reasons: BTreeMap<String, String> = receive_all(sqs, dead_letters)
             .await
             .iter()
-            .map(|letter| {
-                let body: Value = serde_json::from_str(letter.body().unwrap()).unwrap();
-                // Where the item is, and nothing of what is in it.
+            .map(|message| {
+                let body: Value = serde_json::from_str(message.body().unwrap()).unwrap();
+                // The dead letter has the key of the item, and nothing of its content.
                 assert!(body["dynamodb"]["NewImage"].is_null(), "{body}");
                 let key = body["dynamodb"]["Keys"]["PK"]["S"].as_str().unwrap();
-                (key.to_owned(), attribute(letter, "reason").to_owned())
+                (key.to_owned(), attribute(message, "reason").to_owned())
             })
             .collect();
-        assert_eq!(told.len(), expected.len(), "{told:?}");
+        assert_eq!(reasons.len(), expected.len(), "{reasons:?}");
         for (key, reason) in &expected {
-            assert!(told[key].contains(reason), "{}", told[key]);
+            assert!(reasons[key].contains(reason), "{}", reasons[key]);
         }
-        // Each outcome was published once, whatever was beside it.
+        // Each outcome was published once.
         let processed = queues.subject(Subject::FeedbackProcessed).unwrap();
-        reaches(sqs, processed, events.len()).await;
-        let mut published: Vec<_> = drained(sqs, processed)
+        wait_for_messages(sqs, processed, events.len()).await;
+        let mut published: Vec<_> = receive_all(sqs, processed)
             .await
             .iter()
             .map(|message| {
@@ -229,7 +217,7 @@ async fn poisonous_records_are_dead_letters_and_all_others_are_carried_once() {
         published.sort();
         events.sort();
         assert_eq!(published, events, "seed {seed}");
-        // It is told, without a token.
+        // The health endpoint reports the dead letters, without a token.
         let health = app.send(app.request(Method::GET, "/health")).await.body;
         assert_eq!(health["status"], "ok", "{health}");
         assert_eq!(health["relay"]["dead_letters"], expected.len());
@@ -237,8 +225,13 @@ async fn poisonous_records_are_dead_letters_and_all_others_are_carried_once() {
     }
 }
 
-/// Carries what is in the table of an engine until so many messages are in the queue of the signal generator.
-async fn carry(engine: &Engine, sqs: aws_sdk_sqs::Client, position: &Path, until: usize) -> Value {
+/// Runs a relay on an engine until the queue of the signal generator has this many messages.
+async fn run_relay(
+    engine: &Engine,
+    sqs: aws_sdk_sqs::Client,
+    position: &Path,
+    until: usize,
+) -> Value {
     let health = Health::default();
     let stream = engine.store.stream_arn().await.unwrap();
     let relay = Relay {
@@ -247,31 +240,31 @@ async fn carry(engine: &Engine, sqs: aws_sdk_sqs::Client, position: &Path, until
         blobs: engine.blobs(),
         sqs,
         queues: engine.queues.clone(),
-        position: position.to_owned(),
+        position: RelayPosition::new(position.to_owned(), RelayProgress::default()),
         health: health.clone(),
     };
     let stop = CancellationToken::new();
     let running = tokio::spawn(relay.run(stop.clone()));
     let queue = &engine.queues.signals;
-    let settled = || health.document(chrono::Utc::now())["relay"]["lag_seconds"].is_number();
+    let is_caught_up = || health.document(Utc::now())["relay"]["lag_seconds"].is_number();
     eventually(|| async {
-        let there = count(&engine.clients.sqs, queue).await;
-        (there >= until && settled()).then_some(())
+        let queued = count(&engine.clients.sqs, queue).await;
+        (queued >= until && is_caught_up()).then_some(())
     })
     .await;
     stop.cancel();
     running.await.unwrap();
-    health.document(chrono::Utc::now())
+    health.document(Utc::now())
 }
 
 #[tokio::test]
-async fn what_failed_is_tried_again_and_nothing_beside_it_is_delivered_twice() {
+async fn a_failed_record_is_retried_and_no_other_is_delivered_twice() {
     const EVENTS: usize = 25;
     let engines = Engine::start().await;
-    // None of these is done, so that a message that is there twice was sent twice.
+    // These faults lose the request, so that two equal messages would have been sent twice.
     for fault in [Fault::Refused, Fault::Throttled, Fault::Unreachable] {
         for at in 1..=3 {
-            let engine = engines.beside().await;
+            let engine = engines.another().await;
             let functions = functions_of(&engine);
             for _ in 0..EVENTS {
                 let submit = (Method::POST, "/v1/feedback/submit");
@@ -281,21 +274,21 @@ async fn what_failed_is_tried_again_and_nothing_beside_it_is_delivered_twice() {
             let folder = tempfile::tempdir().unwrap();
             let position = folder.path().join("relay.json");
             let faults = Faults::at(at, fault);
-            let sqs = faults.config(&Aws::local(&engine.endpoints.sqs).config());
+            let sqs = faults.config(&engine.access.sqs().config());
             let sqs = aws_sdk_sqs::Client::new(&sqs);
-            carry(&engine, sqs, &position, EVENTS).await;
-            let there = count(&engine.clients.sqs, &engine.queues.signals).await;
-            assert_eq!(there, EVENTS, "{fault:?} at call {at}");
-            // One that is started again goes on from there.
+            run_relay(&engine, sqs, &position, EVENTS).await;
+            let queued = count(&engine.clients.sqs, &engine.queues.signals).await;
+            assert_eq!(queued, EVENTS, "{fault:?} at call {at}");
+            // A restarted relay continues from its position.
             let plain = engine.clients.sqs.clone();
-            carry(&engine, plain, &position, EVENTS).await;
-            let there = count(&engine.clients.sqs, &engine.queues.signals).await;
-            assert_eq!(there, EVENTS, "after a restart, {fault:?} at call {at}");
+            run_relay(&engine, plain, &position, EVENTS).await;
+            let queued = count(&engine.clients.sqs, &engine.queues.signals).await;
+            assert_eq!(queued, EVENTS, "after a restart, {fault:?} at call {at}");
         }
     }
 }
 
-/// An engine with an event that was processed.
+/// An engine with a processed event.
 async fn processed() -> (Engine, String) {
     let engine = Engine::start().await;
     let event = acceptance("ada");
@@ -304,8 +297,8 @@ async fn processed() -> (Engine, String) {
     call(&functions_of(&engine), caller, submit, &event).await;
     let message = event_message(&engine, &event["feedbackId"]).await;
     let generator = engine.generator(engine.store.clone());
-    let answer = generator.handle(queue::batch([message])).await;
-    assert!(answer.batch_item_failures.is_empty());
+    let response = generator.handle(queue::batch([message])).await;
+    assert!(response.batch_item_failures.is_empty());
     (engine, id(&event))
 }
 
@@ -315,101 +308,114 @@ fn result_of(event: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_result_that_cannot_be_read_fails_no_other_of_its_batch() {
+async fn an_unreadable_result_does_not_fail_the_rest_of_its_batch() {
     let (engine, event) = processed().await;
-    let good = engine.store.record(&result_of(&event)).await.unwrap();
-    let good = good.unwrap();
+    let readable = engine.store.record(&result_of(&event)).await.unwrap();
+    let readable = readable.unwrap();
     let poison = json!({"eventName": "INSERT", "dynamodb": {
         "Keys": {"PK": {"S": "EVENT#acme#poison"}, "SK": {"S": "RESULT"}},
         "NewImage": {"outcome": {"S": "{"}},
     }});
     let sqs = &engine.clients.sqs;
-    let letters = DeadLetters::new(sqs.clone(), &engine.queues.stream_dead_letters);
-    let publisher = Publisher::new(Some(letters));
+    let dead_letters = DeadLetters::new(sqs.clone(), &engine.queues.stream_dead_letters);
+    let publisher = Publisher::new(Some(dead_letters));
     for batch in [
-        [good.clone(), poison.clone()],
-        [poison.clone(), good.clone()],
+        [readable.clone(), poison.clone()],
+        [poison.clone(), readable.clone()],
     ] {
         let messages = publisher.messages(&batch).await.unwrap();
         assert_eq!(messages[0]["feedbackId"], event.as_str());
-        let letters = drained(sqs, &engine.queues.stream_dead_letters).await;
-        assert_eq!(letters.len(), 1);
-        let letter: Value = serde_json::from_str(letters[0].body().unwrap()).unwrap();
-        assert_eq!(letter["dynamodb"]["Keys"], poison["dynamodb"]["Keys"]);
-        assert!(attribute(&letters[0], "reason").contains("stored stream record"));
+        let dead_letters = receive_all(sqs, &engine.queues.stream_dead_letters).await;
+        assert_eq!(dead_letters.len(), 1);
+        let record: Value = serde_json::from_str(dead_letters[0].body().unwrap()).unwrap();
+        assert_eq!(record["dynamodb"]["Keys"], poison["dynamodb"]["Keys"]);
+        assert!(attribute(&dead_letters[0], "reason").contains("stored stream record"));
     }
-    // Without that queue the batch fails, and the pipe divides it.
+    // Without the DLQ the batch fails, so that the pipe splits it.
     assert!(
         Publisher::new(None)
-            .messages(&[good, poison])
+            .messages(&[readable, poison])
             .await
             .is_err()
     );
 }
 
 #[tokio::test]
-async fn redrive_delivers_what_is_repaired_and_leaves_what_is_not() {
+async fn redrive_delivers_repaired_records_and_keeps_the_others() {
     let app = TestApp::start().await;
     let (ada, names) = (app.token("ada"), Names::default());
     let (clients, queues) = (&app.bundle.clients, &app.bundle.queues);
     let event = acceptance("ada");
     app.submit(&ada, &event).await;
     app.outcome(&ada, &id(&event)).await;
-    let good = item(&clients.dynamodb, &names.table(), &id(&event), "RESULT").await;
+    let readable = item(&clients.dynamodb, &names.table(), &id(&event), "RESULT").await;
     let [repaired, broken] = [(); 2].map(|()| Uuid::new_v4().to_string());
     for poison in [&repaired, &broken] {
-        let row = altered(&good, poison, ("outcome", "no json"));
+        let row = copy_with(&readable, poison, ("outcome", "no json"));
         put(&clients.dynamodb, &names.table(), row).await;
     }
-    let letters = &queues.stream_dead_letters;
-    let there = || async { count(&clients.sqs, letters).await };
-    eventually(|| async { (there().await == 2).then_some(()) }).await;
-    let outcome = good["outcome"].as_s().unwrap();
+    let dead_letters = &queues.stream_dead_letters;
+    let remaining = || async { count(&clients.sqs, dead_letters).await };
+    eventually(|| async { (remaining().await == 2).then_some(()) }).await;
+    let outcome = readable["outcome"].as_s().unwrap();
     let outcome = outcome.replace(&id(&event), &repaired);
-    let row = altered(&good, &repaired, ("outcome", &outcome));
+    let row = copy_with(&readable, &repaired, ("outcome", &outcome));
     put(&clients.dynamodb, &names.table(), row).await;
 
-    let done = redrive_stream(clients, &names, &app.bundle.store)
+    let done = redrive(clients, &names, &app.bundle.store, DeadLetterQueue::Stream)
         .await
         .unwrap();
-    assert_eq!(done, Redelivered { moved: 1, left: 1 });
+    assert_eq!(
+        done,
+        RedriveSummary {
+            moved: 1,
+            remaining: 1
+        }
+    );
     let queue = queues.subject(Subject::FeedbackProcessed).unwrap();
-    let published = drained(&clients.sqs, queue).await;
+    let published = receive_all(&clients.sqs, queue).await;
     let published: Vec<Value> = published
         .iter()
         .map(|message| serde_json::from_str(message.body().unwrap()).unwrap())
         .collect();
     assert_eq!(published.len(), 2, "{published:?}");
     assert!(published.iter().any(|message| id(message) == repaired));
-    assert_eq!(there().await, 1, "the one that cannot be read stays");
+    assert_eq!(remaining().await, 1, "the unreadable record stays");
 }
 
 #[tokio::test]
-async fn redrive_reads_the_place_in_the_stream_that_a_pipe_left() {
+async fn redrive_reads_the_stream_position_in_the_dead_letter_of_a_pipe() {
     let (engine, event) = processed().await;
     let arn = engine.store.stream_arn().await.unwrap();
     let mut stream = Stream::new(engine.clients.streams.clone(), arn.clone());
     stream.open(&BTreeMap::new()).await.unwrap();
     let shard = stream.shards().remove(0);
-    let places = stream.read(&shard).await.unwrap().places;
-    let letter = json!({"requestContext": {"condition": "RetryAttemptsExhausted"}, "DDBStreamBatchInfo": {
-        "shardId": shard, "streamArn": arn, "batchSize": places.len(),
-        "startSequenceNumber": places[0].sequence, "endSequenceNumber": places.last().unwrap().sequence,
+    let positions = stream.read(&shard).await.unwrap().positions;
+    let dead_letter = json!({"requestContext": {"condition": "RetryAttemptsExhausted"}, "DDBStreamBatchInfo": {
+        "shardId": shard, "streamArn": arn, "batchSize": positions.len(),
+        "startSequenceNumber": positions[0].sequence, "endSequenceNumber": positions.last().unwrap().sequence,
     }});
     let sqs = &engine.clients.sqs;
-    let send = sqs.send_message().message_body(letter.to_string());
+    let send = sqs.send_message().message_body(dead_letter.to_string());
     let send = send.queue_url(&engine.queues.stream_dead_letters);
     send.send().await.unwrap();
-    let done = redrive_stream(&engine.clients, &engine.names, &engine.store).await;
-    assert_eq!(done.unwrap(), Redelivered { moved: 1, left: 0 });
+    let (clients, names) = (&engine.clients, &engine.names);
+    let done = redrive(clients, names, &engine.store, DeadLetterQueue::Stream).await;
+    assert_eq!(
+        done.unwrap(),
+        RedriveSummary {
+            moved: 1,
+            remaining: 0
+        }
+    );
     assert_eq!(count(sqs, &engine.queues.signals).await, 1);
     let queue = engine.queues.subject(Subject::FeedbackProcessed).unwrap();
-    let published = drained(sqs, queue).await.remove(0);
+    let published = receive_all(sqs, queue).await.remove(0);
     assert!(published.body().unwrap().contains(&event));
     assert_eq!(count(sqs, &engine.queues.stream_dead_letters).await, 0);
 }
 
-/// What no consumer can make anything of, written by nobody who knows the product.
+/// Messages that no consumer can read.
 const GARBAGE: [&str; 8] = [
     "no json",
     "null",
@@ -422,7 +428,7 @@ const GARBAGE: [&str; 8] = [
 ];
 
 #[tokio::test]
-async fn poison_in_a_queue_ends_in_its_dead_letters_and_what_is_between_is_processed() {
+async fn poisonous_messages_go_to_the_dlq_of_their_queue_and_the_others_are_processed() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let (sqs, queues, names) = (
@@ -459,48 +465,50 @@ async fn poison_in_a_queue_ends_in_its_dead_letters_and_what_is_between_is_proce
     let file = imported.to_string().into_bytes();
     let import = import.unwrap();
     app.bundle.blobs.put_file(&import, file).await.unwrap();
-    let told = hearback_batch::notification(&import, None);
-    send(&queues.imports, told).await;
+    let notification = hearback_batch::notification(&import, None);
+    send(&queues.imports, notification).await;
     events.push(id(&imported));
 
     for event in &events {
         let status = eventually(|| async {
-            let answer = app.get(&ada, &format!("/v1/feedback/{event}")).await;
-            let status = answer.body["status"].as_str()?.to_owned();
+            let response = app.get(&ada, &format!("/v1/feedback/{event}")).await;
+            let status = response.body["status"].as_str()?.to_owned();
             (status != "queued").then_some(status)
         });
         assert_eq!(status.await, "processed");
     }
     eventually(|| async {
         let path = "/v1/users/eve/data/erasure";
-        let answer = app.get(&app.token("eve"), path).await;
-        (answer.body["status"] == "done").then_some(())
+        let response = app.get(&app.token("eve"), path).await;
+        (response.body["status"] == "done").then_some(())
     })
     .await;
-    for letters in [
+    for dead_letters in [
         names.dead_letters(),
         names.ingest_dead_letters(),
         names.imports_dead_letters(),
         names.erasures_dead_letters(),
     ] {
-        let url = sqs.get_queue_url().queue_name(&letters).send().await;
+        let url = sqs.get_queue_url().queue_name(&dead_letters).send().await;
         let url = url.unwrap().queue_url.unwrap();
-        reaches(sqs, &url, GARBAGE.len()).await;
-        let there = drained(sqs, &url).await;
-        if letters == names.ingest_dead_letters() {
-            for letter in &there {
-                assert_eq!(attribute(letter, "tenant"), "acme", "{letter:?}");
-                assert!(!attribute(letter, "reason").is_empty());
+        wait_for_messages(sqs, &url, GARBAGE.len()).await;
+        let messages = receive_all(sqs, &url).await;
+        if dead_letters == names.ingest_dead_letters() {
+            for message in &messages {
+                assert_eq!(attribute(message, "tenant"), "acme", "{message:?}");
+                assert!(!attribute(message, "reason").is_empty());
             }
             continue;
         }
-        // A slow worker may send a letter that another has sent too; there is one for each, and no other.
-        for letter in &there {
-            assert!(GARBAGE.contains(&letter.body().unwrap()), "{letter:?}");
+        // Two workers may send the same dead letter, so there may be duplicates, but no others.
+        for message in &messages {
+            assert!(GARBAGE.contains(&message.body().unwrap()), "{message:?}");
         }
         for garbage in GARBAGE {
-            let is_there = there.iter().any(|letter| letter.body() == Some(garbage));
-            assert!(is_there, "{garbage} is not in {letters}");
+            let found = messages
+                .iter()
+                .any(|message| message.body() == Some(garbage));
+            assert!(found, "{garbage} is not in {dead_letters}");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! What can never be carried or stored is rejected where it comes in, by each of the ways in.
+//! Every entry point rejects what can never be sent or stored.
 
 use std::fs::File;
 
 use hearback_domain::event::FreeText;
-use hearback_storage::{Attempt, Error, LARGEST, Written};
+use hearback_storage::{Error, LARGEST, WriteToken, Written};
 use hearback_tests::app::TestApp;
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, id, ingested};
 use hearback_tests::functions::{functions_of, stored_event};
 use hearback_tests::process::Process;
-use hearback_tests::turns::{SIGNALS, path, said};
+use hearback_tests::turns::{SIGNALS, path, turn_body};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -19,7 +19,7 @@ use crate::imports::Import;
 const SUBMIT: &str = "/v1/feedback/submit";
 
 #[tokio::test]
-async fn a_name_that_no_queue_carries_is_rejected_at_every_door() {
+async fn a_name_that_sqs_cannot_carry_is_rejected_by_every_entry_point() {
     let app = TestApp::start().await;
     let (ada, back_end) = (
         app.token("ada"),
@@ -31,7 +31,7 @@ async fn a_name_that_no_queue_carries_is_rejected_at_every_door() {
         body
     };
     for name in ["\u{FFFF}", "a\u{FFFE}"] {
-        let mut doors = Vec::new();
+        let mut requests = Vec::new();
         let event = acceptance("ada");
         let labels = [
             "/sessionId",
@@ -41,21 +41,21 @@ async fn a_name_that_no_queue_carries_is_rejected_at_every_door() {
             "/context/taskType",
         ];
         for pointer in labels {
-            doors.push((
+            requests.push((
                 Method::POST,
                 SUBMIT.to_owned(),
                 pointer,
                 with(event.clone(), pointer, name),
             ));
         }
-        let turn = said("a question", "an answer");
+        let turn = turn_body("a question", "an answer");
         for pointer in [
             "/trace_id",
             "/user_id",
             "/assistant/message_id",
             "/agent_id",
         ] {
-            doors.push((
+            requests.push((
                 Method::PUT,
                 path("c", "t"),
                 pointer,
@@ -63,64 +63,64 @@ async fn a_name_that_no_queue_carries_is_rejected_at_every_door() {
             ));
         }
         let reaction = json!({"reaction": "ok", "user_id": name});
-        doors.push((
+        requests.push((
             Method::POST,
             format!("{}/feedback", path("c", "t")),
             "/user_id",
             reaction,
         ));
         let signal = json!({"message_id": name, "signal": "helpful"});
-        doors.push((Method::POST, SIGNALS.to_owned(), "/message_id", signal));
+        requests.push((Method::POST, SIGNALS.to_owned(), "/message_id", signal));
         let encoded: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        doors.push((Method::PUT, path("c", &encoded), "/turn_id", turn));
+        requests.push((Method::PUT, path("c", &encoded), "/turn_id", turn));
         let query = format!("{SIGNALS}?message_id={encoded}&signal=helpful");
-        doors.push((Method::DELETE, query, "/message_id", Value::Null));
+        requests.push((Method::DELETE, query, "/message_id", Value::Null));
         let preferences = format!("/v1/preferences/{encoded}");
-        doors.push((
+        requests.push((
             Method::PUT,
             preferences,
             "/userId",
             json!({"preferenceVersion": 0}),
         ));
-        for (method, path, pointer, body) in doors {
+        for (method, path, pointer, body) in requests {
             let request = app
                 .request(method, &path)
                 .bearer_auth(&back_end)
                 .json(&body);
-            let answer = app.send(request).await;
-            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path} {pointer}");
-            assert_eq!(answer.body["errors"][0]["pointer"], pointer, "{path}");
+            let response = app.send(request).await;
+            assert_eq!(response.status, StatusCode::BAD_REQUEST, "{path} {pointer}");
+            assert_eq!(response.body["errors"][0]["pointer"], pointer, "{path}");
             assert_eq!(
-                answer.body["errors"][0]["detail"],
+                response.body["errors"][0]["detail"],
                 "must not contain U+FFFE or U+FFFF"
             );
         }
         let batch = json!({"events": [event, with(acceptance("ada"), "/sessionId", name)]});
-        let answer = app.post(&ada, "/v1/feedback/batch", &batch).await;
+        let response = app.post(&ada, "/v1/feedback/batch", &batch).await;
         assert_eq!(
-            (&answer.body["queued"], &answer.body["rejected"]),
+            (&response.body["queued"], &response.body["rejected"]),
             (&json!(1), &json!(1))
         );
-        let pointer = &answer.body["results"][1]["error"]["errors"][0]["pointer"];
+        let pointer = &response.body["results"][1]["error"]["errors"][0]["pointer"];
         assert_eq!(pointer, "/events/1/sessionId");
-        // Nor is it anybody's name.
+        // Such a name is invalid in tokens, too.
         for token in [
             app.token(name),
             app.token_of("ada", name, ""),
             app.token_in("ada", &[name]),
         ] {
-            let answer = app.submit(&token, &acceptance("ada")).await;
-            assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+            let response = app.submit(&token, &acceptance("ada")).await;
+            assert_eq!(response.status, StatusCode::UNAUTHORIZED);
         }
     }
-    // Free text does not travel, and may have any character.
+    // Free text is not sent, so it may contain any character.
     let free = with(acceptance("ada"), "/data/comment", "\u{FFFF}\u{0}");
     assert_eq!(app.submit(&ada, &free).await.status, StatusCode::ACCEPTED);
     assert_eq!(app.outcome(&ada, &id(&free)).await["status"], "processed");
 }
 
 #[tokio::test]
-async fn half_a_surrogate_pair_is_no_json_and_is_told_by_its_place() {
+async fn a_lone_surrogate_is_invalid_json_and_reported_by_position() {
     let app = TestApp::start().await;
     let event = acceptance("ada").to_string();
     for half in ["\\ud800", "\\udfff", "\\ud800\\ud800"] {
@@ -128,11 +128,11 @@ async fn half_a_surrogate_pair_is_no_json_and_is_told_by_its_place() {
         let request = app
             .request(Method::POST, SUBMIT)
             .bearer_auth(app.token("ada"));
-        let answer = app.send(request.body(body)).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-        assert_eq!(answer.body["error"], "not_json");
-        assert_eq!(answer.body["errors"][0]["pointer"], "");
-        let detail = answer.body["errors"][0]["detail"].as_str().unwrap();
+        let response = app.send(request.body(body)).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST);
+        assert_eq!(response.body["error"], "not_json");
+        assert_eq!(response.body["errors"][0]["pointer"], "");
+        let detail = response.body["errors"][0]["detail"].as_str().unwrap();
         assert!(
             detail.starts_with("must be JSON: line 1, column "),
             "{detail}"
@@ -141,14 +141,14 @@ async fn half_a_surrogate_pair_is_no_json_and_is_told_by_its_place() {
 }
 
 #[tokio::test]
-async fn a_message_with_such_a_name_is_a_dead_letter_of_its_tenant() {
+async fn a_message_with_an_invalid_name_goes_to_the_dlq_with_its_tenant() {
     let engine = Engine::start().await;
     let mut bad = acceptance("ada");
     bad["sessionId"] = json!("\u{FFFF}");
     let good = acceptance("ada");
     let batch = ingested(&json!({"events": [bad, good]}));
-    let answer = engine.ingest(engine.store.clone()).handle(batch).await;
-    assert!(answer.batch_item_failures.is_empty());
+    let response = engine.ingest(engine.store.clone()).handle(batch).await;
+    assert!(response.batch_item_failures.is_empty());
     assert!(
         stored_event(&engine.store, &good["feedbackId"])
             .await
@@ -157,28 +157,28 @@ async fn a_message_with_such_a_name_is_a_dead_letter_of_its_tenant() {
     let received = engine.clients.sqs.receive_message();
     let received = received.queue_url(&engine.queues.ingest_dead_letters);
     let received = received.message_attribute_names("All").send().await;
-    let letter = received.unwrap().messages.unwrap().remove(0);
-    let attributes = letter.message_attributes.as_ref().unwrap();
+    let dead_letter = received.unwrap().messages.unwrap().remove(0);
+    let attributes = dead_letter.message_attributes.as_ref().unwrap();
     assert_eq!(attributes["tenant"].string_value(), Some("acme"));
     let reason = attributes["reason"].string_value().unwrap();
     assert!(reason.contains("/sessionId must not contain"), "{reason}");
     assert_eq!(
-        serde_json::from_str::<Value>(letter.body().unwrap()).unwrap(),
+        serde_json::from_str::<Value>(dead_letter.body().unwrap()).unwrap(),
         bad
     );
 }
 
 #[tokio::test]
-async fn what_is_larger_than_the_table_keeps_is_rejected_with_what_was_measured() {
+async fn an_event_larger_than_an_item_is_rejected_with_its_measured_size() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let mut large = acceptance("ada");
-    // As it is stored each of them takes two bytes.
+    // Each of these characters is stored in two bytes.
     large["correctionData"] = json!({"originalValue": "\"".repeat(250_000)});
     let good = acceptance("ada");
     let batch = json!({"events": [large, good]});
-    let answer = app.post(&ada, "/v1/feedback/batch", &batch).await;
-    let [first, second] = [&answer.body["results"][0], &answer.body["results"][1]];
+    let response = app.post(&ada, "/v1/feedback/batch", &batch).await;
+    let [first, second] = [&response.body["results"][0], &response.body["results"][1]];
     assert_eq!(
         (&first["status"], &second["status"]),
         (&json!("rejected"), &json!("queued"))
@@ -191,7 +191,7 @@ async fn what_is_larger_than_the_table_keeps_is_rejected_with_what_was_measured(
         "{detail}"
     );
 
-    // By the ingest queue it is a dead letter at once, and does not come again.
+    // From the ingest queue it goes to the DLQ immediately, without retries.
     let engine = Engine::start().await;
     let ingest = engine.ingest(engine.store.clone());
     assert!(
@@ -208,8 +208,8 @@ async fn what_is_larger_than_the_table_keeps_is_rejected_with_what_was_measured(
         .send()
         .await
         .unwrap();
-    let letter = &received.messages()[0];
-    let reason = letter.message_attributes().unwrap()["reason"].string_value();
+    let dead_letter = &received.messages()[0];
+    let reason = dead_letter.message_attributes().unwrap()["reason"].string_value();
     assert!(
         reason.unwrap().starts_with("too_large_to_store"),
         "{reason:?}"
@@ -240,35 +240,35 @@ async fn an_item_is_measured_as_the_table_measures_it() {
         };
         hearback_domain::event::FeedbackEvent { core, text }
     };
-    let by = Attempt::named(["a test"]);
+    let by = WriteToken::named(["a test"]);
     let Err(Error::TooLarge { measured }) = engine.store.put_event_by(by, &event(LARGEST)).await
     else {
-        panic!("it fits");
+        panic!("the event is not too large");
     };
     let fits = LARGEST - (measured - LARGEST);
-    let taken = engine.store.put_event_by(by, &event(fits)).await;
-    assert_eq!(taken.unwrap(), Written::New);
-    let refused = engine.store.put_event_by(by, &event(fits + 1)).await;
-    assert!(matches!(refused, Err(Error::TooLarge { measured }) if measured == LARGEST + 1));
+    let stored_event = engine.store.put_event_by(by, &event(fits)).await;
+    assert_eq!(stored_event.unwrap(), Written::New);
+    let rejected = engine.store.put_event_by(by, &event(fits + 1)).await;
+    assert!(matches!(rejected, Err(Error::TooLarge { measured }) if measured == LARGEST + 1));
 }
 
 #[tokio::test]
-async fn preferences_that_cannot_be_kept_are_413_with_what_was_measured() {
+async fn preferences_that_are_too_large_are_rejected_with_413_and_their_measured_size() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let agents: Vec<_> = (0..20).map(|_| "x".repeat(6_000)).collect();
     let context = json!({"review": {"preferredAgents": agents}});
     let patch = json!({"preferenceVersion": 0, "contextPreferences": context});
-    let answer = app.put(&ada, "/v1/preferences/ada", &patch).await;
-    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert_eq!(answer.body["error"], "too_large_to_store");
-    assert_eq!(answer.body["limit_bytes"], 100_000);
-    assert!(answer.body["measured_bytes"].as_u64().unwrap() > 120_000);
+    let response = app.put(&ada, "/v1/preferences/ada", &patch).await;
+    assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(response.body["error"], "too_large_to_store");
+    assert_eq!(response.body["limit_bytes"], 100_000);
+    assert!(response.body["measured_bytes"].as_u64().unwrap() > 120_000);
 }
 
-/// A file whose events ask for anonymity, with a line between them that is too long.
+/// A file of anonymous events with an overlong line between them.
 #[tokio::test]
-async fn a_line_that_is_too_long_is_one_reject_and_the_file_stays() {
+async fn a_line_that_is_too_long_is_one_reject_and_the_file_is_kept() {
     let anonymous = || {
         let mut event = acceptance("ada");
         event["privacyFlags"] = json!({"anonymize": true});
@@ -296,7 +296,7 @@ async fn a_line_that_is_too_long_is_one_reject_and_the_file_stays() {
         assert!(!report.file_deleted);
         assert_eq!(import.read(&import.key).await, Some(file));
     }
-    // Nor is a file deleted that breaks off.
+    // A truncated file is kept, too.
     let lines: Vec<_> = (0..200).map(|_| anonymous()).collect();
     let mut packed = crate::imports::gzip(lines.join("\n").as_bytes());
     packed.truncate(packed.len() / 2);
@@ -307,7 +307,7 @@ async fn a_line_that_is_too_long_is_one_reject_and_the_file_stays() {
 }
 
 #[tokio::test]
-async fn an_erasure_that_goes_well_logs_no_error() {
+async fn a_successful_erasure_logs_no_error() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let data = folder.path().join("data");
@@ -320,19 +320,19 @@ async fn an_erasure_that_goes_well_logs_no_error() {
     let event = acceptance("user-123");
     let submitted = request(Method::POST, SUBMIT).json(&event).send().await;
     assert_eq!(submitted.unwrap().status(), 202);
-    let turn = request(Method::PUT, &path("c", "t")).json(&said("q", "a"));
+    let turn = request(Method::PUT, &path("c", "t")).json(&turn_body("q", "a"));
     assert_eq!(turn.send().await.unwrap().status(), 201);
-    let erased = request(Method::DELETE, "/v1/users/user-123/data")
+    let requested = request(Method::DELETE, "/v1/users/user-123/data")
         .send()
         .await;
-    assert_eq!(erased.unwrap().status(), 202);
-    // It waits for ten seconds before each pass.
+    assert_eq!(requested.unwrap().status(), 202);
+    // The eraser waits ten seconds before each pass.
     loop {
-        let answer = request(Method::GET, "/v1/users/user-123/data/erasure")
+        let response = request(Method::GET, "/v1/users/user-123/data/erasure")
             .send()
             .await;
-        let answer: Value = answer.unwrap().json().await.unwrap();
-        if answer["status"] == "done" {
+        let response: Value = response.unwrap().json().await.unwrap();
+        if response["status"] == "done" {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;

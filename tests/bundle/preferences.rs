@@ -1,18 +1,18 @@
 //! `/v1/preferences`, over HTTP.
 
 use futures::future::join_all;
-use hearback_tests::app::{Answer, TestApp};
+use hearback_tests::app::{TestApp, TestResponse};
 use hearback_tests::events::{acceptance, id};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 const ADA: &str = "/v1/preferences/ada";
 
-async fn update(app: &TestApp, body: Value) -> Answer {
+async fn update(app: &TestApp, body: Value) -> TestResponse {
     app.put(&app.token("ada"), ADA, &body).await
 }
 
-async fn set_detail(app: &TestApp, version: u64, detail: &str) -> Answer {
+async fn set_detail(app: &TestApp, version: u64, detail: &str) -> TestResponse {
     let body = json!({
         "preferenceVersion": version,
         "globalPreferences": {"detailLevel": detail}
@@ -57,23 +57,23 @@ async fn preferences_are_changed_read_and_tagged() {
 }
 
 #[tokio::test]
-async fn of_racing_updates_of_one_version_exactly_one_wins() {
+async fn exactly_one_of_racing_updates_of_a_version_wins() {
     let app = TestApp::start().await;
     set_detail(&app, 0, "standard").await;
-    let answers = join_all((0..64).map(|_| set_detail(&app, 1, "overview"))).await;
-    let won = answers
+    let responses = join_all((0..64).map(|_| set_detail(&app, 1, "overview"))).await;
+    let won = responses
         .iter()
-        .filter(|answer| answer.status == StatusCode::OK);
+        .filter(|response| response.status == StatusCode::OK);
     assert_eq!(won.count(), 1);
-    let lost: Vec<_> = answers
+    let lost: Vec<_> = responses
         .iter()
-        .filter(|answer| answer.status == StatusCode::CONFLICT)
+        .filter(|response| response.status == StatusCode::CONFLICT)
         .collect();
     assert_eq!(lost.len(), 63);
-    for answer in lost {
-        assert_eq!(answer.body["error"], "version_conflict");
-        assert_eq!(answer.body["currentVersion"], 2);
-        assert_eq!(answer.body["providedVersion"], 1);
+    for response in lost {
+        assert_eq!(response.body["error"], "version_conflict");
+        assert_eq!(response.body["currentVersion"], 2);
+        assert_eq!(response.body["providedVersion"], 1);
     }
 }
 
@@ -101,7 +101,7 @@ async fn a_version_that_is_not_the_newest_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn if_match_is_the_version_too() {
+async fn if_match_may_carry_the_version() {
     let app = TestApp::start().await;
     let put = |tag: &'static str, body: Value| {
         let request = app.request(Method::PUT, ADA).bearer_auth(app.token("ada"));
@@ -125,9 +125,9 @@ async fn if_match_is_the_version_too() {
 }
 
 #[tokio::test]
-async fn a_value_outside_its_set_is_named() {
+async fn a_value_outside_its_set_is_rejected_by_name() {
     let app = TestApp::start().await;
-    let answer = update(
+    let response = update(
         &app,
         json!({
             "preferenceVersion": 0,
@@ -136,8 +136,8 @@ async fn a_value_outside_its_set_is_named() {
         }),
     )
     .await;
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-    insta::assert_json_snapshot!(answer.body["errors"], @r#"
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
+    insta::assert_json_snapshot!(response.body["errors"], @r#"
         [
           {
             "detail": "must be one of bullet-list, prose, table, code, mixed",
@@ -152,7 +152,7 @@ async fn a_value_outside_its_set_is_named() {
 }
 
 #[tokio::test]
-async fn a_reset_goes_back_to_the_defaults_and_the_history_keeps_all() {
+async fn a_reset_restores_the_defaults_and_keeps_the_history() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let reset = format!("{ADA}/reset");
@@ -160,11 +160,11 @@ async fn a_reset_goes_back_to_the_defaults_and_the_history_keeps_all() {
     assert_eq!(none.status, StatusCode::NOT_FOUND);
     set_detail(&app, 0, "overview").await;
     set_detail(&app, 1, "deep-dive").await;
-    let answer = app.post(&token, &reset, &json!(null)).await;
-    assert_eq!(answer.status, StatusCode::OK);
-    assert_eq!(answer.body["preferenceVersion"], 3);
-    let now = app.get(&token, ADA).await.body;
-    assert_eq!(now["globalPreferences"]["detailLevel"], "standard");
+    let response = app.post(&token, &reset, &json!(null)).await;
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(response.body["preferenceVersion"], 3);
+    let current = app.get(&token, ADA).await.body;
+    assert_eq!(current["globalPreferences"]["detailLevel"], "standard");
 
     let history = format!("{ADA}/history");
     let all = app.get(&token, &history).await.body;
@@ -205,12 +205,12 @@ async fn a_reset_goes_back_to_the_defaults_and_the_history_keeps_all() {
 }
 
 #[tokio::test]
-async fn resolved_preferences_are_there_for_everybody() {
+async fn resolved_preferences_exist_for_every_user() {
     let app = TestApp::start().await;
     let token = app.token("ada");
-    let nobody = app.get(&token, &format!("{ADA}/resolved")).await;
-    assert_eq!(nobody.status, StatusCode::OK);
-    insta::assert_json_snapshot!(nobody.body, @r#"
+    let defaults = app.get(&token, &format!("{ADA}/resolved")).await;
+    assert_eq!(defaults.status, StatusCode::OK);
+    insta::assert_json_snapshot!(defaults.body, @r#"
         {
           "communicationStyle": "technical",
           "detailLevel": "standard",
@@ -256,7 +256,7 @@ async fn resolved_preferences_are_there_for_everybody() {
     assert_eq!(resolved["preferredAgents"], json!(["a"]));
     assert_eq!(
         resolved["preferredResponseLength"], "concise",
-        "the project wins"
+        "the project outranks the task type"
     );
     assert_eq!(resolved["detailLevel"], "overview");
     assert_eq!(resolved["source"]["preferredFormat"], "user");
@@ -265,7 +265,7 @@ async fn resolved_preferences_are_there_for_everybody() {
 }
 
 #[tokio::test]
-async fn nobody_reads_or_changes_anothers() {
+async fn preferences_of_others_cannot_be_read_or_changed() {
     let app = TestApp::start().await;
     set_detail(&app, 0, "overview").await;
     let mallory = app.token("mallory");
@@ -276,8 +276,8 @@ async fn nobody_reads_or_changes_anothers() {
         StatusCode::FORBIDDEN
     );
     for page in ["history", "resolved"] {
-        let answer = app.get(&mallory, &format!("{ADA}/{page}")).await;
-        assert_eq!(answer.status, StatusCode::FORBIDDEN);
+        let response = app.get(&mallory, &format!("{ADA}/{page}")).await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN);
     }
     // The same user id in another tenant is another user.
     let namesake = app.token_of("ada", "umbrella", "");
@@ -287,7 +287,7 @@ async fn nobody_reads_or_changes_anothers() {
 }
 
 #[tokio::test]
-async fn preferences_that_do_not_want_to_learn_are_left_alone() {
+async fn preferences_with_learning_mode_off_are_not_changed() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     update(
@@ -305,18 +305,18 @@ async fn preferences_that_do_not_want_to_learn_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_user_id_may_hold_any_character() {
+async fn a_user_id_may_contain_any_character() {
     let app = TestApp::start().await;
     let user = "ada#1 lovelace%:ü🙂~";
     let path = "/v1/preferences/ada%231%20lovelace%25%3A%C3%BC%F0%9F%99%82~";
     let body = json!({"preferenceVersion": 0});
-    let answer = app.put(&app.token(user), path, &body).await;
-    assert_eq!(answer.status, StatusCode::OK);
-    assert_eq!(answer.body["userId"], user);
+    let response = app.put(&app.token(user), path, &body).await;
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(response.body["userId"], user);
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_of_a_path_or_a_query_is_invalid() {
+async fn an_unreadable_path_or_query_is_invalid() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     set_detail(&app, 0, "overview").await;
@@ -324,20 +324,20 @@ async fn what_cannot_be_read_of_a_path_or_a_query_is_invalid() {
         "/v1/preferences/%FF",
         "/v1/preferences/ada/history?before=9223372036854775808",
     ] {
-        let answer = app.get(&token, path).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}");
-        assert_eq!(answer.body["error"], "invalid_request", "{path}");
+        let response = app.get(&token, path).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{path}");
+        assert_eq!(response.body["error"], "invalid_request", "{path}");
     }
 }
 
 #[tokio::test]
-async fn resets_at_once_are_all_answered() {
+async fn concurrent_resets_all_succeed() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     set_detail(&app, 0, "overview").await;
     let reset = format!("{ADA}/reset");
-    let answers = join_all((0..20).map(|_| app.post(&token, &reset, &json!(null)))).await;
-    let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+    let responses = join_all((0..20).map(|_| app.post(&token, &reset, &json!(null)))).await;
+    let statuses: Vec<_> = responses.iter().map(|response| response.status).collect();
     assert_eq!(statuses, [StatusCode::OK; 20]);
     let now = app.get(&token, ADA).await.body;
     assert_eq!(now["preferenceVersion"], 21);
@@ -365,7 +365,7 @@ async fn a_reset_does_not_turn_learning_on() {
 }
 
 #[tokio::test]
-async fn what_anonymous_events_taught_is_read_by_their_user_alone() {
+async fn only_the_user_reads_what_their_anonymous_events_taught() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let mut event = acceptance("ada");
@@ -373,12 +373,12 @@ async fn what_anonymous_events_taught_is_read_by_their_user_alone() {
     app.submit(&token, &event).await;
     app.outcome(&token, &id(&event)).await;
     assert_eq!(app.get(&token, ADA).await.status, StatusCode::NOT_FOUND);
-    let told = app.get(&token, &format!("{ADA}?anonymous=true")).await;
-    assert_eq!(told.status, StatusCode::OK);
-    assert_eq!(told.body["anonymous"], true);
-    assert_eq!(told.body["userId"], "ada");
+    let response = app.get(&token, &format!("{ADA}?anonymous=true")).await;
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(response.body["anonymous"], true);
+    assert_eq!(response.body["userId"], "ada");
     assert_eq!(
-        told.body["artifactPreferences"]["unknown"]["sampleCount"],
+        response.body["artifactPreferences"]["unknown"]["sampleCount"],
         1
     );
     let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
@@ -397,7 +397,7 @@ async fn what_anonymous_events_taught_is_read_by_their_user_alone() {
 }
 
 #[tokio::test]
-async fn what_a_user_accepts_changes_what_is_resolved() {
+async fn acceptances_change_the_resolved_preferences() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let mut events = Vec::new();

@@ -1,10 +1,10 @@
-//! `POST …/turns/{turn_id}/feedback`, over HTTP, and what follows from it.
+//! `POST …/turns/{turn_id}/feedback`, over HTTP, and its effects.
 
 use futures::future::join_all;
-use hearback_tests::app::{Answer, TestApp, eventually};
+use hearback_tests::app::{TestApp, TestResponse, eventually};
 use hearback_tests::events::acceptance;
 use hearback_tests::ledger::{events, everything, ledger, of_status};
-use hearback_tests::turns::{PERIOD, conversation_path, path, said};
+use hearback_tests::turns::{PERIOD, conversation_path, path, turn_body};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -17,18 +17,18 @@ async fn with_turn() -> (TestApp, String) {
         "user_type": "privileged", "bundle_id": "with.codegen", "artifact_type": "answer",
         "turn_log": {"text": "log", "entries": [{"type": "tool"}]}
     });
-    let answer = app.put(&token, &path("c", "t"), &body).await;
-    assert_eq!(answer.status, StatusCode::CREATED);
+    let response = app.put(&token, &path("c", "t"), &body).await;
+    assert_eq!(response.status, StatusCode::CREATED);
     (app, token)
 }
 
-async fn react(app: &TestApp, token: &str, body: Value) -> Answer {
+async fn react(app: &TestApp, token: &str, body: Value) -> TestResponse {
     let path = format!("{}/feedback", path("c", "t"));
     app.post(token, &path, &body).await
 }
 
-/// The reactions that stand, as artifacts.
-async fn standing(app: &TestApp, token: &str) -> Vec<Value> {
+/// The current reactions, as artifacts.
+async fn current_reactions(app: &TestApp, token: &str) -> Vec<Value> {
     let path = format!("{}/turns-with-feedbacks", conversation_path("c"));
     let report = app.post(token, &path, &json!({"days": 3650})).await;
     assert_eq!(report.status, StatusCode::OK, "{:?}", report.body);
@@ -63,7 +63,7 @@ async fn a_reaction_is_added_replaced_and_cleared() {
     );
     let first = added.body["feedback_id"].as_str().unwrap();
     assert_eq!(app.outcome(&token, first).await["status"], "processed");
-    let artifacts = standing(&app, &token).await;
+    let artifacts = current_reactions(&app, &token).await;
     assert_eq!(
         artifacts,
         [json!({
@@ -82,7 +82,7 @@ async fn a_reaction_is_added_replaced_and_cleared() {
 
     let replaced = react(&app, &token, json!({"reaction": "not_ok"})).await;
     assert_eq!(replaced.status, StatusCode::OK);
-    let artifacts = standing(&app, &token).await;
+    let artifacts = current_reactions(&app, &token).await;
     assert_eq!(artifacts.len(), 1);
     assert_eq!(artifacts[0]["reaction"]["reaction"], "not_ok");
 
@@ -91,10 +91,10 @@ async fn a_reaction_is_added_replaced_and_cleared() {
     let withdrawn = &cleared.body["feedback_id"];
     assert_eq!(
         *withdrawn, replaced.body["feedback_id"],
-        "it withdraws the event of what was cleared"
+        "the event of the cleared reaction is withdrawn"
     );
     assert_ne!(*withdrawn, added.body["feedback_id"]);
-    assert_eq!(standing(&app, &token).await, Vec::<Value>::new());
+    assert_eq!(current_reactions(&app, &token).await, Vec::<Value>::new());
     let nothing = react(&app, &token, json!({"reaction": null})).await;
     assert_eq!(nothing.status, StatusCode::OK);
     assert_eq!(nothing.body["cleared"], false);
@@ -103,7 +103,7 @@ async fn a_reaction_is_added_replaced_and_cleared() {
 }
 
 #[tokio::test]
-async fn an_older_reaction_is_answered_as_not_applied() {
+async fn an_older_reaction_is_reported_as_not_applied() {
     let (app, token) = with_turn().await;
     let newer = json!({"reaction": "ok", "ts": "2025-11-06T15:30:00Z"});
     let newer = react(&app, &token, newer).await;
@@ -112,29 +112,32 @@ async fn an_older_reaction_is_answered_as_not_applied() {
     let older = react(&app, &token, older).await;
     assert_eq!(older.status, StatusCode::OK);
     assert_eq!(older.body["applied"], false);
-    assert_eq!(older.body["reaction"], "ok", "the current one is answered");
+    assert_eq!(
+        older.body["reaction"], "ok",
+        "the response has the current reaction"
+    );
     assert_eq!(older.body["feedback_id"], newer.body["feedback_id"]);
 }
 
 #[tokio::test]
-async fn every_broken_member_is_named() {
+async fn every_invalid_member_is_named() {
     let (app, token) = with_turn().await;
-    let answer = react(
+    let response = react(
         &app,
         &token,
         json!({"reaction": "great", "text": "x".repeat(1001), "ts": "2999-01-01T00:00:00Z", "mood": 1}),
     )
     .await;
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-    let pointers: Vec<_> = answer.body["errors"]
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
+    let pointers: Vec<_> = response.body["errors"]
         .as_array()
         .unwrap()
         .iter()
         .map(|error| error["pointer"].as_str().unwrap())
         .collect();
-    assert_eq!(pointers, ["/mood", "/reaction", "/ts", "/text"]);
-    let answer = react(&app, &token, json!({"text": "no reaction"})).await;
-    assert_eq!(answer.body["errors"][0]["pointer"], "/reaction");
+    assert_eq!(pointers, ["/mood", "/reaction", "/text", "/ts"]);
+    let response = react(&app, &token, json!({"text": "no reaction"})).await;
+    assert_eq!(response.body["errors"][0]["pointer"], "/reaction");
 }
 
 #[tokio::test]
@@ -142,45 +145,46 @@ async fn a_confidence_out_of_range_is_one_error_and_not_also_missing() {
     let (app, _) = with_turn().await;
     let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
     let body = json!({"reaction": "ok", "origin": "machine", "confidence": 1.1});
-    let answer = react(&app, &back_end, body).await;
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    let response = react(&app, &back_end, body).await;
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
     let expected = json!([{"pointer": "/confidence", "detail": "must be a number from 0 to 1"}]);
-    assert_eq!(answer.body["errors"], expected);
+    assert_eq!(response.body["errors"], expected);
 }
 
 #[tokio::test]
-async fn an_unknown_turn_leaves_nothing_behind() {
+async fn a_reaction_to_an_unknown_turn_writes_nothing() {
     let (app, token) = with_turn().await;
     let before = everything(&app).await;
     let path = format!("{}/feedback", path("c", "unknown"));
-    let answer = app.post(&token, &path, &json!({"reaction": "ok"})).await;
-    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    let response = app.post(&token, &path, &json!({"reaction": "ok"})).await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND);
     assert_eq!(
-        answer.body["detail"],
+        response.body["detail"],
         "There is no such turn, or it is not yours."
     );
     assert_eq!(everything(&app).await, before);
 }
 
 #[tokio::test]
-async fn of_a_hundred_racing_reactions_the_newest_stands() {
+async fn the_newest_of_ninety_racing_reactions_is_current() {
     let (app, token) = with_turn().await;
-    let bodies: Vec<_> = (0..100)
+    // The limit of concurrent requests of one user.
+    let bodies: Vec<_> = (0..90)
         .map(|n| {
             let verdict = ["ok", "not_ok", "neutral"][n % 3];
-            // Not in the order in which they are sent.
-            let second = (n * 37) % 100;
+            // Out of order.
+            let second = (n * 37) % 90;
             let ts = format!("2025-11-06T15:{:02}:{:02}Z", second / 60, second % 60);
             json!({"reaction": verdict, "text": format!("number {second}"), "ts": ts})
         })
         .collect();
-    let answers = join_all(bodies.into_iter().map(|body| react(&app, &token, body))).await;
-    for answer in &answers {
-        assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
+    let responses = join_all(bodies.into_iter().map(|body| react(&app, &token, body))).await;
+    for response in &responses {
+        assert_eq!(response.status, StatusCode::OK, "{:?}", response.body);
     }
-    let artifacts = standing(&app, &token).await;
+    let artifacts = current_reactions(&app, &token).await;
     assert_eq!(artifacts.len(), 1);
-    assert_eq!(artifacts[0]["reaction"]["text"], "number 99");
+    assert_eq!(artifacts[0]["reaction"]["text"], "number 89");
 }
 
 #[tokio::test]
@@ -191,13 +195,13 @@ async fn times_with_offsets_compare_as_instants() {
     react(&app, &token, later).await;
     let superseded = react(&app, &token, earlier).await;
     assert_eq!(superseded.status, StatusCode::OK);
-    let artifacts = standing(&app, &token).await;
+    let artifacts = current_reactions(&app, &token).await;
     assert_eq!(artifacts[0]["reaction"]["reaction"], "ok");
     assert_eq!(artifacts[0]["reaction"]["ts"], "2025-11-06T15:30:00Z");
 }
 
 #[tokio::test]
-async fn the_machine_adds_and_never_masks_the_user() {
+async fn a_machine_reaction_never_hides_that_of_the_user() {
     let (app, token) = with_turn().await;
     react(&app, &token, json!({"reaction": "ok"})).await;
     let inferred =
@@ -212,14 +216,14 @@ async fn the_machine_adds_and_never_masks_the_user() {
     let mut other = inferred.clone();
     other["text"] = json!("still no");
     react(&app, &agent, other).await;
-    // The same thing again is a repeat.
+    // A repeat.
     react(&app, &agent, inferred).await;
     let unsure = json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.69});
-    let refused = react(&app, &agent, unsure).await;
-    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert_eq!(refused.body["error"], "low_confidence");
+    let rejected = react(&app, &agent, unsure).await;
+    assert_eq!(rejected.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(rejected.body["error"], "low_confidence");
 
-    let artifacts = standing(&app, &token).await;
+    let artifacts = current_reactions(&app, &token).await;
     let origins: Vec<_> = artifacts
         .iter()
         .map(|artifact| artifact["reaction"]["origin"].as_str().unwrap())
@@ -229,28 +233,28 @@ async fn the_machine_adds_and_never_masks_the_user() {
 }
 
 #[tokio::test]
-async fn a_change_of_mind_is_a_new_act_and_withdraws_the_old_one() {
+async fn a_changed_reaction_is_a_new_act_that_retracts_the_old_one() {
     let (app, token) = with_turn().await;
     for verdict in ["ok", "not_ok", "ok"] {
         react(&app, &token, json!({"reaction": verdict})).await;
     }
-    // The same again teaches nothing.
+    // A repeat is not learned from.
     react(&app, &token, json!({"reaction": "ok"})).await;
     let events = eventually(|| async {
         let events = ledger(&app, &token, 3).await;
         (of_status(&events, "retracted").len() == 2).then_some(events)
     })
     .await;
-    let [stands] = of_status(&events, "processed")[..] else {
+    let [current] = of_status(&events, "processed")[..] else {
         panic!("{events:?}")
     };
-    assert_eq!(stands["core"]["channel"], "explicit");
-    assert_eq!(stands["core"]["feedbackType"], "artifact-acceptance");
-    assert_eq!(stands["core"]["artifactId"], "t");
-    assert_eq!(stands["dedupeKey"], stands["feedbackId"]);
-    assert_eq!(stands["core"]["context"]["artifactType"], "answer");
+    assert_eq!(current["core"]["channel"], "explicit");
+    assert_eq!(current["core"]["feedbackType"], "artifact-acceptance");
+    assert_eq!(current["core"]["artifactId"], "t");
+    assert_eq!(current["dedupeKey"], current["feedbackId"]);
+    assert_eq!(current["core"]["context"]["artifactType"], "answer");
     for retracted in of_status(&events, "retracted") {
-        // Nothing is undone silently: what it taught is still told.
+        // The response still has the signals of a retracted event.
         assert_eq!(retracted["signals"][0]["signalType"], "reward");
         assert!(retracted["replacedBy"].is_string());
     }
@@ -263,7 +267,7 @@ async fn a_change_of_mind_is_a_new_act_and_withdraws_the_old_one() {
 }
 
 #[tokio::test]
-async fn a_reaction_of_the_machine_weighs_what_its_detection_does() {
+async fn a_machine_reaction_has_the_confidence_of_its_detection() {
     let (app, token) = with_turn().await;
     let agent = app.token_of("agent", "acme", "feedback:on-behalf");
     let inferred = json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.85});
@@ -276,7 +280,7 @@ async fn a_reaction_of_the_machine_weighs_what_its_detection_does() {
 }
 
 #[tokio::test]
-async fn mirrors_at_once_lose_neither_and_change_nothing_else_of_the_turn() {
+async fn concurrent_mirrors_are_both_kept_and_change_nothing_else_of_the_turn() {
     let (app, _) = with_turn().await;
     let key = |item: &str| item.contains("\"TURN#t\"");
     let row = |items: &[String]| items.iter().find(|item| key(item)).unwrap().clone();
@@ -290,8 +294,8 @@ async fn mirrors_at_once_lose_neither_and_change_nothing_else_of_the_turn() {
         let body = json!({"reaction": "ok", "text": format!("from {n}"), "mirror": true});
         react(&app, token, body)
     });
-    for answer in join_all(posts).await {
-        assert_eq!(answer.status, StatusCode::OK);
+    for response in join_all(posts).await {
+        assert_eq!(response.status, StatusCode::OK);
     }
     let token = app.token_of("boss", "acme", "feedback:report");
     let log = eventually(|| async {
@@ -300,7 +304,7 @@ async fn mirrors_at_once_lose_neither_and_change_nothing_else_of_the_turn() {
         (feedbacks == 8).then(|| read.body["turn_log"].clone())
     })
     .await;
-    // The tool's entry of before, and one for each.
+    // The entry of the tool, and one for each reaction.
     assert_eq!(log["entries"].as_array().unwrap().len(), 9);
     assert!(
         log["text"]
@@ -319,7 +323,7 @@ async fn mirrors_at_once_lose_neither_and_change_nothing_else_of_the_turn() {
     .await;
     drop(objects);
 
-    // A clear takes the feedback out of the list and is told in the entries.
+    // A clear removes the feedback from the list and adds an entry.
     react(&app, &tokens[0], json!({"reaction": null, "mirror": true})).await;
     eventually(|| async {
         let read = app.get(&token, &path("c", "t")).await.body;
@@ -331,9 +335,9 @@ async fn mirrors_at_once_lose_neither_and_change_nothing_else_of_the_turn() {
 }
 
 #[tokio::test]
-async fn a_reaction_is_in_the_report_as_soon_as_it_is_answered() {
+async fn a_reaction_is_in_the_report_once_its_request_returns() {
     let (app, token) = with_turn().await;
-    let second = said("c", "d");
+    let second = turn_body("c", "d");
     app.put(&token, &path("c", "u"), &second).await;
     react(&app, &token, json!({"reaction": "ok", "text": "yes"})).await;
     let neutral = format!("{}/feedback", path("c", "u"));
@@ -366,7 +370,7 @@ async fn a_reaction_is_in_the_report_as_soon_as_it_is_answered() {
 }
 
 #[tokio::test]
-async fn back_and_forth_at_the_same_time_are_acts_of_their_own() {
+async fn reactions_that_alternate_at_the_same_time_are_separate_acts() {
     let (app, token) = with_turn().await;
     for verdict in ["ok", "not_ok", "ok"] {
         let body = json!({"reaction": verdict, "ts": "2026-01-01T00:00:00Z"});
@@ -378,26 +382,26 @@ async fn back_and_forth_at_the_same_time_are_acts_of_their_own() {
     })
     .await;
     assert_eq!(of_status(&events, "processed").len(), 1);
-    // A retry of the last one is no act.
+    // A retry of the last one is the same act.
     let again = json!({"reaction": "ok", "ts": "2026-01-01T00:00:00Z"});
     react(&app, &token, again).await;
     assert_eq!(ledger(&app, &token, 3).await.len(), 3);
 }
 
 #[tokio::test]
-async fn who_names_no_time_speaks_last() {
+async fn a_reaction_without_a_time_is_the_newest() {
     let (app, token) = with_turn().await;
     let ahead = chrono::Utc::now() + chrono::TimeDelta::minutes(4);
     react(&app, &token, json!({"reaction": "ok", "ts": ahead})).await;
     react(&app, &token, json!({"reaction": "not_ok"})).await;
-    let artifacts = standing(&app, &token).await;
+    let artifacts = current_reactions(&app, &token).await;
     assert_eq!(artifacts[0]["reaction"]["reaction"], "not_ok");
     let cleared = react(&app, &token, json!({"reaction": null})).await;
     assert_eq!(cleared.body["cleared"], true);
 }
 
 #[tokio::test]
-async fn a_turn_log_shows_its_reader_nobody_elses_feedback() {
+async fn a_turn_log_shows_its_reader_no_feedback_of_others() {
     let (app, ada) = with_turn().await;
     let eve = app.token("eve");
     for (token, text) in [(&ada, "mine"), (&eve, "theirs")] {
@@ -405,18 +409,18 @@ async fn a_turn_log_shows_its_reader_nobody_elses_feedback() {
         react(&app, token, body).await;
     }
     let all = app.token_of("boss", "acme", "feedback:report");
-    let whole = eventually(|| async {
+    let full = eventually(|| async {
         let read = app.get(&all, &path("c", "t")).await.body;
         (read["feedbacks"].as_array()?.len() == 2).then_some(read)
     })
     .await;
-    assert!(whole.to_string().contains("theirs"));
+    assert!(full.to_string().contains("theirs"));
     let own = app.get(&ada, &path("c", "t")).await.body;
     assert_eq!(own["feedbacks"].as_array().unwrap().len(), 1);
     assert!(own.to_string().contains("mine"));
     let seen = own.to_string();
     assert!(!seen.contains("theirs") && !seen.contains("eve"), "{seen}");
-    // What is cleared leaves the list, whether the clear says `mirror` or not.
+    // Cleared feedback is removed from the list, with or without `mirror`.
     react(&app, &eve, json!({"reaction": null})).await;
     eventually(|| async {
         let read = app.get(&all, &path("c", "t")).await.body;
@@ -426,19 +430,19 @@ async fn a_turn_log_shows_its_reader_nobody_elses_feedback() {
 }
 
 #[tokio::test]
-async fn nobody_gives_their_event_the_name_that_a_reactions_will_have() {
-    // What is said twice in the same words has the same name; but not in another bundle.
+async fn an_event_cannot_take_the_derived_id_of_a_reaction() {
+    // Equal machine reactions have the same id in one bundle, but not in another.
     let inferred = json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.85});
-    let (foreseen, owner) = with_turn().await;
+    let (other_app, owner) = with_turn().await;
     let machine = |app: &TestApp| app.token_of("ada", "acme", "feedback:on-behalf");
-    react(&foreseen, &machine(&foreseen), inferred.clone()).await;
-    let name = ledger(&foreseen, &owner, 1).await[0]["feedbackId"].clone();
+    react(&other_app, &machine(&other_app), inferred.clone()).await;
+    let name = ledger(&other_app, &owner, 1).await[0]["feedbackId"].clone();
 
     let (app, owner) = with_turn().await;
     let mut own = acceptance("eve");
     own["feedbackId"] = name;
-    let taken = app.submit(&app.token("eve"), &own).await;
-    assert_eq!(taken.status, StatusCode::ACCEPTED);
+    let accepted = app.submit(&app.token("eve"), &own).await;
+    assert_eq!(accepted.status, StatusCode::ACCEPTED);
     react(&app, &machine(&app), inferred).await;
     let learned = eventually(|| async {
         let events = events(&app, &owner).await;

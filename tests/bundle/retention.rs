@@ -1,4 +1,4 @@
-//! How long turns are kept, and what belongs to them.
+//! The retention of turns and of everything that belongs to them.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::engine::Engine;
+use hearback_tests::function_set::TIME;
 use hearback_tests::functions::call;
-use hearback_tests::hands::TIME;
 use hearback_tests::stored::rows;
-use hearback_tests::turns::{PERIOD, SIGNALS, conversation_path, message, path, said};
+use hearback_tests::turns::{PERIOD, SIGNALS, conversation_path, message, path, turn_body};
 use hearback_turns::Registry;
 use serde_json::{Value, json};
 
@@ -29,12 +29,12 @@ fn later() -> DateTime<Utc> {
     registered() + TimeDelta::days(10)
 }
 
-/// The last second for which it is kept.
+/// The last second of the retention.
 fn last() -> DateTime<Utc> {
     registered() + TimeDelta::days(DAYS) - TimeDelta::seconds(1)
 }
 
-/// When it has expired, and the table has not deleted it yet.
+/// The time at which the turn has expired, although the table has not deleted it yet.
 fn expired() -> DateTime<Utc> {
     last() + TimeDelta::seconds(1)
 }
@@ -66,7 +66,7 @@ async fn ask(functions: &Router, request: (Method, &str), body: &Value) -> (Stat
     .await
 }
 
-/// When each kind of row expires, by how its sort key begins.
+/// The expiry of each kind of row, by the prefix of the sort key.
 async fn expiries(engine: &Engine) -> BTreeMap<String, Option<i64>> {
     let rows = rows(&engine.clients.dynamodb, &engine.names.table()).await;
     let expiry = |row: &hearback_tests::stored::Row| -> Option<i64> {
@@ -106,7 +106,7 @@ async fn with_feedback(engine: &Engine, days: u16) {
 }
 
 #[tokio::test]
-async fn all_that_belongs_to_a_turn_expires_as_long_after_its_registration() {
+async fn everything_that_belongs_to_a_turn_expires_with_it() {
     let engine = Engine::start().await;
     with_feedback(&engine, DAYS.try_into().unwrap()).await;
     let expiries = expiries(&engine).await;
@@ -128,7 +128,7 @@ async fn without_a_retention_nothing_of_a_turn_expires() {
 }
 
 #[tokio::test]
-async fn nothing_shows_what_has_expired() {
+async fn no_read_returns_expired_items() {
     let engine = Engine::start().await;
     with_feedback(&engine, DAYS.try_into().unwrap()).await;
     let day = later().date_naive();
@@ -171,19 +171,19 @@ async fn nothing_shows_what_has_expired() {
         ),
     ];
     let (before, after) = (functions(&engine, last), functions(&engine, expired));
-    // A world without anything.
-    let empty = functions(&engine.beside().await, expired);
+    // An empty bundle.
+    let empty = functions(&engine.another().await, expired);
     for (method, path, body) in &reads {
         let request = || (method.clone(), path.as_str());
         let (shown, now) = (
             ask(&after, request(), body).await,
             ask(&empty, request(), body).await,
         );
-        let plain = |(status, mut answer): (StatusCode, Value)| {
-            if let Some(members) = answer.as_object_mut() {
+        let plain = |(status, mut response): (StatusCode, Value)| {
+            if let Some(members) = response.as_object_mut() {
                 members.remove("request_id");
             }
-            (status, answer)
+            (status, response)
         };
         let now = plain(now);
         assert_eq!(plain(shown), now, "{method} {path}");
@@ -196,14 +196,14 @@ async fn nothing_shows_what_has_expired() {
 }
 
 #[tokio::test]
-async fn a_name_that_has_expired_is_free_before_the_table_deletes_its_row() {
+async fn an_expired_id_can_be_reused_before_the_table_deletes_its_row() {
     let engine = Engine::start().await;
     with_feedback(&engine, DAYS.try_into().unwrap()).await;
     let functions = functions(&engine, expired);
     let turn = path("c", "t");
     let body = message("m", "other laptops", "Here are four.");
-    let (status, answer) = ask(&functions, (Method::PUT, &turn), &body).await;
-    assert_eq!(status, StatusCode::CREATED, "{answer}");
+    let (status, response) = ask(&functions, (Method::PUT, &turn), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{response}");
     let feedback = format!("{turn}/feedback");
     let (_, cleared) = ask(
         &functions,
@@ -212,13 +212,13 @@ async fn a_name_that_has_expired_is_free_before_the_table_deletes_its_row() {
     )
     .await;
     assert_eq!(cleared["message"], "There was nothing to clear.");
-    let (_, said) = ask(
+    let (_, recorded) = ask(
         &functions,
         (Method::POST, &feedback),
         &json!({"reaction": "ok"}),
     )
     .await;
-    assert_eq!(said["reaction"], "ok");
+    assert_eq!(recorded["reaction"], "ok");
     let helpful = json!({"message_id": "m", "signal": "helpful"});
     let (status, _) = ask(&functions, (Method::POST, SIGNALS), &helpful).await;
     assert_eq!(status, StatusCode::CREATED);
@@ -228,7 +228,7 @@ async fn a_name_that_has_expired_is_free_before_the_table_deletes_its_row() {
 }
 
 #[tokio::test]
-async fn a_completion_does_not_keep_a_turn_for_longer() {
+async fn a_completion_does_not_extend_the_retention_of_a_turn() {
     let engine = Engine::start().await;
     let turn = path("c", "t");
     let open = json!({"user": {"text": "a"}});
@@ -246,21 +246,26 @@ fn much_later() -> DateTime<Utc> {
     expired() + TimeDelta::minutes(1)
 }
 
-/// Before any retention was set.
-async fn registered_for_ever(engine: &Engine, turn: &str) {
+/// Registers a turn without a retention.
+async fn register_without_retention(engine: &Engine, turn: &str) {
     let functions = functions_with(engine, registered, 0);
-    ask(&functions, (Method::PUT, &path("c", turn)), &said("a", "b")).await;
+    ask(
+        &functions,
+        (Method::PUT, &path("c", turn)),
+        &turn_body("a", "b"),
+    )
+    .await;
 }
 
 #[tokio::test]
-async fn a_marker_that_turns_share_outlives_both() {
+async fn a_marker_shared_by_two_turns_outlives_both() {
     let engine = Engine::start().await;
-    registered_for_ever(&engine, "old").await;
+    register_without_retention(&engine, "old").await;
     let turn = path("c", "new");
     ask(
         &functions(&engine, registered),
         (Method::PUT, &turn),
-        &said("a", "b"),
+        &turn_body("a", "b"),
     )
     .await;
     let functions = functions(&engine, later);
@@ -285,11 +290,12 @@ async fn a_marker_that_turns_share_outlives_both() {
 }
 
 #[tokio::test]
-async fn on_one_machine_the_log_of_a_turn_goes_with_its_row() {
+async fn the_local_bundle_deletes_the_log_of_a_turn_with_its_row() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     for turn in ["t", "u"] {
-        app.put(&token, &path("c", turn), &said("a", turn)).await;
+        app.put(&token, &path("c", turn), &turn_body("a", turn))
+            .await;
     }
     let logs = || async {
         let s3 = &app.bundle.clients.s3;

@@ -1,20 +1,20 @@
-//! Users and workers in an order that a seed gives: requests that fail and are sent again, messages that are
-//! late, out of order, twice, and with two workers at once, imports and erasures among them. What follows
-//! must be what a model says, at each answer and in the whole store.
+//! Simulates users and workers in an order that a seed gives: requests that fail and are retried, messages that are
+//! late, out of order, repeated, or processed by two workers concurrently, imports and erasures. Every response and
+//! the whole store must agree with a model.
 //!
-//! Each seed is a world of its own, with two tenants in which the same names mean others. `OPERATIONS`
-//! says how many operations to make in all, and `SEED` with which seed to begin; the commit chooses it otherwise:
+//! Each seed is a world of its own, with two tenants that use the same names. `OPERATIONS` is the number of operations
+//! in all worlds, `SEED` the first seed, which the commit chooses by default:
 //!
 //! ```console
 //! OPERATIONS=200000 cargo test -p hearback-tests --test bundle simulation -- --nocapture
 //! SEED=7 OPERATIONS=1 cargo test -p hearback-tests --test bundle simulation
 //! ```
 //!
-//! A seed that fails says so, and fails again.
+//! The seed of a failing world is printed, and fails again.
 
-mod acts;
 mod checks;
 mod model;
+mod operations;
 mod pipeline;
 mod world;
 
@@ -25,25 +25,25 @@ use hearback_tests::options::{commit, given, number};
 use tokio::runtime;
 use world::World;
 
-/// Operations of a plain run.
+/// The default number of operations.
 const OPERATIONS: u64 = 2_000;
-/// What is chosen in one world. A store of that size is soon read as a whole.
+/// Operations of users and workers in one world. The store must stay small enough to read it completely.
 const STEPS: u64 = 600;
-/// Worlds at once, each in a thread of its own with a clock of its own.
+/// Concurrent worlds, each in its own thread with its own clock.
 const WORLDS: usize = 2;
 
-/// Tells of a seed that fails.
+/// Prints the seed of a failing world.
 struct Running(u64);
 
 impl Drop for Running {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("it fails again with SEED={} OPERATIONS=1", self.0);
+            eprintln!("to reproduce: SEED={} OPERATIONS=1", self.0);
         }
     }
 }
 
-fn live(seed: u64) -> u64 {
+fn run(seed: u64) -> u64 {
     let _running = Running(seed);
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     runtime.unwrap().block_on(async {
@@ -61,7 +61,7 @@ fn live(seed: u64) -> u64 {
 }
 
 #[test]
-fn whatever_the_order_what_follows_is_what_a_model_says() {
+fn the_bundle_agrees_with_a_model_in_any_order_of_operations() {
     let first = given("SEED").unwrap_or_else(|| commit().try_into().unwrap());
     let operations = number("OPERATIONS", OPERATIONS);
     let (seeds, made) = (AtomicU64::new(first), AtomicU64::new(0));
@@ -71,7 +71,7 @@ fn whatever_the_order_what_follows_is_what_a_model_says() {
             scope.spawn(|| {
                 while made.load(Ordering::SeqCst) < operations {
                     let seed = seeds.fetch_add(1, Ordering::SeqCst);
-                    made.fetch_add(live(seed), Ordering::SeqCst);
+                    made.fetch_add(run(seed), Ordering::SeqCst);
                     if operations == 1 {
                         return;
                     }

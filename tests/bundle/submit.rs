@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 #[tokio::test]
-async fn the_example_of_the_source_becomes_learning() {
+async fn the_example_event_gives_a_learning_signal() {
     let app = TestApp::start().await;
     let token = app.token("user-123");
     let mut event = acceptance("user-123");
     event["artifactId"] = json!("artifact-456");
     event["timestamp"] = json!("2026-01-04T09:30:00Z");
 
-    let answer = app.submit(&token, &event).await;
-    assert_eq!(answer.status, StatusCode::ACCEPTED);
+    let response = app.submit(&token, &event).await;
+    assert_eq!(response.status, StatusCode::ACCEPTED);
     assert_eq!(
-        answer.body,
+        response.body,
         json!({
             "feedbackId": event["feedbackId"],
             "dedupeKey": "user-123:artifact-456:artifact-acceptance:2026-01-04T09",
@@ -59,15 +59,15 @@ async fn the_example_of_the_source_becomes_learning() {
 }
 
 #[tokio::test]
-async fn an_event_that_breaks_the_schema_is_told_each_member() {
+async fn an_invalid_event_is_rejected_with_every_invalid_member() {
     let app = TestApp::start().await;
     let mut event = acceptance("user-123");
     event["feedbackId"] = json!("not-a-uuid");
     event["data"]["rating"] = json!(6);
     event.as_object_mut().unwrap().remove("sessionId");
-    let answer = app.submit(&app.token("user-123"), &event).await;
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-    insta::assert_json_snapshot!(answer.body, {".request_id" => "[id]"}, @r#"
+    let response = app.submit(&app.token("user-123"), &event).await;
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
+    insta::assert_json_snapshot!(response.body, {".request_id" => "[id]"}, @r#"
         {
           "detail": "The request does not fit its schema.",
           "error": "invalid_request",
@@ -99,9 +99,9 @@ async fn an_unknown_channel_or_type_is_unprocessable() {
     let mut event = acceptance("user-123");
     event["feedbackChannel"] = json!("telepathy");
     event["feedbackType"] = json!("applause");
-    let answer = app.submit(&app.token("user-123"), &event).await;
-    assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
-    insta::assert_json_snapshot!(answer.body, {".request_id" => "[id]"}, @r#"
+    let response = app.submit(&app.token("user-123"), &event).await;
+    assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY);
+    insta::assert_json_snapshot!(response.body, {".request_id" => "[id]"}, @r#"
         {
           "detail": "The request names a channel or a type that is not known.",
           "error": "unknown_value",
@@ -124,16 +124,16 @@ async fn an_unknown_channel_or_type_is_unprocessable() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_or_too_large_is_refused() {
+async fn a_body_that_is_not_json_or_too_large_is_rejected() {
     let app = TestApp::start().await;
     let token = app.token("user-123");
     let post = |body: String| {
         let request = app.request(Method::POST, "/v1/feedback/submit");
         app.send(request.bearer_auth(&token).body(body))
     };
-    let answer = post("{\"feedbackId\": secret".to_owned()).await;
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-    assert!(!answer.body.to_string().contains("secret"));
+    let response = post("{\"feedbackId\": secret".to_owned()).await;
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
+    assert!(!response.body.to_string().contains("secret"));
 
     let largest = 256 * 1024;
     let mut event = acceptance("user-123");
@@ -143,20 +143,20 @@ async fn a_body_that_is_no_json_or_too_large_is_refused() {
     assert_eq!(event.to_string().len(), largest);
     assert_eq!(post(event.to_string()).await.status, StatusCode::ACCEPTED);
     event["feedbackId"] = json!(Uuid::new_v4());
-    let answer = post(format!("{event} ")).await;
-    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert_eq!(answer.body["error"], "body_too_large");
+    let response = post(format!("{event} ")).await;
+    assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(response.body["error"], "body_too_large");
 }
 
 #[tokio::test]
-async fn without_a_good_token_nothing_is_taken() {
+async fn a_request_without_a_valid_token_is_rejected() {
     let app = TestApp::start().await;
     let path = "/v1/feedback/submit";
     let event = acceptance("user-123");
-    let bare = app.send(app.request(Method::POST, path).json(&event)).await;
-    assert_eq!(bare.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(bare.headers["www-authenticate"], "Bearer");
-    insta::assert_json_snapshot!(bare.body, {".request_id" => "[id]"}, @r#"
+    let without_token = app.send(app.request(Method::POST, path).json(&event)).await;
+    assert_eq!(without_token.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(without_token.headers["www-authenticate"], "Bearer");
+    insta::assert_json_snapshot!(without_token.body, {".request_id" => "[id]"}, @r#"
         {
           "detail": "A valid bearer token is needed.",
           "error": "unauthorized",
@@ -181,12 +181,12 @@ async fn without_a_good_token_nothing_is_taken() {
 }
 
 #[tokio::test]
-async fn only_a_back_end_submits_for_other_users() {
+async fn only_a_back_end_may_submit_for_other_users() {
     let app = TestApp::start().await;
     let event = acceptance("user-123");
-    let answer = app.submit(&app.token("mallory"), &event).await;
-    assert_eq!(answer.status, StatusCode::FORBIDDEN);
-    insta::assert_json_snapshot!(answer.body, {".request_id" => "[id]"}, @r#"
+    let response = app.submit(&app.token("mallory"), &event).await;
+    assert_eq!(response.status, StatusCode::FORBIDDEN);
+    insta::assert_json_snapshot!(response.body, {".request_id" => "[id]"}, @r#"
         {
           "detail": "acting for another user needs the scope feedback:on-behalf",
           "error": "forbidden",
@@ -204,15 +204,15 @@ async fn only_a_back_end_submits_for_other_users() {
 }
 
 #[tokio::test]
-async fn of_racing_posts_of_one_id_exactly_one_is_taken() {
+async fn exactly_one_of_racing_posts_of_one_id_is_accepted() {
     let app = TestApp::start().await;
     let token = app.token("user-123");
     let event = acceptance("user-123");
-    let answers = join_all((0..40).map(|_| app.submit(&token, &event))).await;
+    let responses = join_all((0..40).map(|_| app.submit(&token, &event))).await;
     let with = |status| {
-        answers
+        responses
             .iter()
-            .filter(|answer| answer.status == status)
+            .filter(|response| response.status == status)
             .count()
     };
     assert_eq!(with(StatusCode::ACCEPTED), 1);
@@ -220,7 +220,7 @@ async fn of_racing_posts_of_one_id_exactly_one_is_taken() {
 }
 
 #[tokio::test]
-async fn what_is_anothers_looks_like_what_does_not_exist() {
+async fn an_event_of_another_user_looks_unknown() {
     let app = TestApp::start().await;
     let event = acceptance("user-123");
     app.submit(&app.token("user-123"), &event).await;
@@ -235,10 +235,10 @@ async fn what_is_anothers_looks_like_what_does_not_exist() {
         (&mallory, unknown.as_str()),
         (&mallory, "/v1/feedback/no-uuid"),
     ] {
-        let mut answer = app.get(token, path).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND);
-        answer.body["request_id"] = Value::Null;
-        bodies.push(answer.body);
+        let mut response = app.get(token, path).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND);
+        response.body["request_id"] = Value::Null;
+        bodies.push(response.body);
     }
     assert!(
         bodies.windows(2).all(|pair| pair[0] == pair[1]),
@@ -262,7 +262,7 @@ async fn the_same_id_in_another_tenant_is_another_event() {
 }
 
 #[tokio::test]
-async fn a_wrong_method_is_405_and_an_unknown_path_404() {
+async fn an_unsupported_method_gets_405_and_an_unknown_path_404() {
     let app = TestApp::start().await;
     let token = app.token("user-123");
     let wrong = app.put(&token, "/v1/feedback/submit", &json!({})).await;
@@ -288,12 +288,17 @@ async fn an_anonymous_event_leaves_no_name_and_no_personal_data_anywhere() {
         "originalValue": "pay DE89 3704 0044 0532 0130 00", "correctedValue": "ask 203.0.113.77"
     });
     event["privacyFlags"] = json!({"anonymize": true});
-    let answer = app.submit(&token, &event).await;
-    assert_eq!(answer.status, StatusCode::ACCEPTED);
-    // The caller is told its own names back, and nobody else.
-    assert!(answer.body["dedupeKey"].as_str().unwrap().starts_with(user));
+    let response = app.submit(&token, &event).await;
+    assert_eq!(response.status, StatusCode::ACCEPTED);
+    // The response to the caller contains their own name.
+    assert!(
+        response.body["dedupeKey"]
+            .as_str()
+            .unwrap()
+            .starts_with(user)
+    );
 
-    // The user still finds what became of it.
+    // The user can still read the outcome.
     let outcome = app.outcome(&token, &id(&event)).await;
     assert_eq!(outcome["status"], "processed");
     assert_eq!(outcome["signals"][0]["reward"]["confidence"], 0.92);
@@ -313,18 +318,24 @@ async fn an_anonymous_event_leaves_no_name_and_no_personal_data_anywhere() {
         "DE89",
         "203.0.113",
     ];
-    for file in files(folder.path()) {
-        // The engines may remove a file of theirs while they end.
-        let Ok(bytes) = std::fs::read(&file) else {
-            continue;
+    assert_eq!(found_in_files(folder.path(), &raw), None);
+}
+
+/// The first of these words in a file of the folder, and the file.
+pub fn found_in_files<'a>(
+    folder: &std::path::Path,
+    words: &[&'a str],
+) -> Option<(&'a str, std::path::PathBuf)> {
+    files(folder).into_iter().find_map(|file| {
+        // The engines may delete a file meanwhile.
+        let bytes = std::fs::read(&file).ok()?;
+        let is_in = |word: &&&str| {
+            let mut windows = bytes.windows(word.len());
+            windows.any(|window| window == word.as_bytes())
         };
-        for raw in raw {
-            let found = bytes
-                .windows(raw.len())
-                .any(|window| window == raw.as_bytes());
-            assert!(!found, "{raw} is in {}", file.display());
-        }
-    }
+        let word = words.iter().find(is_in).copied()?;
+        Some((word, file))
+    })
 }
 
 fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
@@ -341,7 +352,7 @@ fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[tokio::test]
-async fn an_expired_event_is_seen_by_nobody_though_it_is_still_there() {
+async fn an_expired_event_is_not_returned_although_its_row_still_exists() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let mut expired = acceptance("ada");

@@ -1,16 +1,16 @@
-//! `POST …/timeline/refresh`, over HTTP. The texts themselves have golden files in the domain.
+//! `POST …/timeline/refresh`, over HTTP. The domain has golden files of the texts.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use hearback_tests::app::TestApp;
-use hearback_tests::turns::{PERIOD, conversation_path, path, said};
+use hearback_tests::turns::{PERIOD, conversation_path, path, turn_body};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn an_agent_hears_of_feedback_while_hot_and_has_it_once_cold() {
+async fn feedback_is_appended_while_the_cache_is_hot_and_placed_once_it_is_cold() {
     let app = TestApp::start().await;
     let token = app.token("ada");
-    let mut turn = said("a", "b");
+    let mut turn = turn_body("a", "b");
     turn["ts"] = json!("2025-11-06T15:00:00Z");
     app.put(&token, &path("c", "t"), &turn).await;
     let reaction = json!({"reaction": "not_ok", "text": "Too long", "ts": "2025-11-06T15:30:00Z"});
@@ -46,14 +46,14 @@ async fn an_agent_hears_of_feedback_while_hot_and_has_it_once_cold() {
     let known = app.post(&token, &refresh, &request).await.body;
     assert_eq!(known["announce"], Value::Null);
 
-    // Somebody else's feedback is not theirs to hear.
+    // Another user's agent does not receive the feedback.
     request["blocks"] = json!([]);
     let eve = app.post(&app.token("eve"), &refresh, &request).await.body;
     assert_eq!(eve["announce"], Value::Null);
 }
 
 #[tokio::test]
-async fn a_reaction_of_an_older_system_is_read_and_a_broken_one_skipped() {
+async fn a_reaction_of_an_older_system_is_read_and_an_invalid_one_skipped() {
     let app = TestApp::start().await;
     for (name, text) in [
         (
@@ -88,10 +88,10 @@ async fn a_reaction_of_an_older_system_is_read_and_a_broken_one_skipped() {
 }
 
 #[tokio::test]
-async fn what_one_user_took_back_does_not_hide_what_another_says() {
+async fn a_cleared_reaction_does_not_hide_that_of_another_user() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
-    app.put(&ada, &path("c", "t"), &said("a", "b")).await;
+    app.put(&ada, &path("c", "t"), &turn_body("a", "b")).await;
     let feedback = format!("{}/feedback", path("c", "t"));
     app.post(&ada, &feedback, &json!({"reaction": "not_ok"}))
         .await;
@@ -106,10 +106,10 @@ async fn what_one_user_took_back_does_not_hide_what_another_says() {
 }
 
 #[tokio::test]
-async fn what_another_user_says_has_a_block_of_its_own_beside_the_owners() {
+async fn feedback_of_another_user_has_its_own_block_after_the_owners() {
     let app = TestApp::start().await;
     let (ada, eve) = (app.token("ada"), app.token("eve"));
-    app.put(&ada, &path("c", "t"), &said("a", "b")).await;
+    app.put(&ada, &path("c", "t"), &turn_body("a", "b")).await;
     let feedback = format!("{}/feedback", path("c", "t"));
     app.post(&ada, &feedback, &json!({"reaction": "ok", "text": "Good"}))
         .await;
@@ -143,11 +143,11 @@ async fn what_another_user_says_has_a_block_of_its_own_beside_the_owners() {
     assert!(text.starts_with("[FEEDBACK OF ANOTHER USER]\n"));
     assert!(text.ends_with("\ntext: x [USER FEEDBACK] reaction: ok Delete it"));
 
-    // The owner's own agent is told of the owner's alone.
+    // The owner's own agent receives the owner's feedback only.
     let owner = app.post(&ada, &refresh, &request).await.body;
     assert_eq!(owner["blocks"], json!([own]));
 
-    // Both were erased, say: the blocks are hidden, whatever the watermark.
+    // After both reactions are cleared the blocks are hidden, whatever the watermark.
     for user in [&ada, &eve] {
         let clear = json!({"reaction": null});
         app.post(user, &feedback, &clear).await;
@@ -160,8 +160,8 @@ async fn what_another_user_says_has_a_block_of_its_own_beside_the_owners() {
     assert!(hidden.len() == 2 && hidden.iter().all(|block| block["hidden"] == true));
 }
 
-/// Puts a row of an older system where a user's reaction to the turn `t` of `c` stands.
-async fn older(app: &TestApp, user: &str, text: &str) {
+/// Stores a row of an older system as a user's reaction to the turn `t` of `c`.
+async fn put_older_row(app: &TestApp, user: &str, text: &str) {
     let text_of = |text: &str| AttributeValue::S(text.to_owned());
     app.bundle
         .clients
@@ -180,32 +180,36 @@ async fn older(app: &TestApp, user: &str, text: &str) {
 async fn a_row_of_an_older_system_is_replaced_and_cleared_like_any_other() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
-    app.put(&ada, &path("c", "t"), &said("a", "b")).await;
+    app.put(&ada, &path("c", "t"), &turn_body("a", "b")).await;
     let feedback = format!("{}/feedback", path("c", "t"));
     let refresh = format!("{}/timeline/refresh", conversation_path("c"));
     let request = json!({"turn_ids": ["t"], "cache": {"ttl_seconds": 0}});
     let dict = "{'turn_id': 't', 'text': 'Old', 'reaction': 'ok', 'ts': '2025-11-06T15:30:00Z'}";
     let json = r#"{"turn_id": "t", "text": "Old", "reaction": "ok", "ts": "2025-11-06T15:30:00Z"}"#;
     for (row, readable) in [(dict, true), (json, true), ("reaction: {broken", false)] {
-        older(&app, "ada", row).await;
-        let told = app.post(&ada, &refresh, &request).await.body;
-        assert_eq!(told["announce"].is_string(), readable, "{row}: {told}");
+        put_older_row(&app, "ada", row).await;
+        let timeline = app.post(&ada, &refresh, &request).await.body;
+        assert_eq!(
+            timeline["announce"].is_string(),
+            readable,
+            "{row}: {timeline}"
+        );
         for report in [
             PERIOD,
             &format!("{}/turns-with-feedbacks", conversation_path("c")),
         ] {
             let period = json!({"start": "2025-01-01T00:00:00Z", "end": "2999-01-01T00:00:00Z"});
             let body = if report == PERIOD { period } else { json!({}) };
-            let answer = app.post(&ada, report, &body).await;
-            assert_eq!(answer.status, StatusCode::OK, "{row}");
+            let response = app.post(&ada, report, &body).await;
+            assert_eq!(response.status, StatusCode::OK, "{row}");
         }
         let cleared = app.post(&ada, &feedback, &json!({"reaction": null})).await;
         assert_eq!(cleared.status, StatusCode::OK, "{row}: {:?}", cleared.body);
         assert_eq!(cleared.body["cleared"], readable, "{row}");
-        let told = app.post(&ada, &refresh, &request).await.body;
-        assert_eq!(told["announce"], Value::Null, "{row}");
+        let timeline = app.post(&ada, &refresh, &request).await.body;
+        assert_eq!(timeline["announce"], Value::Null, "{row}");
 
-        older(&app, "ada", row).await;
+        put_older_row(&app, "ada", row).await;
         let reacted = app
             .post(
                 &ada,
@@ -214,8 +218,8 @@ async fn a_row_of_an_older_system_is_replaced_and_cleared_like_any_other() {
             )
             .await;
         assert_eq!(reacted.status, StatusCode::OK, "{row}: {:?}", reacted.body);
-        let told = app.post(&ada, &refresh, &request).await.body;
-        assert_eq!(told["blocks"].as_array().unwrap().len(), 1, "{row}");
-        assert_eq!(told["blocks"][0]["meta"]["reaction"], "not_ok", "{row}");
+        let timeline = app.post(&ada, &refresh, &request).await.body;
+        assert_eq!(timeline["blocks"].as_array().unwrap().len(), 1, "{row}");
+        assert_eq!(timeline["blocks"][0]["meta"]["reaction"], "not_ok", "{row}");
     }
 }

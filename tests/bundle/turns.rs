@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use hearback_tests::app::TestApp;
-use hearback_tests::turns::{path, said};
+use hearback_tests::turns::{path, turn_body};
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -19,22 +19,22 @@ async fn a_turn_is_registered_once_and_read_back() {
         "turn_log": {"entries": [{"type": "tool"}], "text": "log"}
     });
     let path = path("c1", "t1");
-    let answer = app.put(&token, &path, &body).await;
-    assert_eq!(answer.status, StatusCode::CREATED);
+    let response = app.put(&token, &path, &body).await;
+    assert_eq!(response.status, StatusCode::CREATED);
     let registered = json!({
         "conversation_id": "c1", "turn_id": "t1", "user_id": "ada", "status": "complete",
         "ts": "2025-11-06T15:00:00Z", "tags": ["artifact:turn.log", "turn:t1", "track:A"], "detection": null
     });
-    assert_eq!(answer.body, registered);
+    assert_eq!(response.body, registered);
 
     let again = app.put(&token, &path, &body).await;
     assert_eq!((again.status, again.body), (StatusCode::OK, registered));
 
     let mut other = body.clone();
     other["assistant"]["text"] = json!("Otherwise.");
-    let refused = app.put(&token, &path, &other).await;
-    assert_eq!(refused.status, StatusCode::CONFLICT);
-    assert_eq!(refused.body["error"], "turn_conflict");
+    let rejected = app.put(&token, &path, &other).await;
+    assert_eq!(rejected.status, StatusCode::CONFLICT);
+    assert_eq!(rejected.body["error"], "turn_conflict");
 
     let read = app.get(&token, &path).await;
     assert_eq!(read.status, StatusCode::OK);
@@ -46,65 +46,65 @@ async fn a_turn_is_registered_once_and_read_back() {
 }
 
 #[tokio::test]
-async fn a_turn_without_a_time_may_be_sent_again_later() {
+async fn a_turn_without_a_time_may_be_repeated_later() {
     let app = TestApp::start().await;
     let token = app.token("ada");
-    let first = app.put(&token, &path("c", "t"), &said("a", "b")).await;
-    let second = app.put(&token, &path("c", "t"), &said("a", "b")).await;
+    let first = app.put(&token, &path("c", "t"), &turn_body("a", "b")).await;
+    let second = app.put(&token, &path("c", "t"), &turn_body("a", "b")).await;
     assert_eq!(second.status, StatusCode::OK);
     assert_eq!(second.body, first.body);
 }
 
 #[tokio::test]
-async fn of_racing_registrations_one_wins_and_leaves_its_own_log() {
+async fn one_of_racing_registrations_wins_and_only_its_log_remains() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let bodies: Vec<_> = (0..12)
         .map(|n| {
-            let mut body = said("question", &format!("answer {}", n % 4));
+            let mut body = turn_body("question", &format!("answer {}", n % 4));
             body["assistant"]["message_id"] = json!(format!("msg-{}", n % 4));
             body
         })
         .collect();
     let path = path("c", "t");
-    let answers = join_all(bodies.iter().map(|body| app.put(&token, &path, body))).await;
-    let created: Vec<_> = answers
+    let responses = join_all(bodies.iter().map(|body| app.put(&token, &path, body))).await;
+    let created: Vec<_> = responses
         .iter()
         .zip(&bodies)
-        .filter(|(answer, _)| answer.status == StatusCode::CREATED)
+        .filter(|(response, _)| response.status == StatusCode::CREATED)
         .collect();
     let [(_, winner)] = created.as_slice() else {
-        panic!("{answers:?}")
+        panic!("{responses:?}")
     };
-    for (answer, body) in answers.iter().zip(&bodies) {
+    for (response, body) in responses.iter().zip(&bodies) {
         let expected = if body == *winner {
-            answer.status == StatusCode::CREATED || answer.status == StatusCode::OK
+            response.status == StatusCode::CREATED || response.status == StatusCode::OK
         } else {
-            answer.status == StatusCode::CONFLICT
+            response.status == StatusCode::CONFLICT
         };
-        assert!(expected, "{answer:?}");
+        assert!(expected, "{response:?}");
     }
     let read = app.get(&token, &path).await.body;
     assert_eq!(read["assistant"], winner["assistant"]);
-    // Nobody else's message was kept by the race: each is free for a turn of its own.
+    // The losing registrations claimed no message id: each is free for another turn.
     for n in 0..4 {
         let name = format!("msg-{n}");
         if winner["assistant"]["message_id"] == json!(name) {
             continue;
         }
-        let mut body = said("x", "y");
+        let mut body = turn_body("x", "y");
         body["assistant"]["message_id"] = json!(name);
         let other = hearback_tests::turns::path("c", &format!("other-{n}"));
-        let answer = app.put(&token, &other, &body).await;
-        assert_eq!(answer.status, StatusCode::CREATED, "{:?}", answer.body);
+        let response = app.put(&token, &other, &body).await;
+        assert_eq!(response.status, StatusCode::CREATED, "{:?}", response.body);
     }
 }
 
 #[tokio::test]
-async fn a_message_is_of_one_turn() {
+async fn a_message_id_belongs_to_one_turn() {
     let app = TestApp::start().await;
     let token = app.token("ada");
-    let mut body = said("a", "b");
+    let mut body = turn_body("a", "b");
     body["assistant"]["message_id"] = json!("msg");
     let first = app.put(&token, &path("c", "t1"), &body).await;
     assert_eq!(first.status, StatusCode::CREATED);
@@ -118,10 +118,10 @@ async fn a_message_is_of_one_turn() {
 }
 
 #[tokio::test]
-async fn what_is_somebody_elses_is_not_found_and_what_the_token_does_not_hold_is_forbidden() {
+async fn a_turn_of_another_user_is_not_found_and_another_project_is_forbidden() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
-    app.put(&ada, &path("c", "t"), &said("a", "b")).await;
+    app.put(&ada, &path("c", "t"), &turn_body("a", "b")).await;
     let eve = app.token("eve");
     let unknown = app.get(&ada, &path("c", "unknown")).await;
     let foreign = app.get(&eve, &path("c", "t")).await;
@@ -140,21 +140,21 @@ async fn what_is_somebody_elses_is_not_found_and_what_the_token_does_not_hold_is
     ] {
         let read = app.get(&ada, path).await;
         assert_eq!(read.status, StatusCode::FORBIDDEN, "{path}");
-        let write = app.put(&ada, path, &said("a", "b")).await;
+        let write = app.put(&ada, path, &turn_body("a", "b")).await;
         assert_eq!(write.status, StatusCode::FORBIDDEN, "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_body_of_four_mebibytes_is_taken_and_a_larger_one_is_not() {
+async fn a_body_of_four_mebibytes_is_accepted_and_a_larger_one_rejected() {
     let app = TestApp::start().await;
     let token = app.token("ada");
-    let room = 4 * 1024 * 1024 - said("a", "").to_string().len();
-    let taken = said("a", &"x".repeat(room));
-    assert_eq!(taken.to_string().len(), 4 * 1024 * 1024);
-    let answer = app.put(&token, &path("c", "t"), &taken).await;
-    assert_eq!(answer.status, StatusCode::CREATED);
-    let refused = said("a", &"x".repeat(room + 1));
-    let answer = app.put(&token, &path("c", "u"), &refused).await;
-    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    let room = 4 * 1024 * 1024 - turn_body("a", "").to_string().len();
+    let accepted = turn_body("a", &"x".repeat(room));
+    assert_eq!(accepted.to_string().len(), 4 * 1024 * 1024);
+    let response = app.put(&token, &path("c", "t"), &accepted).await;
+    assert_eq!(response.status, StatusCode::CREATED);
+    let rejected = turn_body("a", &"x".repeat(room + 1));
+    let response = app.put(&token, &path("c", "u"), &rejected).await;
+    assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
 }

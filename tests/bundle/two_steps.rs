@@ -1,17 +1,17 @@
-//! Turns that are registered in two steps: opened with what the user said, completed with the answer.
+//! Turns that are registered in two steps: opened with the user's message, completed with the answer.
 
 use futures::future::join_all;
-use hearback_tests::app::{Answer, TestApp, eventually};
-use hearback_tests::turns::{SIGNALS, conversation_path, path, said};
+use hearback_tests::app::{TestApp, TestResponse, eventually};
+use hearback_tests::turns::{SIGNALS, conversation_path, path, turn_body};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-/// What a user says at a minute past ten.
+/// The body that opens a turn, this many minutes after ten.
 fn opening(minute: u32, text: &str) -> Value {
     json!({"user": {"text": text}, "ts": format!("2026-01-04T10:{minute:02}:00Z")})
 }
 
-/// The same with an answer.
+/// The same body with an answer.
 fn completion(minute: u32, text: &str, answer: &str) -> Value {
     let mut body = opening(minute, text);
     body["assistant"] = json!({"text": answer});
@@ -22,27 +22,27 @@ const QUESTION: &str = "laptops under $1000";
 const REJECTION: &str = "No, I meant gaming laptops not business laptops";
 
 async fn one_turn(app: &TestApp, token: &str, turn: &str) -> Value {
-    let answer = app.get(token, &path("c", turn)).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    answer.body
+    let response = app.get(token, &path("c", turn)).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    response.body
 }
 
-fn assert_conflict(answer: &Answer, differs: &str) {
-    assert_eq!(answer.status, StatusCode::CONFLICT, "{}", answer.body);
-    assert_eq!(answer.body["error"], "turn_conflict");
-    let detail = answer.body["detail"].as_str().unwrap();
+fn assert_conflict(response: &TestResponse, differs: &str) {
+    assert_eq!(response.status, StatusCode::CONFLICT, "{}", response.body);
+    assert_eq!(response.body["error"], "turn_conflict");
+    let detail = response.body["detail"].as_str().unwrap();
     assert!(detail.contains(differs), "{detail}");
 }
 
 #[tokio::test]
-async fn an_agent_learns_of_the_turn_before_it_answers() {
+async fn opening_a_turn_returns_the_detection_before_the_answer() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let first = completion(0, QUESTION, "Here are three business laptops.");
-    let whole = app.put(&ada, &path("c", "t1"), &first).await;
-    assert_eq!(whole.status, StatusCode::CREATED);
-    assert_eq!(whole.body["status"], "complete");
-    // The turn is opened, and says what it is about the one before.
+    let complete = app.put(&ada, &path("c", "t1"), &first).await;
+    assert_eq!(complete.status, StatusCode::CREATED);
+    assert_eq!(complete.body["status"], "complete");
+    // Opening the turn returns the detection about the turn before.
     let open = opening(1, REJECTION);
     let opened = app.put(&ada, &path("c", "t2"), &open).await;
     assert_eq!(opened.status, StatusCode::CREATED, "{}", opened.body);
@@ -50,7 +50,7 @@ async fn an_agent_learns_of_the_turn_before_it_answers() {
     assert_eq!(opened.body["detection"]["feedback_type"], "rejected");
     let before = one_turn(&app, &ada, "t1").await;
     assert_eq!(before["rejection_detected_in"], "t2");
-    // It is read without an answer.
+    // An open turn has no answer.
     let read = one_turn(&app, &ada, "t2").await;
     assert_eq!(read["status"], "open");
     assert_eq!(read["user"], open["user"]);
@@ -59,10 +59,10 @@ async fn an_agent_learns_of_the_turn_before_it_answers() {
     let context = format!("{}/feedback-context", path("c", "t2"));
     assert_eq!(app.get(&ada, &context).await.status, StatusCode::OK);
     let timeline = format!("{}/timeline/refresh", conversation_path("c"));
-    let asked = json!({"turn_ids": ["t1", "t2"], "cache": {"ttl_seconds": 0}});
-    let refreshed = app.post(&ada, &timeline, &asked).await;
+    let request = json!({"turn_ids": ["t1", "t2"], "cache": {"ttl_seconds": 0}});
+    let refreshed = app.post(&ada, &timeline, &request).await;
     assert_eq!(refreshed.body["blocks"].as_array().unwrap().len(), 1);
-    // Its answer completes it; either body again changes nothing.
+    // The answer completes the turn. A repeat of either body changes nothing.
     let body = completion(1, REJECTION, "These are gaming laptops.");
     let completed = app.put(&ada, &path("c", "t2"), &body).await;
     assert_eq!(completed.status, StatusCode::OK, "{}", completed.body);
@@ -82,7 +82,7 @@ async fn an_agent_learns_of_the_turn_before_it_answers() {
         one_turn(&app, &ada, "t1").await["user_feedback"],
         before["user_feedback"]
     );
-    // What follows is about the answer.
+    // The next turn is about this answer.
     let thanks = app
         .put(&ada, &path("c", "t3"), &opening(2, "Thanks!"))
         .await;
@@ -103,7 +103,7 @@ async fn another_body_is_rejected_with_what_differs() {
     assert_conflict(&app.put(&ada, &at, &other).await, "trace_id");
     assert_conflict(&app.put(&ada, &at, &completion(1, "a", "b")).await, "ts");
     assert_eq!(one_turn(&app, &ada, "t").await["status"], "open");
-    // A completion takes what the first body left out.
+    // A completion adds members that the first body left out.
     let mut body = completion(0, "a", "b");
     body["agent_id"] = json!("router");
     body["turn_log"] = json!({"text": "log"});
@@ -116,14 +116,14 @@ async fn another_body_is_rejected_with_what_differs() {
     let mut other = body.clone();
     other["assistant"]["text"] = json!("c");
     assert_conflict(&app.put(&ada, &at, &other).await, "assistant");
-    // One PUT with both tells as much.
+    // A turn registered in one step conflicts in the same way.
     let one = path("c", "one");
     app.put(&ada, &one, &completion(3, "a", "b")).await;
     assert_conflict(
         &app.put(&ada, &one, &completion(3, "a", "c")).await,
         "assistant",
     );
-    // The first of two bodies may come last.
+    // The opening body may arrive after the completion.
     let late = app.put(&ada, &one, &opening(3, "a")).await;
     assert_eq!(
         (late.status, &late.body["status"]),
@@ -132,7 +132,7 @@ async fn another_body_is_rejected_with_what_differs() {
 }
 
 #[tokio::test]
-async fn the_same_body_of_another_user_is_told_to_be_of_anothers_turn() {
+async fn the_same_body_of_another_user_is_rejected_as_a_turn_of_another_user() {
     let app = TestApp::start().await;
     let (ada, eve) = (app.token("ada"), app.token("eve"));
     let at = path("c", "t");
@@ -141,7 +141,7 @@ async fn the_same_body_of_another_user_is_told_to_be_of_anothers_turn() {
         &app.put(&eve, &at, &completion(0, "a", "b")).await,
         "another user",
     );
-    // For its own user a back end may send it.
+    // A back end may repeat it for the turn's user.
     let service = app.token_of("service", "acme", "feedback:on-behalf");
     let mut body = completion(0, "a", "b");
     body["user_id"] = json!("ada");
@@ -149,7 +149,7 @@ async fn the_same_body_of_another_user_is_told_to_be_of_anothers_turn() {
 }
 
 #[tokio::test]
-async fn a_turn_without_an_answer_is_followed_by_nothing_and_found_by_nobody() {
+async fn an_open_turn_has_no_follow_ups_and_is_not_found_by_searches() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     app.put(&ada, &path("c", "t1"), &opening(0, QUESTION)).await;
@@ -173,10 +173,10 @@ async fn a_turn_without_an_answer_is_followed_by_nothing_and_found_by_nobody() {
         (&inferred["targets"], &inferred["rn"]),
         (&json!([]), &Value::Null)
     );
-    // With an answer it is, by its answer's words too.
+    // Once completed it is found, also by the words of its answer.
     let body = completion(0, QUESTION, "Here are three Thinkpads.");
     app.put(&ada, &path("c", "t1"), &body).await;
-    let similarity = |found: &Answer| found.body["strategies"][0]["similarity"].as_f64();
+    let similarity = |found: &TestResponse| found.body["strategies"][0]["similarity"].as_f64();
     let before = eventually(|| async { similarity(&found().await) }).await;
     let thinkpads = json!({"query": "Thinkpads"});
     let by_answer = app.post(&ada, search, &thinkpads).await;
@@ -188,7 +188,7 @@ async fn a_turn_without_an_answer_is_followed_by_nothing_and_found_by_nobody() {
 }
 
 #[tokio::test]
-async fn what_is_said_of_an_open_turn_outlives_its_completion() {
+async fn feedback_on_an_open_turn_survives_its_completion() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     app.put(&ada, &path("c", "t"), &opening(0, "a")).await;
@@ -220,7 +220,7 @@ async fn what_is_said_of_an_open_turn_outlives_its_completion() {
         text.starts_with("log\n[feedback user") && text.ends_with("too slow"),
         "{text}"
     );
-    // Its message is known from now on.
+    // The message is known after the completion.
     let helpful = json!({"message_id": "m", "signal": "helpful"});
     assert_eq!(
         app.post(&ada, SIGNALS, &helpful).await.status,
@@ -229,7 +229,7 @@ async fn what_is_said_of_an_open_turn_outlives_its_completion() {
 }
 
 #[tokio::test]
-async fn of_racing_completions_one_wins_and_leaves_its_own() {
+async fn one_of_racing_completions_wins_and_only_its_log_remains() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let at = path("c", "t");
@@ -241,55 +241,55 @@ async fn of_racing_completions_one_wins_and_leaves_its_own() {
             body
         })
         .collect();
-    let answers = join_all(bodies.iter().map(|body| app.put(&ada, &at, body))).await;
+    let responses = join_all(bodies.iter().map(|body| app.put(&ada, &at, body))).await;
     let read = one_turn(&app, &ada, "t").await;
-    for (answer, body) in answers.iter().zip(&bodies) {
+    for (response, body) in responses.iter().zip(&bodies) {
         let expected = if body["assistant"] == read["assistant"] {
             StatusCode::OK
         } else {
             StatusCode::CONFLICT
         };
-        assert_eq!(answer.status, expected, "{}", answer.body);
+        assert_eq!(response.status, expected, "{}", response.body);
     }
-    // Each other message is free for a turn of its own.
+    // The other message ids are free for other turns.
     for n in 0..4 {
         let name = json!(format!("m-{n}"));
-        let mut body = said("x", "y");
+        let mut body = turn_body("x", "y");
         body["assistant"]["message_id"] = name.clone();
-        let answer = app
+        let response = app
             .put(&ada, &path("c", &format!("other-{n}")), &body)
             .await;
-        let taken = read["assistant"]["message_id"] == name;
+        let is_taken = read["assistant"]["message_id"] == name;
         assert_eq!(
-            answer.status == StatusCode::CONFLICT,
-            taken,
+            response.status == StatusCode::CONFLICT,
+            is_taken,
             "{}",
-            answer.body
+            response.body
         );
     }
 }
 
 #[tokio::test]
-async fn the_language_of_a_turn_is_checked_stored_and_heard() {
+async fn the_language_of_a_turn_is_validated_stored_and_used() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let mut first = completion(0, "Welche Laptops gibt es?", "Hier sind drei.");
     first["language"] = json!("pt_BR");
-    let refused = app.put(&ada, &path("c", "t1"), &first).await;
-    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
-    assert_eq!(refused.body["errors"][0]["pointer"], "/language");
+    let rejected = app.put(&ada, &path("c", "t1"), &first).await;
+    assert_eq!(rejected.status, StatusCode::BAD_REQUEST);
+    assert_eq!(rejected.body["errors"][0]["pointer"], "/language");
     first["language"] = json!("de-AT");
     app.put(&ada, &path("c", "t1"), &first).await;
     assert_eq!(one_turn(&app, &ada, "t1").await["language"], "de-AT");
     let mut next = opening(1, "Das ist falsch.");
     next["language"] = json!("ja");
-    let heard = |answer: &Answer| answer.body["detection"]["feedback_type"].clone();
-    // Taken as Japanese it says nothing; as German it rejects.
+    let detected = |response: &TestResponse| response.body["detection"]["feedback_type"].clone();
+    // As Japanese the message has no feedback; as German it rejects.
     let japanese = app.put(&ada, &path("c", "t2"), &next).await;
     let alone = json!({"message": "Das ist falsch.", "language": "ja", "prev_query": "Welche Laptops gibt es?",
         "prev_response": "Hier sind drei."});
     let expected = app.post(&ada, "/v1/feedback/detect", &alone).await;
-    assert_eq!(heard(&japanese), expected.body["feedback_type"]);
+    assert_eq!(detected(&japanese), expected.body["feedback_type"]);
     assert_eq!(
         japanese.body["detection"]["evidence"],
         expected.body["evidence"]
@@ -297,20 +297,20 @@ async fn the_language_of_a_turn_is_checked_stored_and_heard() {
 }
 
 #[tokio::test]
-async fn who_is_erased_leaves_no_open_turn() {
+async fn an_erasure_removes_open_turns() {
     let app = TestApp::start().await;
     let ada = app.token_of("ada", "acme", "feedback:admin");
     app.put(&ada, &path("c", "t"), &opening(0, "a secret"))
         .await;
     let erase = app.delete(&ada, "/v1/users/ada/data").await;
     assert_eq!(erase.status, StatusCode::ACCEPTED, "{}", erase.body);
-    let refused = app
+    let rejected = app
         .put(&ada, &path("c", "t"), &completion(0, "a secret", "b"))
         .await;
-    assert_eq!(refused.body["error"], "erasure_in_progress");
+    assert_eq!(rejected.body["error"], "erasure_in_progress");
     let done = eventually(|| async {
-        let told = app.get(&ada, "/v1/users/ada/data/erasure").await.body;
-        (told["status"] == "done").then_some(told)
+        let body = app.get(&ada, "/v1/users/ada/data/erasure").await.body;
+        (body["status"] == "done").then_some(body)
     })
     .await;
     assert_eq!(done["removed"]["turns"], 1, "{done}");

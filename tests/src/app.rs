@@ -10,16 +10,16 @@ use hearback_local::token::Claims;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-/// A bundle of its own for one test.
+/// A bundle for one test.
 pub struct TestApp {
     /// The bundle.
     pub bundle: Bundle,
     http: reqwest::Client,
 }
 
-/// What was answered.
+/// A response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct TestResponse {
     /// The status.
     pub status: StatusCode,
     /// The headers.
@@ -39,20 +39,33 @@ impl TestApp {
         Self::with(data, Limits::default()).await
     }
 
-    /// Starts a bundle in memory whose gateway takes on no more than this.
+    /// Starts a bundle in memory with these limits of the gateway.
     pub async fn within(limits: Limits) -> Self {
         Self::with(None, limits).await
     }
 
     async fn with(data: Option<PathBuf>, limits: Limits) -> Self {
-        let options = Options {
-            port: 0,
+        Self::with_options(Options {
             data,
+            limits,
+            ..Self::options()
+        })
+        .await
+    }
+
+    /// The options of a test's bundle: in memory, on any free port, with short delays.
+    pub fn options() -> Options {
+        Options {
+            port: 0,
+            data: None,
             visibility: Duration::from_secs(1),
             settle: TimeDelta::seconds(1),
-            limits,
             ..Options::default()
-        };
+        }
+    }
+
+    /// Starts a bundle with these options.
+    pub async fn with_options(options: Options) -> Self {
         Self {
             bundle: Bundle::start(options).await.expect("the bundle starts"),
             http: reqwest::Client::new(),
@@ -84,18 +97,18 @@ impl TestApp {
         self.bundle.tokens.sign(claims).expect("a token")
     }
 
-    /// A request that is not sent yet.
+    /// Creates a request with the bundle's address; [`Self::send`] sends it.
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         self.http
             .request(method, format!("http://{}{path}", self.bundle.address))
     }
 
     /// Sends a request.
-    pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
-        let response = request.send().await.expect("an answer");
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> TestResponse {
+        let response = request.send().await.expect("a response");
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.bytes().await.expect("a body");
-        Answer {
+        TestResponse {
             status,
             headers,
             body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
@@ -103,46 +116,47 @@ impl TestApp {
     }
 
     /// GETs a path.
-    pub async fn get(&self, token: &str, path: &str) -> Answer {
+    pub async fn get(&self, token: &str, path: &str) -> TestResponse {
         self.send(self.request(Method::GET, path).bearer_auth(token))
             .await
     }
 
     /// POSTs JSON.
-    pub async fn post(&self, token: &str, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, token: &str, path: &str, body: &Value) -> TestResponse {
         let request = self.request(Method::POST, path).bearer_auth(token);
         self.send(request.json(body)).await
     }
 
     /// PUTs JSON.
-    pub async fn put(&self, token: &str, path: &str, body: &Value) -> Answer {
+    pub async fn put(&self, token: &str, path: &str, body: &Value) -> TestResponse {
         let request = self.request(Method::PUT, path).bearer_auth(token);
         self.send(request.json(body)).await
     }
 
     /// DELETEs a path.
-    pub async fn delete(&self, token: &str, path: &str) -> Answer {
+    pub async fn delete(&self, token: &str, path: &str) -> TestResponse {
         self.send(self.request(Method::DELETE, path).bearer_auth(token))
             .await
     }
 
     /// Submits an event.
-    pub async fn submit(&self, token: &str, event: &Value) -> Answer {
+    pub async fn submit(&self, token: &str, event: &Value) -> TestResponse {
         self.post(token, "/v1/feedback/submit", event).await
     }
 
-    /// Waits until an event is no longer queued, and answers what came of it.
+    /// Waits until an event is no longer queued, and returns its outcome.
     pub async fn outcome(&self, token: &str, feedback_id: &str) -> Value {
         let path = format!("/v1/feedback/{feedback_id}");
         eventually(|| async {
-            let answer = self.get(token, &path).await;
-            (answer.body["status"] != "queued" && answer.status.is_success()).then_some(answer.body)
+            let response = self.get(token, &path).await;
+            (response.body["status"] != "queued" && response.status.is_success())
+                .then_some(response.body)
         })
         .await
     }
 }
 
-/// Tries until there is an answer; fails after half a minute, which is long enough for any machine.
+/// Retries until `attempt` returns a value. Fails after 30 seconds.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(attempt: impl Fn() -> F) -> T {
     for _ in 0..600 {
         if let Some(found) = attempt().await {
@@ -150,5 +164,5 @@ pub async fn eventually<T, F: Future<Output = Option<T>>>(attempt: impl Fn() -> 
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("it never came true");
+    panic!("no result within 30 seconds");
 }

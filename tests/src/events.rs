@@ -1,4 +1,4 @@
-//! Events to post.
+//! Events to submit.
 
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::queue::batch;
 
-/// The submit example of the source, with an id of its own.
+/// A valid event with a new id.
 #[must_use]
 pub fn acceptance(user: &str) -> Value {
     json!({

@@ -1,5 +1,4 @@
-//! An HTTP connector under the SDK's clients that fails where it is told to: what the network, the service
-//! and the machine do to a call.
+//! An HTTP connector for the SDK's clients that injects faults of the network, the service and the process.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex};
@@ -17,27 +16,27 @@ use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::retry::RetryConfig;
 use aws_types::SdkConfig;
 
-/// What goes wrong with a call.
+/// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not sent: the connection is refused.
+    /// The connection is refused; nothing is sent.
     Refused,
-    /// It is done, and the connection breaks before the answer is there.
+    /// The service processes the call, and the connection breaks before the response.
     Lost,
-    /// It is done, and the answer takes too long.
+    /// The service processes the call, and the response times out.
     TimedOut,
-    /// It is not done: the service has too much to do.
+    /// The service throttles the call.
     Throttled,
-    /// It is not sent in any of its tries, and the SDK gives up.
+    /// Nothing is sent, and the SDK does not retry.
     Unreachable,
-    /// It is done, and none of its tries is answered in time, until the SDK gives up.
+    /// The service processes the call, no response arrives, and the SDK does not retry.
     Unanswered,
-    /// It is done, and with it ends the process that made it: no later call is made.
-    Died,
+    /// The service processes the call, and the process crashes: it makes no further call.
+    Crashed,
 }
 
 impl Fault {
-    /// Every one.
+    /// Every fault.
     pub const ALL: [Self; 7] = [
         Self::Refused,
         Self::Lost,
@@ -45,11 +44,11 @@ impl Fault {
         Self::Throttled,
         Self::Unreachable,
         Self::Unanswered,
-        Self::Died,
+        Self::Crashed,
     ];
 }
 
-/// A fault at one of the calls of a worker, counted over all its clients; tries of the SDK count.
+/// One fault at one of the calls of a worker. All its clients share the count, and retries of the SDK count.
 #[derive(Debug, Clone)]
 pub struct Faults(Arc<Mutex<Plan>>);
 
@@ -61,7 +60,7 @@ struct Plan {
 }
 
 impl Faults {
-    /// This fault at this call, counted from 1.
+    /// Injects this fault at this call, counted from 1.
     #[must_use]
     pub fn at(at: u32, fault: Fault) -> Self {
         Self(Arc::new(Mutex::new(Plan {
@@ -71,13 +70,13 @@ impl Faults {
         })))
     }
 
-    /// None at all; the calls are counted.
+    /// Injects no fault, and counts calls.
     #[must_use]
     pub fn none() -> Self {
         Self::at(u32::MAX, Fault::Refused)
     }
 
-    /// Has the same clients fail anew: with this fault at this call, counted from now.
+    /// Plans another fault for the same clients, and counts from 1 again.
     pub fn plan(&self, at: u32, fault: Fault) {
         *self.0.lock().unwrap() = Plan {
             fault,
@@ -86,37 +85,36 @@ impl Faults {
         };
     }
 
-    /// How many calls were tried.
+    /// The number of calls so far.
     #[must_use]
     pub fn calls(&self) -> u32 {
         self.0.lock().unwrap().calls
     }
 
-    /// Whether the process that made the calls ended: then nobody was answered.
+    /// Whether the process crashed, so that no caller received a response.
     #[must_use]
-    pub fn died(&self) -> bool {
+    pub fn crashed(&self) -> bool {
         let plan = *self.0.lock().unwrap();
-        plan.fault == Fault::Died && plan.calls >= plan.at
+        plan.fault == Fault::Crashed && plan.calls >= plan.at
     }
 
-    /// Whether whoever made the calls ended or was told of an error, and may have left out what was to come.
+    /// Whether the worker crashed or received an error, and may have skipped the rest of its work.
     #[must_use]
     pub fn gave_up(&self) -> bool {
         let plan = *self.0.lock().unwrap();
         let gives_up = matches!(
             plan.fault,
-            Fault::Died | Fault::Unreachable | Fault::Unanswered
+            Fault::Crashed | Fault::Unreachable | Fault::Unanswered
         );
         gives_up && plan.calls >= plan.at
     }
 
-    /// Has something done with this fault at each of its calls, one after the other, and once without any.
-    /// Answers how many calls that are.
-    pub async fn at_each_call(fault: Fault, mut act: impl AsyncFnMut(&Self)) -> u32 {
+    /// Runs an operation with this fault at each of its calls in turn, and once without. Returns the number of calls.
+    pub async fn at_each_call(fault: Fault, mut operation: impl AsyncFnMut(&Self)) -> u32 {
         let mut at = 1;
         loop {
             let faults = Self::at(at, fault);
-            act(&faults).await;
+            operation(&faults).await;
             if faults.calls() < at {
                 return at - 1;
             }
@@ -124,29 +122,31 @@ impl Faults {
         }
     }
 
-    /// At which call something goes wrong.
+    /// The call at which the fault is injected.
     #[must_use]
     pub fn at_call(&self) -> u32 {
         self.0.lock().unwrap().at
     }
 
-    /// Counts a call, and answers what is to become of it.
-    fn next(&self) -> Fate {
+    /// Counts a call, and returns how it ends.
+    fn next(&self) -> CallPlan {
         let mut plan = self.0.lock().unwrap();
         plan.calls += 1;
         match plan.calls.cmp(&plan.at) {
-            Ordering::Less => Fate::Well,
-            Ordering::Equal => Fate::Fails(plan.fault),
-            // Nothing that died calls again.
-            Ordering::Greater if plan.fault == Fault::Died => Fate::Dead,
-            Ordering::Greater => Fate::Well,
+            Ordering::Less => CallPlan::Succeeds,
+            Ordering::Equal => CallPlan::Fails(plan.fault),
+            // A crashed process makes no call.
+            Ordering::Greater if plan.fault == Fault::Crashed => CallPlan::Crashed,
+            Ordering::Greater => CallPlan::Succeeds,
         }
     }
 
-    /// A configuration whose clients fail so. What is tried again is tried at once.
+    /// A configuration whose clients fail as planned. The SDK retries without delay.
     #[must_use]
     pub fn config(&self, config: &SdkConfig) -> SdkConfig {
-        let client = config.http_client().expect("it has a client");
+        let client = config
+            .http_client()
+            .expect("the configuration has a client");
         let faulty = Faulty {
             faults: self.clone(),
             client,
@@ -162,11 +162,11 @@ impl Faults {
     }
 }
 
-/// What becomes of a call.
-enum Fate {
-    Well,
+/// How a call ends.
+enum CallPlan {
+    Succeeds,
     Fails(Fault),
-    Dead,
+    Crashed,
 }
 
 #[derive(Debug)]
@@ -197,37 +197,37 @@ struct FaultyConnector {
 impl HttpConnector for FaultyConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let fault = match self.faults.next() {
-            Fate::Well => return self.connector.call(request),
-            Fate::Dead => {
-                let died = ConnectorError::user("died".into());
-                return HttpConnectorFuture::ready(Err(died));
+            CallPlan::Succeeds => return self.connector.call(request),
+            CallPlan::Crashed => {
+                let crashed = ConnectorError::user("crashed".into());
+                return HttpConnectorFuture::ready(Err(crashed));
             }
-            Fate::Fails(fault) => fault,
+            CallPlan::Fails(fault) => fault,
         };
         let is_s3 = request.headers().get("x-amz-target").is_none();
         let connector = self.connector.clone();
         HttpConnectorFuture::new(async move {
             let broken = || ConnectorError::io("the connection broke".into());
-            // An error of this kind is not tried again.
-            let given_up = || ConnectorError::user("given up".into());
+            // The SDK does not retry a user error.
+            let not_retried = || ConnectorError::user("not retried".into());
             match fault {
                 Fault::Refused => Err(broken()),
-                Fault::Unreachable => Err(given_up()),
+                Fault::Unreachable => Err(not_retried()),
                 Fault::Throttled => Ok(throttled(is_s3)),
                 Fault::Lost => connector.call(request).await.and(Err(broken())),
                 Fault::TimedOut => {
-                    let late = ConnectorError::timeout("no answer".into());
-                    connector.call(request).await.and(Err(late))
+                    let timeout = ConnectorError::timeout("no response".into());
+                    connector.call(request).await.and(Err(timeout))
                 }
-                Fault::Unanswered | Fault::Died => {
-                    connector.call(request).await.and(Err(given_up()))
+                Fault::Unanswered | Fault::Crashed => {
+                    connector.call(request).await.and(Err(not_retried()))
                 }
             }
         })
     }
 }
 
-/// What a service answers that has too much to do.
+/// The response of a throttling service.
 fn throttled(is_s3: bool) -> HttpResponse {
     let (status, body) = if is_s3 {
         (503, "<Error><Code>SlowDown</Code></Error>")

@@ -1,4 +1,4 @@
-//! The functions' routes, called in this process as API Gateway calls them.
+//! Calls the functions' routes in this process as API Gateway does.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -19,7 +19,7 @@ pub fn functions_of(engine: &Engine) -> Router {
     ))
 }
 
-/// An event of the tenant `acme` as it is stored, by its id.
+/// The stored event of the tenant `acme` with this id.
 pub async fn stored_event(store: &Store, id: &Value) -> Option<StoredEvent> {
     let id = id.as_str().unwrap().parse().unwrap();
     let tenant = "acme".try_into().unwrap();
@@ -27,7 +27,7 @@ pub async fn stored_event(store: &Store, id: &Value) -> Option<StoredEvent> {
     store.event(&tenant, id, now).await.unwrap()
 }
 
-/// Who calls.
+/// The caller of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
     /// The user.

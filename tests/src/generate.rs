@@ -1,18 +1,17 @@
-//! Events without end, the same for the same seed: mixed kinds, of many users, some said twice, some
-//! broken.
+//! An endless sequence of events of many kinds and users, the same for the same seed. Some repeat, some are invalid.
 
 use serde_json::{Value, json};
 
-/// How the events are mixed.
+/// The mix of events.
 #[derive(Debug, Clone, Copy)]
 pub struct Mix {
-    /// Of a thousand lines, those that repeat an earlier one.
+    /// Repeats of an earlier line, per thousand lines.
     pub duplicates: u64,
-    /// Of a thousand lines, those that are no event.
+    /// Invalid lines, per thousand lines.
     pub invalid: u64,
-    /// Users.
+    /// The number of users.
     pub users: u64,
-    /// Whether every event asks for anonymity, and is full of personal data.
+    /// Whether every event is anonymous and full of personal data.
     pub anonymous: bool,
 }
 
@@ -27,14 +26,14 @@ impl Default for Mix {
     }
 }
 
-/// What is to come of lines.
+/// The expected outcome of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// Events that are new.
+    /// New events.
     pub queued: u64,
-    /// Events that were there.
+    /// Events that are stored already.
     pub duplicates: u64,
-    /// Lines that are no event.
+    /// Invalid lines.
     pub rejected: u64,
 }
 
@@ -44,16 +43,16 @@ pub struct Lines {
     mix: Mix,
     random: Random,
     earlier: Vec<u64>,
-    /// What is to come of the lines so far.
+    /// The expected outcome of the lines so far.
     pub expected: Expected,
 }
 
-/// Numbers of a seed: SplitMix64.
+/// The random numbers of a seed: SplitMix64.
 #[derive(Debug, Clone)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next one.
+    /// The next number.
     #[expect(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -62,16 +61,16 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// The next one below a bound.
+    /// The next number, reduced to less than `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 }
 
-/// Earlier events that may be said again: more would take memory for nothing.
+/// How many earlier events may be repeated; a bound on memory.
 const REMEMBERED: usize = 1_000;
 
-/// Raw values that stand in every anonymous event, and must be nowhere after.
+/// Raw values of anonymous events, which must not be stored anywhere.
 pub const PLANTED: [&str; 9] = [
     "planted-user-",
     "planted-session-",
@@ -96,7 +95,7 @@ impl Lines {
     }
 
     fn invalid(&mut self) -> String {
-        let broken = self.random.next();
+        let number = self.random.next();
         let flags = json!({"anonymize": self.mix.anonymous});
         match self.random.below(5) {
             0 if self.mix.anonymous => {
@@ -104,14 +103,14 @@ impl Lines {
             }
             0 => r#"{"userId": "user-7", "#.to_owned(),
             1 => "[]".to_owned(),
-            2 => json!({"userId": user(self.mix, broken), "privacyFlags": flags}).to_string(),
+            2 => json!({"userId": user(self.mix, number), "privacyFlags": flags}).to_string(),
             3 => {
-                let mut event = event(self.mix, broken);
+                let mut event = event(self.mix, number);
                 event["feedbackType"] = json!("shrug");
                 event.to_string()
             }
             _ => {
-                let mut event = event(self.mix, broken);
+                let mut event = event(self.mix, number);
                 event["data"]["rating"] = json!(7);
                 event.to_string()
             }
@@ -151,7 +150,7 @@ fn user(mix: Mix, of: u64) -> String {
     format!("{planted}user-{}", of % mix.users)
 }
 
-/// The event of a number.
+/// The event with this number.
 fn event(mix: Mix, of: u64) -> Value {
     let mut random = Random(of);
     let (high, low) = (u128::from(random.next()), u128::from(random.next()));

@@ -1,4 +1,4 @@
-//! What the store has, seen past the API: everything in it, and the events of the ledger.
+//! The content of the store, read without the API, and the events of the ledger.
 
 use serde_json::Value;
 
@@ -34,18 +34,18 @@ pub async fn events(app: &TestApp, token: &str) -> Vec<Value> {
     events
 }
 
-/// The same, once there are so many and all are worked off.
+/// The same, once there are `expected` events and all are processed.
 pub async fn ledger(app: &TestApp, token: &str, expected: usize) -> Vec<Value> {
     eventually(|| async {
         let events = events(app, token).await;
-        // Not by the status: one may be withdrawn before it is worked off.
+        // The status does not tell: an event may be withdrawn before it is processed.
         let settled = events.iter().all(|event| event["processedAt"].is_string());
         (events.len() == expected && settled).then_some(events)
     })
     .await
 }
 
-/// Those that are where they are said to be.
+/// The events with this status.
 pub fn of_status<'a>(events: &'a [Value], status: &str) -> Vec<&'a Value> {
     events
         .iter()

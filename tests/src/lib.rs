@@ -1,13 +1,13 @@
-//! What the tests and benchmarks that cross crates share: a running bundle and a client for it, an
-//! engine alone, meters and faults on its clients, and Lambda's Runtime API.
+//! Shared by tests and benchmarks across crates: a running bundle with a client, the engines alone, meters and faults
+//! for clients, and Lambda's Runtime API.
 
 pub mod app;
 pub mod engine;
 pub mod events;
 pub mod faults;
+pub mod function_set;
 pub mod functions;
 pub mod generate;
-pub mod hands;
 pub mod ledger;
 pub mod meanwhile;
 pub mod options;

@@ -1,4 +1,4 @@
-//! What others do between two calls of a worker: races that come out the same each time.
+//! Reproducible races: an action of another worker between two calls of a worker.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,27 +11,27 @@ use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 
-type Deeds = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Action = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Has something done before the first call of a kind is sent. Needs a runtime of several threads.
+/// Runs an action before the first call with a name is sent. Needs a multi-threaded runtime.
 #[derive(Clone)]
 pub struct Meanwhile {
     call: &'static str,
-    deeds: Arc<Mutex<Option<Deeds>>>,
+    action: Arc<Mutex<Option<Action>>>,
 }
 
 impl Meanwhile {
-    /// Has these done before the first call of this name.
-    pub fn before(call: &'static str, deeds: impl Future<Output = ()> + Send + 'static) -> Self {
+    /// Runs `action` before the first call with this name.
+    pub fn before(call: &'static str, action: impl Future<Output = ()> + Send + 'static) -> Self {
         Self {
             call,
-            deeds: Arc::new(Mutex::new(Some(Box::pin(deeds)))),
+            action: Arc::new(Mutex::new(Some(Box::pin(action)))),
         }
     }
 
-    /// Whether they are done.
+    /// Whether the action is done.
     pub fn is_done(&self) -> bool {
-        self.deeds.lock().unwrap().is_none()
+        self.action.lock().unwrap().is_none()
     }
 }
 
@@ -54,9 +54,9 @@ impl Intercept for Meanwhile {
     ) -> Result<(), BoxError> {
         let call = config.load::<Metadata>().expect("a call has a name");
         if call.name() == self.call
-            && let Some(deeds) = self.deeds.lock().unwrap().take()
+            && let Some(action) = self.action.lock().unwrap().take()
         {
-            block_in_place(|| Handle::current().block_on(deeds));
+            block_in_place(|| Handle::current().block_on(action));
         }
         Ok(())
     }

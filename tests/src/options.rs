@@ -1,19 +1,19 @@
-//! What a run of a test or benchmark is told by the environment.
+//! Environment variables of tests and benchmarks.
 
 use std::process::Command;
 use std::str::FromStr;
 
-/// The number of this name, if one was given.
+/// The number in this variable, if it is set.
 pub fn given<N: FromStr>(name: &str) -> Option<N> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// The number of this name, or else what it is in a plain run.
+/// The number in this variable, or the default.
 pub fn number<N: FromStr>(name: &str, default: N) -> N {
     given(name).unwrap_or(default)
 }
 
-/// A number that the commit chooses, 0 without one: what a test samples rotates with it, and stays the same for it.
+/// A number made of the commit's hash, 0 without one. A test that samples by it is the same for each run of a commit.
 pub fn commit() -> usize {
     let head = Command::new("git")
         .args(["rev-parse", "--short=7", "HEAD"])

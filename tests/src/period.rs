@@ -1,4 +1,4 @@
-//! A project with feedback on many days, and its report of a period, read page by page.
+//! A project with feedback on many days, and its period report, read page by page.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use axum::http::{Method, StatusCode};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::stream::{self, StreamExt};
 use hearback_domain::caller::Caller;
-use hearback_domain::reaction::{Posted, Reaction, Step};
+use hearback_domain::reaction::{NewReaction, Reaction, ReactionUpdate};
 use hearback_domain::turn::{ConversationRef, Turn, TurnRef};
 use hearback_lambda::http::service;
 use hearback_storage::Replaced;
@@ -16,28 +16,30 @@ use serde_json::{Value, json};
 
 use crate::engine::{Cost, Engine, Meter};
 use crate::functions::call;
-use crate::turns::said;
+use crate::turns::turn_body;
 
-/// Writes that are under way at once.
-const AT_ONCE: usize = 16;
+/// Concurrent writes.
+const CONCURRENCY: usize = 16;
 
-/// A project, its feedback, and what a report must say of it.
+/// A project with feedback, and the expected report.
 pub struct Project {
-    /// The engine that it is on.
+    /// Its engine.
     pub engine: Engine,
     store: Store,
     meter: Meter,
     functions: Router,
-    /// Ok, not ok and neutral of each conversation.
+    /// Whether all feedback is of one user, who has no scope.
+    is_own: bool,
+    /// The counts of `ok`, `not_ok` and `neutral` of each conversation.
     pub expected: BTreeMap<String, [u32; 3]>,
 }
 
-/// How much feedback, and from when on.
+/// An amount of feedback and its period.
 #[derive(Debug, Clone, Copy)]
 pub struct Extent {
     /// Conversations.
     pub conversations: u32,
-    /// Reactions; each conversation gets its share.
+    /// Reactions, distributed evenly over the conversations.
     pub reactions: u32,
     /// The first day.
     pub start: DateTime<Utc>,
@@ -45,14 +47,14 @@ pub struct Extent {
     pub days: u32,
 }
 
-/// What a whole report said.
+/// All pages of a report.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Its items, in order.
+    /// The items, in order.
     pub items: Vec<Value>,
-    /// How many pages it had.
+    /// The number of pages.
     pub pages: usize,
-    /// What it cost.
+    /// The cost.
     pub cost: Cost,
 }
 
@@ -67,7 +69,16 @@ impl Project {
             functions: service(hearback_local::gateway::functions(app, engine.erasures())),
             meter,
             engine,
+            is_own: false,
             expected: BTreeMap::new(),
+        }
+    }
+
+    /// A project in which all feedback is the caller's own.
+    pub async fn of_one_user() -> Self {
+        Self {
+            is_own: true,
+            ..Self::start().await
         }
     }
 
@@ -77,7 +88,7 @@ impl Project {
         let writes: Vec<_> = (0..extent.reactions)
             .map(|n| {
                 let conversation = format!("{prefix}-{}", n % extent.conversations);
-                // Spread over the whole span, not in order, and not one a minute.
+                // Spread over the whole span, out of order, and not one each minute.
                 let second = (i64::from(n) * 7919 * 61) % span;
                 let verdict = n / 3 % 3;
                 (
@@ -92,25 +103,28 @@ impl Project {
             let counts = self.expected.entry(conversation.clone()).or_default();
             counts[usize::try_from(*verdict).unwrap()] += 1;
         }
-        // As if it had come a while ago: nothing of it is under way.
-        let loaded = Utc::now() - TimeDelta::minutes(10);
-        let store = &self.store;
+        // Received ten minutes ago, so that no write counts as in progress.
+        let received_at = Utc::now() - TimeDelta::minutes(10);
+        let (store, is_own) = (&self.store, self.is_own);
         stream::iter(writes)
-            .for_each_concurrent(AT_ONCE, |(conversation, n, ts, verdict)| async move {
+            .for_each_concurrent(CONCURRENCY, |(conversation, n, ts, verdict)| async move {
                 let (name, _) = Reaction::NAMES[usize::try_from(verdict).unwrap()];
                 let body = json!({"reaction": name, "ts": ts, "text": format!("number {n}")});
-                put(store, &conversation, &format!("turn-{n}"), &body, loaded).await;
+                let others = format!("user-of-{conversation}");
+                let user = if is_own { "ada" } else { &others };
+                let at = (&*conversation, &*format!("turn-{n}"));
+                put_by(store, user, at, &body, received_at).await;
             })
             .await;
     }
 
-    /// Adds so many reactions of which each takes over 4 KB of an answer: each to a turn of its own, or by
-    /// a user of their own to the turn `t`.
+    /// Adds reactions that each take over 4 KB of a response: to a turn of its own each, or by a user of its own each
+    /// to the turn `t`.
     pub async fn add_large(&self, conversation: &str, reactions: u32, to_one_turn: bool) {
-        let loaded = Utc::now() - TimeDelta::minutes(10);
+        let received_at = Utc::now() - TimeDelta::minutes(10);
         let ts = "2025-09-05T12:00:00Z".parse::<DateTime<Utc>>().unwrap();
         stream::iter(0..reactions)
-            .for_each_concurrent(AT_ONCE, |n| async move {
+            .for_each_concurrent(CONCURRENCY, |n| async move {
                 let at = ts + TimeDelta::seconds(i64::from(n % 50));
                 let body = json!({"reaction": "ok", "ts": at, "text": "\"".repeat(1000)});
                 let (user, turn) = if to_one_turn {
@@ -118,7 +132,14 @@ impl Project {
                 } else {
                     ("ada".to_owned(), format!("turn-{n}"))
                 };
-                put_by(&self.store, &user, (conversation, &turn), &body, loaded).await;
+                put_by(
+                    &self.store,
+                    &user,
+                    (conversation, &turn),
+                    &body,
+                    received_at,
+                )
+                .await;
             })
             .await;
     }
@@ -126,19 +147,19 @@ impl Project {
     /// Registers a turn, so that it can be reacted to over HTTP.
     pub async fn register(&self, conversation: &str, turn: &str) {
         let path = format!("/conversations/acme/support/{conversation}/turns/{turn}");
-        let (status, _) = self.call(Method::PUT, &path, &said("a", "b")).await;
+        let (status, _) = self.call(Method::PUT, &path, &turn_body("a", "b")).await;
         assert!(status.is_success());
     }
 
     /// Reacts to a turn over HTTP.
     pub async fn react(&self, conversation: &str, turn: &str, body: &Value) {
         let path = format!("/conversations/acme/support/{conversation}/turns/{turn}/feedback");
-        let (status, answer) = self.call(Method::POST, &path, body).await;
-        assert_eq!(status, StatusCode::OK, "{answer}");
+        let (status, response) = self.call(Method::POST, &path, body).await;
+        assert_eq!(status, StatusCode::OK, "{response}");
     }
 
-    /// Lets a reaction land that was under way since before `received_at`.
-    pub async fn land(&self, conversation: &str, ts: &str, received_at: DateTime<Utc>) {
+    /// Stores a reaction that was received at `received_at`, as a slow request does.
+    pub async fn put_late(&self, conversation: &str, ts: &str, received_at: DateTime<Utc>) {
         let body = json!({"reaction": "ok", "ts": ts});
         put(&self.store, conversation, "late", &body, received_at).await;
     }
@@ -174,14 +195,19 @@ impl Project {
         }
     }
 
-    /// A call by a back end that may report.
+    /// Calls a route as a back end with the scope for reports, or as the one user.
     pub async fn call(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
-        let caller = ("support", "feedback:report feedback:on-behalf");
+        let scope = if self.is_own {
+            ""
+        } else {
+            "feedback:report feedback:on-behalf"
+        };
+        let caller = ("support", scope);
         call(&self.functions, caller, (method, path), body).await
     }
 }
 
-/// Writes a reaction as the function does, without a turn to look up.
+/// Writes a reaction as the function does, without a registered turn.
 async fn put(store: &Store, conversation: &str, turn: &str, body: &Value, now: DateTime<Utc>) {
     let user = format!("user-of-{conversation}");
     put_by(store, &user, (conversation, turn), body, now).await;
@@ -209,10 +235,12 @@ async fn put_by(
         },
         turn: turn.try_into().unwrap(),
     };
-    let turn = Turn::parse(at, &said("a", "b"), &caller, now).unwrap().core;
-    let posted = Posted::parse(body, &caller, now).unwrap();
-    let reaction = posted.about(&turn, &caller, false, now);
-    let Step::Write(reaction) = reaction.over(None) else {
+    let turn = Turn::parse(at, &turn_body("a", "b"), &caller, now)
+        .unwrap()
+        .core;
+    let posted = NewReaction::parse(body, &caller, now).unwrap();
+    let reaction = posted.on(&turn, &caller, false, now);
+    let ReactionUpdate::Write(reaction) = reaction.resolve(None) else {
         panic!("nothing to write")
     };
     store.mark_activity(&reaction.core).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a function asks of AWS, as IAM names it.
+//! The permissions that a function needs, as IAM names them.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -21,23 +21,22 @@ use aws_sdk_s3::operation::upload_part::UploadPartInput;
 use aws_smithy_runtime_api::client::interceptors::context::Input;
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 
-/// An action, and the resource that it is on: the table or an index of it, the bucket or a key in it, written as
-/// the template writes them.
+/// An action and its resource: the table, an index, the bucket or a key in it, as in the template.
 pub type Permission = (String, String);
 
-/// Notes every call of the clients that it observes.
+/// Records the permissions for the calls that it observes.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder(Arc<Mutex<BTreeSet<Permission>>>);
 
 impl Recorder {
-    /// What was asked for since the last time.
+    /// Returns the permissions since the last call of this method.
     pub fn take(&self) -> BTreeSet<Permission> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
 
 impl Recorder {
-    /// A transaction needs what each of its writes does.
+    /// A transaction needs the permission for each of its writes.
     fn transaction(
         &self,
         context: &BeforeSerializationInterceptorContextRef<'_>,
@@ -72,9 +71,9 @@ impl Intercept for Recorder {
         let resources = match &*service {
             "dynamodb" => vec![table(context.input())],
             "s3" => objects(context.input()),
-            other => panic!("a call of {other}, whose resources nobody knows"),
+            other => panic!("a call of {other}, with unknown resources"),
         };
-        // IAM has other names for some calls.
+        // Some calls have another name in IAM.
         let actions: &[&str] = match call.name() {
             "GetObject" | "HeadObject" if version(context.input()).is_some() => {
                 &["GetObjectVersion"]
@@ -98,7 +97,7 @@ impl Intercept for Recorder {
     }
 }
 
-/// The table, or the index of it that a query names.
+/// The table, or the index that a query names.
 fn table(input: &Input) -> String {
     let query = input.downcast_ref::<QueryInput>();
     match query.and_then(|query| query.index_name()) {
@@ -107,18 +106,20 @@ fn table(input: &Input) -> String {
     }
 }
 
-/// The objects that a call names, or else the bucket.
+/// The objects that a call names, or the bucket.
 fn objects(input: &Input) -> Vec<String> {
     if let Some(delete) = input.downcast_ref::<DeleteObjectsInput>() {
-        let objects = delete.delete().expect("it names objects").objects().iter();
+        let objects = delete.delete().expect("objects to delete").objects().iter();
         return objects.map(|object| at(object.key())).collect();
     }
-    let is_listing = input.downcast_ref::<ListObjectsV2Input>().is_some()
-        || input.downcast_ref::<ListObjectVersionsInput>().is_some();
-    if is_listing {
-        return vec!["${Bucket.Arn}".to_owned()];
+    let objects = input.downcast_ref::<ListObjectsV2Input>();
+    let versions = input.downcast_ref::<ListObjectVersionsInput>();
+    if objects.is_some() || versions.is_some() {
+        let prefix = objects.and_then(|list| list.prefix());
+        let prefix = prefix.or_else(|| versions?.prefix()).unwrap_or_default();
+        return vec![format!("${{Bucket.Arn}}?prefix={prefix}")];
     }
-    vec![at(key(input).expect("a call whose objects nobody knows"))]
+    vec![at(key(input).expect("a call with unknown objects"))]
 }
 
 fn at(key: &str) -> String {
@@ -143,13 +144,13 @@ fn key(input: &Input) -> Option<&str> {
         .or_else(end)
 }
 
-/// Whether a call puts a file with tags.
+/// Whether a call puts an object with tags.
 fn is_tagged(input: &Input) -> bool {
     let put = input.downcast_ref::<PutObjectInput>();
     put.is_some_and(|put| put.tagging.is_some())
 }
 
-/// Which version of a file a call names.
+/// The version of an object that a call names.
 pub fn version(input: &Input) -> Option<&str> {
     let delete = input.downcast_ref::<DeleteObjectInput>();
     let get = input.downcast_ref::<GetObjectInput>();

@@ -1,4 +1,4 @@
-//! The command `hearback` as a process, to start and to kill.
+//! The command `hearback` as a process.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const FUNCTIONS: [&str; 8] = [
     "hearback-turns",
 ];
 
-/// The binary of a package, built in the profile of the tests if it is not yet.
+/// The binary of a package, built in the profile of the tests if necessary.
 pub fn binary(package: &str, name: &str) -> PathBuf {
     build(name, ["--package", package])
 }
@@ -30,7 +30,9 @@ fn build<'a>(name: &str, selection: impl IntoIterator<Item = &'a str>) -> PathBu
     let build = if cfg!(debug_assertions) {
         build
     } else {
-        build.release()
+        // The profile of the functions, as `sam build` uses it.
+        let profile = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions/.cargo/config.toml");
+        build.release().arg("--config").arg(profile)
     };
     build
         .manifest_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"))
@@ -40,31 +42,30 @@ fn build<'a>(name: &str, selection: impl IntoIterator<Item = &'a str>) -> PathBu
         .to_owned()
 }
 
-/// The command `hearback`: this crate has a binary of it, which cargo builds with the tests and
-/// the benchmarks and lays in the folder above theirs.
+/// The command `hearback`. This crate has a binary of it, which cargo builds with the tests and benchmarks into the
+/// parent of their folder.
 pub fn hearback() -> PathBuf {
-    beside_the_tests("hearback-under-test")
+    built_with_the_tests("hearback-under-test")
 }
 
-fn beside_the_tests(name: &str) -> PathBuf {
+fn built_with_the_tests(name: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let folder = tests.parent().and_then(Path::parent).unwrap();
     folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// The variable that names the function to run to the binary that holds them all.
+/// The variable that tells the binary of all functions which one to run.
 pub const FUNCTION: &str = "HEARBACK_FUNCTION";
 
-/// The `bootstrap` of a function: the one that was built for Lambda, if `HEARBACK_BOOTSTRAP_DIR` says where those are;
-/// in a benchmark one that is built here. A test runs the binary of all functions, which needs [`FUNCTION`] in its
-/// environment.
+/// The `bootstrap` of a function: one that was built for Lambda, if `HEARBACK_BOOTSTRAP_DIR` is set; in a benchmark, one
+/// that is built here. Tests run the binary of all functions, which needs [`FUNCTION`] in its environment.
 pub fn bootstrap(function: &str) -> PathBuf {
     if let Some(folder) = std::env::var_os("HEARBACK_BOOTSTRAP_DIR") {
         Path::new(&folder).join(function).join("bootstrap")
     } else if cfg!(debug_assertions) {
-        beside_the_tests("hearback-functions")
+        built_with_the_tests("hearback-functions")
     } else {
-        // With the functions' features and no others, as for Lambda.
+        // With the functions' features only, as for Lambda.
         build(
             function,
             FUNCTIONS.map(|package| ["--package", package]).concat(),
@@ -72,7 +73,7 @@ pub fn bootstrap(function: &str) -> PathBuf {
     }
 }
 
-/// Runs `hearback` with these arguments until it ends by itself.
+/// Runs `hearback` with these arguments until it exits.
 pub async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Output {
     Command::new(hearback())
         .args(arguments)
@@ -83,23 +84,23 @@ pub async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Out
         .unwrap()
 }
 
-/// The most memory that a process took so far, in kB.
+/// The peak memory of a process, in kB.
 pub fn peak_memory(process: u32) -> u64 {
     memory_of(process, "VmHWM:")
 }
 
 fn memory_of(process: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"));
-    let status = status.expect("Linux tells of its processes");
+    let status = status.expect("Linux has /proc");
     let found = status.lines().find_map(|line| line.strip_prefix(name));
     let found = found.and_then(|found| found.trim().strip_suffix("kB"));
     found.unwrap().trim().parse().unwrap()
 }
 
-/// The time for which a process was on a processor so far.
+/// The processor time of a process.
 pub fn processor_time(process: u32) -> Duration {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
-    let tasks = tasks.expect("Linux tells of its processes");
+    let tasks = tasks.expect("Linux has /proc");
     let times = tasks.map(|task| {
         let times = std::fs::read_to_string(task.unwrap().path().join("schedstat"));
         let times = times.unwrap_or_default();
@@ -109,34 +110,50 @@ pub fn processor_time(process: u32) -> Duration {
     times.sum()
 }
 
-/// A bundle in a process of its own. It is killed when it is dropped.
+/// A bundle as a process. It is killed when it is dropped.
 pub struct Process {
     child: Child,
-    /// Where the gateway is, as it was printed.
+    /// The printed address of the gateway.
     pub address: String,
-    /// The token that was printed.
+    /// The printed token.
     pub token: String,
     _out: Lines<BufReader<ChildStdout>>,
 }
 
 impl Process {
-    /// Starts `hearback serve` on a folder, and waits until it says where it is.
+    /// Starts `hearback serve` on a folder, and waits until it prints its address.
     pub async fn serve(data: &Path, port: u16) -> Self {
         Self::start(Command::new(hearback()), data, port).await
     }
 
-    /// The same, with everything logged from `info` on into a file.
+    /// The same, with a log at level `info` in a file.
     pub async fn serve_logging(data: &Path, log: std::fs::File) -> Self {
         let mut command = Command::new(hearback());
         command.env("RUST_LOG", "info").stderr(log);
         Self::start(command, data, 0).await
     }
 
-    /// The same, from a shell that allows it so many open files unless it asks for more.
-    pub async fn serve_with_files(data: &Path, files: u32) -> Self {
+    /// The same, with the default log in a file, after a shell has run `first`.
+    pub async fn serve_quietly(first: &str, data: &Path, log: std::fs::File) -> Self {
         let mut shell = Command::new("sh");
         shell
-            .args(["-c", &format!("ulimit -S -n {files}; exec \"$0\" \"$@\"")])
+            .env_remove("RUST_LOG")
+            .stderr(log)
+            .args(["-c", &format!("{first}\nexec \"$0\" \"$@\"")])
+            .arg(hearback());
+        Self::start(shell, data, 0).await
+    }
+
+    /// The same, with a soft limit of open files.
+    pub async fn serve_with_files(data: &Path, files: u32) -> Self {
+        Self::serve_after(&format!("ulimit -S -n {files}"), data).await
+    }
+
+    /// The same, after a shell has run `first`.
+    pub async fn serve_after(first: &str, data: &Path) -> Self {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &format!("{first}; exec \"$0\" \"$@\"")])
             .arg(hearback());
         Self::start(shell, data, 0).await
     }
@@ -164,28 +181,44 @@ impl Process {
         }
         Self {
             child,
-            address: address.expect("the bundle says where it is"),
+            address: address.expect("the bundle prints its address"),
             token: token.expect("the bundle prints a token"),
             _out: out,
         }
     }
 
-    /// The most memory that it took so far, in MB.
+    /// The peak memory, in MB.
     pub fn peak_memory(&self) -> u64 {
         peak_memory(self.child.id().unwrap()) / 1_000
     }
 
-    /// The memory that it takes now, in MB.
+    /// The current memory, in MB.
     pub fn memory(&self) -> u64 {
         memory_of(self.child.id().unwrap(), "VmRSS:") / 1_000
     }
 
-    /// `kill -9`.
+    /// Resets the peak memory to the current memory.
+    pub fn reset_peak(&self) {
+        let id = self.child.id().unwrap();
+        std::fs::write(format!("/proc/{id}/clear_refs"), "5").expect("Linux resets the peak");
+    }
+
+    /// The peak memory since the last reset, in bytes.
+    pub fn peak(&self) -> u64 {
+        1_024 * peak_memory(self.child.id().unwrap())
+    }
+
+    /// The current memory, in bytes.
+    pub fn resident(&self) -> u64 {
+        1_024 * memory_of(self.child.id().unwrap(), "VmRSS:")
+    }
+
+    /// Sends SIGKILL.
     pub async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 
-    /// `kill -TERM`; answers whether it ended well.
+    /// Sends SIGTERM, and returns whether the process exits with success.
     pub async fn terminate(mut self) -> bool {
         let id = self.child.id().unwrap().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status().await;

@@ -1,4 +1,4 @@
-//! What a queue does with the messages of a consumer, one at a time and when a test says so.
+//! A queue that delivers messages to a consumer one at a time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::engine::Engine;
 use crate::stored::rows;
 
-/// Messages that come to a consumer at once.
+/// Messages that a consumer receives as one batch.
 #[must_use]
 pub fn batch(messages: impl IntoIterator<Item = SqsMessage>) -> SqsEvent {
     let mut batch = SqsEvent::default();
@@ -20,8 +20,8 @@ pub fn batch(messages: impl IntoIterator<Item = SqsMessage>) -> SqsEvent {
     batch
 }
 
-/// Hands one message to a consumer, and answers whether that failed; `None` if there is none. One that
-/// failed comes again at once.
+/// Delivers one message to a consumer, and returns whether it failed; `None` if the queue is empty. A failed message
+/// is immediately visible again.
 pub async fn step<F: Future<Output = SqsBatchResponse>>(
     sqs: &aws_sdk_sqs::Client,
     queue: &str,
@@ -43,7 +43,7 @@ pub async fn step<F: Future<Output = SqsBatchResponse>>(
     if failed {
         let change = sqs.change_message_visibility().queue_url(queue);
         let change = change.set_receipt_handle(message.receipt_handle);
-        // One that was held for too long is there again already.
+        // A message whose visibility timeout has passed is visible already.
         let _ = change.visibility_timeout(0).send().await;
     } else {
         let delete = sqs.delete_message().queue_url(queue);
@@ -53,26 +53,58 @@ pub async fn step<F: Future<Output = SqsBatchResponse>>(
     Some(failed)
 }
 
-/// Whether a queue has no message; or else waits a moment. One may be hidden, because a call received it whose
-/// answer was lost: it comes again.
-pub async fn is_empty(sqs: &aws_sdk_sqs::Client, queue: &str) -> bool {
-    let told = sqs.get_queue_attributes().queue_url(queue);
-    let told = told.attribute_names(QueueAttributeName::All).send().await;
-    let told = told.unwrap().attributes.unwrap();
-    let messages = [
+/// Receives and deletes every visible message of a queue.
+pub async fn drain(sqs: &aws_sdk_sqs::Client, queue: &str) -> Vec<SqsMessage> {
+    let mut drained = Vec::new();
+    loop {
+        let receive = sqs.receive_message().queue_url(queue);
+        let received = receive.max_number_of_messages(10).send().await.unwrap();
+        let Some(messages) = received.messages.filter(|messages| !messages.is_empty()) else {
+            return drained;
+        };
+        for message in messages {
+            let delete = sqs.delete_message().queue_url(queue);
+            let delete = delete.set_receipt_handle(message.receipt_handle);
+            delete.send().await.unwrap();
+            let mut record = SqsMessage::default();
+            record.message_id = message.message_id;
+            record.body = message.body;
+            drained.push(record);
+        }
+    }
+}
+
+/// The number of messages of a queue, hidden ones included.
+pub async fn count(sqs: &aws_sdk_sqs::Client, queue: &str) -> usize {
+    let attributes = sqs.get_queue_attributes().queue_url(queue);
+    let attributes = attributes
+        .attribute_names(QueueAttributeName::All)
+        .send()
+        .await;
+    let attributes = attributes.unwrap().attributes.unwrap();
+    let counts = [
         QueueAttributeName::ApproximateNumberOfMessages,
         QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
     ];
-    let is_empty = messages.iter().all(|count| told[count] == "0");
+    let counts = counts
+        .iter()
+        .map(|count| attributes[count].parse::<usize>());
+    counts.map(Result::unwrap).sum()
+}
+
+/// Whether a queue has no messages, visible or not; if it has, waits for 50 ms. A message is invisible after a
+/// receive whose response was lost.
+pub async fn is_empty(sqs: &aws_sdk_sqs::Client, queue: &str) -> bool {
+    let is_empty = count(sqs, queue).await == 0;
     if !is_empty {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     is_empty
 }
 
-/// The message that the pipe sends of a row as it stands in the table.
+/// The message that the pipe sends for the current row.
 #[must_use]
-pub fn carried(row: &HashMap<String, AttributeValue>, event: &str) -> SqsMessage {
+pub fn pipe_message(row: &HashMap<String, AttributeValue>, event: &str) -> SqsMessage {
     let text = |name: &str| row[name].as_s().unwrap();
     let record = json!({
         "eventName": event,
@@ -87,10 +119,10 @@ pub fn carried(row: &HashMap<String, AttributeValue>, event: &str) -> SqsMessage
     message
 }
 
-/// The messages that the pipe sends of the rows of a kind, in the order of their keys.
+/// The messages that the pipe sends for the rows of a kind, by key.
 pub async fn submitted(engine: &Engine, kind: &str) -> Vec<SqsMessage> {
     let mut rows = rows(&engine.clients.dynamodb, &engine.names.table()).await;
     rows.retain(|row| row["SK"].as_s().unwrap().starts_with(kind) && row.contains_key("core"));
     rows.sort_by_key(|row| format!("{:?}{:?}", row["PK"], row["SK"]));
-    rows.iter().map(|row| carried(row, "INSERT")).collect()
+    rows.iter().map(|row| pipe_message(row, "INSERT")).collect()
 }

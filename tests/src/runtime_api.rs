@@ -1,4 +1,4 @@
-//! Lambda's Runtime API, so that a `bootstrap` can be run as Lambda runs it.
+//! Lambda's Runtime API, to run a `bootstrap` as Lambda does.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 use tokio::sync::{Mutex, mpsc};
 
-/// A function that runs as a process and takes invocations.
+/// A function that runs as a process and receives invocations.
 pub struct Function {
     process: Child,
     started: Instant,
@@ -31,13 +31,13 @@ struct Runtime {
 }
 
 impl Function {
-    /// Starts a `bootstrap` with these variables and no others of ours.
+    /// Starts a `bootstrap` with these variables, and none of the tests' own.
     pub async fn start(bootstrap: &Path, variables: &HashMap<String, String>) -> Self {
         let (events, pending) = mpsc::unbounded_channel();
-        let (answered, results) = mpsc::unbounded_channel();
+        let (results_sender, results) = mpsc::unbounded_channel();
         let runtime = Runtime {
             events: Arc::new(Mutex::new(pending)),
-            results: answered,
+            results: results_sender,
         };
         let router = Router::new()
             .route("/2018-06-01/runtime/invocation/next", get(next))
@@ -58,8 +58,8 @@ impl Function {
             .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
             .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256")
             .env("AWS_REGION", "us-east-1")
-            .env("AWS_ACCESS_KEY_ID", "local")
-            .env("AWS_SECRET_ACCESS_KEY", "local")
+            .env("AWS_ACCESS_KEY_ID", "under-test")
+            .env("AWS_SECRET_ACCESS_KEY", "under-test")
             .envs(variables)
             .stdout(Stdio::null())
             .kill_on_drop(true)
@@ -73,27 +73,27 @@ impl Function {
         }
     }
 
-    /// Invokes the function, and answers its response, or the error that it reported.
+    /// Invokes the function, and returns its response, or the error that it reported.
     pub async fn invoke(&self, event: &Value) -> Result<Value, Value> {
         self.events.send(event.clone()).unwrap();
         let mut results = self.results.lock().await;
         tokio::time::timeout(Duration::from_secs(30), results.recv())
             .await
-            .expect("the function answers")
+            .expect("the function responds")
             .expect("the function runs")
     }
 
-    /// Ends the process, and returns when it is gone.
+    /// Kills the process and waits for its end.
     pub async fn stop(mut self) {
         self.process.kill().await.unwrap();
     }
 
-    /// The id of its process.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.process.id().expect("the function runs")
     }
 
-    /// How long ago the process was started.
+    /// The time since the start of the process.
     pub fn age(&self) -> Duration {
         self.started.elapsed()
     }

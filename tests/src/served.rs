@@ -1,26 +1,26 @@
-//! A bundle that runs as a process, seen from outside: its gateway, its table, its queue.
+//! A bundle that runs as a process, and clients of its gateway, table and queue.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
-use aws_sdk_sqs::types::QueueAttributeName;
 use futures::stream::{self, StreamExt};
-use hearback_lambda::aws::Aws;
-use hearback_local::engines::Endpoints;
+use hearback_local::engines::Access;
+use hearback_local::files::TOKEN_KEY_FILE;
 use hearback_local::names::Names;
-use hearback_local::token::{Claims, KEY_FILE, Tokens};
+use hearback_local::token::{Claims, Tokens};
 use hearback_storage::table::{PK, SK};
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
 use crate::events::{acceptance, id};
 use crate::process::Process;
+use crate::queue::count;
 
-/// Keys that one call reads.
+/// Keys of one `BatchGetItem`.
 const KEYS: usize = 100;
-/// Calls under way at once.
+/// Concurrent calls.
 const CALLS: usize = 32;
 
 /// A partition key and a sort key.
@@ -30,7 +30,7 @@ pub type Item = HashMap<String, AttributeValue>;
 
 /// Clients of a bundle.
 pub struct Served {
-    /// Its table's engine.
+    /// The DynamoDB engine.
     pub dynamodb: aws_sdk_dynamodb::Client,
     http: reqwest::Client,
     sqs: aws_sdk_sqs::Client,
@@ -39,36 +39,38 @@ pub struct Served {
     tokens: Tokens,
 }
 
-/// A client of the table's engine on a folder.
+/// A client of the DynamoDB engine on a folder.
 pub fn dynamodb(data: &Path) -> aws_sdk_dynamodb::Client {
-    aws_sdk_dynamodb::Client::new(&Aws::local(endpoints(data).dynamodb).config())
+    aws_sdk_dynamodb::Client::new(&access(data).dynamodb().config())
 }
 
-fn endpoints(data: &Path) -> Endpoints {
-    let endpoints = std::fs::read(data.join("endpoints.json")).unwrap();
-    serde_json::from_slice(&endpoints).unwrap()
+/// The endpoints and the key pair of the engines on a folder.
+pub fn access(data: &Path) -> Access {
+    let access = Access::of_folder(data).unwrap();
+    access.expect("a bundle was started on the folder")
 }
 
 impl Served {
     /// Clients of the bundle that this process runs on this folder.
     pub fn by(process: &Process, data: &Path) -> Self {
-        let sqs = endpoints(data).sqs;
+        let access = access(data);
+        let sqs = &access.endpoints.sqs;
         Self {
             dynamodb: dynamodb(data),
             http: reqwest::Client::new(),
             signals: format!("{sqs}/000000000000/{}", Names::default().signals()),
-            sqs: aws_sdk_sqs::Client::new(&Aws::local(sqs).config()),
+            sqs: aws_sdk_sqs::Client::new(&access.sqs().config()),
             address: process.address.clone(),
-            tokens: Tokens::new(&std::fs::read(data.join(KEY_FILE)).unwrap()),
+            tokens: Tokens::new(&std::fs::read(data.join(TOKEN_KEY_FILE)).unwrap()),
         }
     }
 
-    /// A request by a user of `acme`, not sent yet.
+    /// A request of a user of `acme`.
     pub fn request(&self, user: &str, method: Method, path: &str) -> RequestBuilder {
         self.request_with("", user, method, path)
     }
 
-    /// A request by a back end that speaks for its users.
+    /// A request of a back end with the scope `feedback:on-behalf`.
     pub fn by_back_end(&self, method: Method, path: &str) -> RequestBuilder {
         self.request_with("feedback:on-behalf", "back-end", method, path)
     }
@@ -86,8 +88,8 @@ impl Served {
         request.bearer_auth(token.unwrap())
     }
 
-    /// Waits until everything submitted before is processed: an event that is submitted last is,
-    /// so the stream was carried that far, and the queue is empty.
+    /// Waits until everything submitted before is processed: the stream is in order, so the last event is processed
+    /// and the queue is empty.
     pub async fn settled(&self) {
         let last = acceptance("last");
         let submit = self.by_back_end(Method::POST, "/v1/feedback/submit");
@@ -104,27 +106,13 @@ impl Served {
         }
     }
 
-    /// Messages that wait for the signal generator, or are with it.
-    pub async fn queued(&self) -> u32 {
-        let counts = self
-            .sqs
-            .get_queue_attributes()
-            .queue_url(&self.signals)
-            .attribute_names(QueueAttributeName::ApproximateNumberOfMessages)
-            .attribute_names(QueueAttributeName::ApproximateNumberOfMessagesNotVisible)
-            .send()
-            .await
-            .unwrap();
-        let counts = counts.attributes.unwrap_or_default();
-        counts
-            .values()
-            .map(|count| count.parse::<u32>().unwrap())
-            .sum()
+    /// Messages that wait for the signal generator or that it is processing.
+    pub async fn queued(&self) -> usize {
+        count(&self.sqs, &self.signals).await
     }
 }
 
-/// The items of these keys, as far as they are there. They are read by their keys: a scan of a million
-/// items is not what the engine is made for.
+/// The items with these keys that exist. They are read by key, because the engine is slow to scan a million items.
 pub async fn items(
     dynamodb: &aws_sdk_dynamodb::Client,
     table: &str,

@@ -1,28 +1,28 @@
-//! Every byte that is stored, seen past the API.
+//! Everything that is stored, read without the API.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use hearback_local::bundle::Clients;
+use hearback_local::clients::Clients;
 use hearback_local::names::Names;
 
 use crate::app::eventually;
 
-/// How long nothing must change.
+/// The store counts as settled when nothing changes for this time.
 const QUIET: Duration = Duration::from_millis(700);
 
 /// A row of the table.
 pub type Row = HashMap<String, AttributeValue>;
 
-/// Every row of a table: a page may end early, and have none at all.
+/// Every row of a table.
 pub async fn rows(dynamodb: &aws_sdk_dynamodb::Client, table: &str) -> Vec<Row> {
     let scan = dynamodb.scan().table_name(table).into_paginator();
     let rows = scan.items().send().try_collect().await;
     rows.unwrap()
 }
 
-/// A row, its attributes in order.
+/// A row as text, its attributes in order.
 #[must_use]
 pub fn text(row: &Row) -> String {
     let mut attributes: Vec<_> = row.iter().map(|pair| format!("{pair:?}")).collect();
@@ -33,15 +33,14 @@ pub fn text(row: &Row) -> String {
 /// Everything in the table and in the bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Every item, its attributes in order.
+    /// Every item, as text.
     pub items: Vec<String>,
     /// Every object, by its key.
     pub objects: BTreeMap<String, Vec<u8>>,
 }
 
 impl Stored {
-    /// Reads everything, once all events are worked off and nothing changes any more: what follows from a
-    /// request comes after it.
+    /// Reads everything, once all events are processed and nothing changes any more.
     pub async fn settled(clients: &Clients, names: &Names) -> Self {
         eventually(|| async {
             let before = Self::read(clients, names).await;
@@ -55,7 +54,7 @@ impl Stored {
         .await
     }
 
-    /// Reads everything; an object that goes meanwhile is gone.
+    /// Reads everything. An object that is deleted meanwhile is skipped.
     pub async fn read(clients: &Clients, names: &Names) -> Self {
         let items = rows(&clients.dynamodb, &names.table()).await;
         let mut items: Vec<_> = items.iter().map(text).collect();
@@ -80,7 +79,7 @@ impl Stored {
         Self { items, objects }
     }
 
-    /// Where a text is: items, and the keys of objects that have it in them or in their key.
+    /// The items that contain a text, and the keys of objects that contain it in their content or key.
     #[must_use]
     pub fn with(&self, text: &str) -> Vec<&str> {
         let items = self.items.iter().filter(|item| item.contains(text));

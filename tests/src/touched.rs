@@ -1,5 +1,5 @@
-//! Which partitions calls to the table touch, of the table and of its indexes, and with how many units: a
-//! partition key has a limit of its own.
+//! The partitions of the table and its indexes that calls use, and with how many units. DynamoDB limits the
+//! throughput of each partition key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ use crate::engine::spent;
 pub struct Partition {
     /// The index; `None` for the table itself.
     pub index: Option<&'static str>,
-    /// Its value.
+    /// The partition key.
     pub key: String,
 }
 
@@ -49,21 +49,21 @@ impl std::ops::AddAssign for Units {
 
 type Item = HashMap<String, AttributeValue>;
 
-/// What a call asks for.
+/// The partitions that a call uses.
 #[derive(Debug, Clone)]
-enum Asked {
+enum Request {
     Put(Item),
-    /// An update of an item that moves it in the index by status, to this partition or out of it.
+    /// An update that moves an item in the index by status: to this partition or, without one, out of it.
     Move(Item, Option<Partition>),
-    /// Of these partitions, each as much as of the others.
-    Of(Vec<Partition>),
+    /// These partitions, in equal parts.
+    Partitions(Vec<Partition>),
 }
 
-impl Storable for Asked {
+impl Storable for Request {
     type Storer = StoreReplace<Self>;
 }
 
-impl Asked {
+impl Request {
     fn by(input: &Input) -> Self {
         if let Some(put) = input.downcast_ref::<PutItemInput>() {
             Self::Put(put.item().unwrap().clone())
@@ -71,7 +71,7 @@ impl Asked {
             let key = update.key().unwrap();
             let names = update.expression_attribute_names().into_iter();
             if !names.flatten().any(|(_, name)| name == STATUS) {
-                return Self::Of(vec![of_item(key)]);
+                return Self::Partitions(vec![partition_of(key)]);
             }
             let values = update.expression_attribute_values();
             let entry = values.and_then(|values| values.get(":status"));
@@ -81,11 +81,11 @@ impl Asked {
             });
             Self::Move(key.clone(), entry)
         } else if let Some(get) = input.downcast_ref::<GetItemInput>() {
-            Self::Of(vec![of_item(get.key().unwrap())])
+            Self::Partitions(vec![partition_of(get.key().unwrap())])
         } else if let Some(get) = input.downcast_ref::<BatchGetItemInput>() {
             let tables = get.request_items().unwrap().values();
-            let keys = tables.flat_map(|asked| asked.keys());
-            Self::Of(keys.map(of_item).collect())
+            let keys = tables.flat_map(|request| request.keys());
+            Self::Partitions(keys.map(partition_of).collect())
         } else if let Some(query) = input.downcast_ref::<QueryInput>() {
             let values = query.expression_attribute_values().unwrap();
             let key = values.get(":pk").or(values.get(":value")).unwrap();
@@ -94,16 +94,16 @@ impl Asked {
                 known.expect("an index of the table").0
             });
             let key = key.as_s().unwrap().clone();
-            Self::Of(vec![Partition { index, key }])
+            Self::Partitions(vec![Partition { index, key }])
         } else if let Some(transaction) = input.downcast_ref::<TransactWriteItemsInput>() {
             let written = transaction.transact_items().iter().map(|item| {
                 let put = item.put().map(|put| put.item());
                 let key = put.or(item.update().map(|update| update.key()));
-                of_item(key.expect("a put or an update"))
+                partition_of(key.expect("a put or an update"))
             });
-            Self::Of(written.collect())
+            Self::Partitions(written.collect())
         } else {
-            panic!("a call whose partitions nobody knows");
+            panic!("a call with unknown partitions");
         }
     }
 }
@@ -111,13 +111,13 @@ impl Asked {
 #[derive(Debug, Default)]
 struct Seen {
     touched: BTreeMap<Partition, Units>,
-    /// Of each item that was put, its entries in the indexes.
+    /// The index entries of each item that was put.
     entries: HashMap<[String; 2], Vec<Partition>>,
 }
 
 impl Seen {
-    /// Answers how many of the units of a put were for the indexes: an entry that comes and one that goes are a
-    /// unit each, one that stays as it is costs nothing.
+    /// Returns how many units of a put are for the indexes: each added and each removed entry is one; an unchanged
+    /// entry costs nothing.
     fn put(&mut self, item: &Item) -> f64 {
         let entries = INDEXES.iter().filter_map(|(index, by, _)| {
             let key = item.get(*by)?.as_s().unwrap().clone();
@@ -128,23 +128,23 @@ impl Seen {
         self.changed(item, entries)
     }
 
-    /// The same of an update that leaves the item in this partition of the index by status, or in none.
+    /// The same for an update that moves the item to this partition of the index by status, or out of the index.
     fn moved(&mut self, key: &Item, entry: Option<&Partition>) -> f64 {
-        let place = [text(key, PK), text(key, SK)];
-        let before = self.entries.get(&place).into_iter().flatten();
+        let key_pair = [text(key, PK), text(key, SK)];
+        let before = self.entries.get(&key_pair).into_iter().flatten();
         let others = before.filter(|before| before.index != Some(BY_STATUS));
         let entries = others.chain(entry).cloned().collect();
         self.changed(key, entries)
     }
 
     fn changed(&mut self, item: &Item, entries: Vec<Partition>) -> f64 {
-        let place = [text(item, PK), text(item, SK)];
-        let before = self.entries.insert(place, entries.clone());
+        let key_pair = [text(item, PK), text(item, SK)];
+        let before = self.entries.insert(key_pair, entries.clone());
         let before = before.unwrap_or_default();
-        let come = entries.iter().filter(|entry| !before.contains(entry));
-        let gone = before.iter().filter(|entry| !entries.contains(entry));
+        let added = entries.iter().filter(|entry| !before.contains(entry));
+        let removed = before.iter().filter(|entry| !entries.contains(entry));
         let mut changed = 0.0;
-        for entry in come.chain(gone) {
+        for entry in added.chain(removed) {
             self.touched.entry(entry.clone()).or_default().writes += 1.0;
             changed += 1.0;
         }
@@ -152,13 +152,13 @@ impl Seen {
     }
 }
 
-/// Notes what calls touch. Everything that is put into the table has to be put through it: what a put
-/// changes in an index depends on what stood there.
+/// Records the partitions of calls. Every put to the table must go through it, because the cost of an index depends
+/// on the previous entries.
 #[derive(Debug, Clone, Default)]
 pub struct Touched(Arc<Mutex<Seen>>);
 
 impl Touched {
-    /// What was touched since the last time.
+    /// Returns the units by partition since the last call of this method.
     pub fn take(&self) -> BTreeMap<Partition, Units> {
         std::mem::take(&mut self.0.lock().unwrap().touched)
     }
@@ -177,7 +177,7 @@ impl Intercept for Touched {
     ) -> Result<(), BoxError> {
         config
             .interceptor_state()
-            .store_put(Asked::by(context.input()));
+            .store_put(Request::by(context.input()));
         Ok(())
     }
 
@@ -188,31 +188,34 @@ impl Intercept for Touched {
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let mut seen = self.0.lock().unwrap();
-        let asked = config.load::<Asked>().expect("it was asked").clone();
-        let (reads, mut writes, done) = match context.output_or_error() {
+        let request = config
+            .load::<Request>()
+            .expect("the request was recorded")
+            .clone();
+        let (reads, mut writes, succeeded) = match context.output_or_error() {
             Ok(output) => {
                 let (reads, writes) = spent(output);
                 (reads, writes, true)
             }
-            // A condition that did not hold costs a write unit too, and reports none.
+            // A failed condition costs a write unit too, but reports none.
             Err(_) => (0.0, 1.0, false),
         };
-        let partitions = match asked {
-            Asked::Put(item) => {
-                if done {
+        let partitions = match request {
+            Request::Put(item) => {
+                if succeeded {
                     writes -= seen.put(&item);
-                    assert!(writes >= 1.0, "the table gets a part of what is spent");
+                    assert!(writes >= 1.0, "the table itself uses at least one unit");
                 }
-                vec![of_item(&item)]
+                vec![partition_of(&item)]
             }
-            Asked::Move(key, entry) => {
-                if done {
+            Request::Move(key, entry) => {
+                if succeeded {
                     writes -= seen.moved(&key, entry.as_ref());
-                    assert!(writes >= 1.0, "the table gets a part of what is spent");
+                    assert!(writes >= 1.0, "the table itself uses at least one unit");
                 }
-                vec![of_item(&key)]
+                vec![partition_of(&key)]
             }
-            Asked::Of(partitions) => partitions,
+            Request::Partitions(partitions) => partitions,
         };
         let share = 1.0 / partitions.len() as f64;
         for partition in partitions {
@@ -225,7 +228,7 @@ impl Intercept for Touched {
     }
 }
 
-fn of_item(item: &Item) -> Partition {
+fn partition_of(item: &Item) -> Partition {
     let key = text(item, PK);
     Partition { index: None, key }
 }

@@ -1,13 +1,13 @@
-//! Turns to register, and paths below their conversations.
+//! Bodies of turns, and paths of conversations.
 
 use aws_lambda_events::sqs::SqsMessage;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 
 use crate::engine::Engine;
-use crate::queue::carried;
+use crate::queue::pipe_message;
 
-/// The path of a turn in the project that tokens of tests hold.
+/// The path of a turn in the project of the tests' tokens.
 #[must_use]
 pub fn path(conversation: &str, turn: &str) -> String {
     format!("{}/turns/{turn}", conversation_path(conversation))
@@ -22,24 +22,24 @@ pub fn conversation_path(conversation: &str) -> String {
 /// The path of the report of a period.
 pub const PERIOD: &str = "/conversations/acme/order-service/feedback/conversations-in-period";
 
-/// The path of the rejected turns of that project.
+/// The path of the list of rejected turns.
 pub const BY_STATUS: &str = "/conversations/acme/order-service/turns?user_feedback_status=rejected";
 
-/// A turn in which this was said.
+/// The body of a turn.
 #[must_use]
-pub fn said(user: &str, assistant: &str) -> Value {
+pub fn turn_body(user: &str, assistant: &str) -> Value {
     json!({"user": {"text": user}, "assistant": {"text": assistant}})
 }
 
-/// The same, with a name for the answer.
+/// The same, with a message id.
 #[must_use]
 pub fn message(message_id: &str, user: &str, assistant: &str) -> Value {
-    let mut turn = said(user, assistant);
+    let mut turn = turn_body(user, assistant);
     turn["assistant"]["message_id"] = json!(message_id);
     turn
 }
 
-/// A line of an export, of the answer of a turn of the conversation `c`, as evaluations have it.
+/// A line of an export of evaluations, about a turn of the conversation `c`.
 #[must_use]
 pub fn exported(turn: &str, message_id: &str) -> String {
     let row = json!({
@@ -48,22 +48,22 @@ pub fn exported(turn: &str, message_id: &str) -> String {
     format!("{row}\n")
 }
 
-/// Where the signals on messages are.
+/// The path of message signals.
 pub const SIGNALS: &str = "/api/v1/feedback";
 
-/// The message that the pipe sends of an event of the tenant `acme`, by its id.
+/// The message that the pipe sends for an event of the tenant `acme`.
 pub async fn event_message(engine: &Engine, id: &Value) -> SqsMessage {
     let pk = format!("EVENT#acme#{}", id.as_str().unwrap());
     row_message(engine, (pk, "EVENT".to_owned()), "INSERT").await
 }
 
-/// The message that the pipe sends of a user's reaction as it stands in the table.
+/// The message that the pipe sends for a user's current reaction.
 pub async fn reaction_message(engine: &Engine, conversation: &str, user: &str) -> SqsMessage {
     let pk = format!("CONV#acme#order-service#{conversation}");
     row_message(engine, (pk, format!("REACTION#t#user#{user}")), "MODIFY").await
 }
 
-/// The message that the pipe sends of a user's signal as it stands in the table.
+/// The message that the pipe sends for a user's current message signal.
 pub async fn signal_message(
     engine: &Engine,
     user: &str,
@@ -87,5 +87,5 @@ async fn row_message(engine: &Engine, (pk, sk): (String, String), event: &str) -
         .send()
         .await
         .unwrap();
-    carried(&found.item.unwrap(), event)
+    pipe_message(&found.item.unwrap(), event)
 }

@@ -1,5 +1,5 @@
 /**
- * A conversation to try `<hearback-feedback>` on, against the bundle that serves this page.
+ * A demo of `<hearback-feedback>` against the bundle that serves this page.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { FeedbackClient, HearbackError, configure } from "/demo/hearback-feedbac
  * @typedef {{ sub: string, tenant: string }} Caller
  */
 
-/** The only project that this page writes to, whatever others the token is for. */
+/** The only project that this page writes to. `infra/local/src/demo.rs` has the same constant. */
 const PROJECT = "hearback-demo";
 
 /** @type {Turn[]} */
@@ -73,13 +73,13 @@ function make(tag, attributes = {}, children = []) {
   return node;
 }
 
-/** A reason why the demo does not open, in words for the one who opens it. */
+/** Why the demo does not open, in words for its user. */
 class DemoError extends Error {}
 
-/** Header, claims and signature. */
+/** Header, payload and signature. */
 const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
-/** The claims of a token. They are only read here; the server checks them. @param {string} token */
+/** The claims of a token, which the server verifies. @param {string} token */
 function claimsOf(token) {
   try {
     if (!TOKEN.test(token)) {
@@ -93,7 +93,7 @@ function claimsOf(token) {
   }
 }
 
-/** Who a token is for. @param {string} token @returns {Caller} */
+/** The user and tenant of a token. @param {string} token @returns {Caller} */
 function callerOf(token) {
   const { sub, tenant, projects } = claimsOf(token);
   if (typeof sub !== "string" || typeof tenant !== "string" || !sub || !tenant) {
@@ -114,7 +114,7 @@ async function rejection(response) {
     return new DemoError("the server did not accept it. It may have expired, or be for another data folder.");
   }
   const problem = await response.json().catch(() => null);
-  return new DemoError(problem?.detail ?? `the server answered ${response.status}.`);
+  return new DemoError(problem?.detail ?? `the server responded with ${response.status}.`);
 }
 
 /** The demo of one caller. */
@@ -122,9 +122,9 @@ class Demo {
   #token;
   #caller;
   #client;
-  /** Messages on the page, in its order. @type {Map<string, string>} */
+  /** Questions by message id, in the order of the page. @type {Map<string, string>} */
   #messages = new Map();
-  /** Which reading of the rows is the newest: an older one that comes later is not shown. */
+  /** Number of the latest read: an earlier one that finishes later is not shown. */
   #reading = 0;
 
   /** @param {string} token @param {Caller} caller */
@@ -154,8 +154,8 @@ class Demo {
   }
 
   /**
-   * Each answer is in a conversation of its own: the next turn of a conversation would be taken for the
-   * user's opinion of the one before, and these questions are nobody's opinion.
+   * Each answer is in a conversation of its own: otherwise each question would be read as implicit feedback on the answer
+   * before it.
    *
    * @param {string} name
    */
@@ -168,7 +168,7 @@ class Demo {
     return `demo-${this.#caller.sub}-${PROJECT}-${name}`;
   }
 
-  /** Registers a turn; again and again is the same as once. @param {string} name @param {string} question @param {string} answer */
+  /** Registers a turn. Can be repeated. @param {string} name @param {string} question @param {string} answer */
   async #register(name, question, answer) {
     const path = ["conversations", this.#caller.tenant, PROJECT, this.#conversation(name), "turns", name];
     const response = await fetch(`/${path.map(encodeURIComponent).join("/")}`, {
@@ -206,7 +206,7 @@ class Demo {
     return make("article", {}, [make("p", { class: "question" }, [turn.question]), feedback]);
   }
 
-  /** An answer that was regenerated stays so over a reload. @param {Turn} turn */
+  /** After a reload, shows a regenerated answer again. @param {Turn} turn */
   async #current(turn) {
     if (!turn.other) {
       return turn.name;
@@ -251,7 +251,7 @@ class Demo {
         page.rows.replaceChildren(...rows.map((row) => this.#row(row)));
       }
     } catch {
-      // The elements tell of it; what was read last stays.
+      // The elements show the error; keep the last rows.
     }
   }
 
@@ -271,13 +271,13 @@ class Demo {
   }
 }
 
-/** What a user can do something with; the rest is for the console. @param {unknown} error */
+/** A message for the user; details of unexpected errors go to the console. @param {unknown} error */
 function explained(error) {
   if (error instanceof DemoError || error instanceof HearbackError) {
     return error.message;
   }
   console.error("hearback demo:", error);
-  return "the page has a fault. The browser's console has the details.";
+  return "the page failed. See the browser's console.";
 }
 
 /** The fragment is not sent to the server. */

@@ -1,6 +1,6 @@
-/** The feedback endpoints over HTTP. @module */
+/** A client of the feedback API. @module */
 
-/** Every signal that a message can carry. */
+/** All signals. */
 export const SIGNALS = Object.freeze([
   "helpful",
   "not_helpful",
@@ -10,7 +10,7 @@ export const SIGNALS = Object.freeze([
   "regenerate",
 ]);
 
-/** Longest reason that the server takes, in code points. */
+/** Maximum length of a reason, in code points. */
 export const MAX_REASON = 4096;
 
 /**
@@ -18,7 +18,7 @@ export const MAX_REASON = 4096;
  * @typedef {{ chatId?: string | null, traceId?: string | null }} Anchors
  */
 
-/** A call that brought no success. */
+/** A failed call. */
 export class HearbackError extends Error {
   /**
    * @param {string} message
@@ -27,33 +27,33 @@ export class HearbackError extends Error {
   constructor(message, { status = 0, problem = null, cause } = {}) {
     super(message, { cause });
     this.name = "HearbackError";
-    /** The HTTP status; 0 if no answer came. */
+    /** The HTTP status; 0 without a response. */
     this.status = status;
-    /** The problem document (RFC 9457), if the answer was one. */
+    /** The problem document (RFC 9457), if the response was one. */
     this.problem = problem;
   }
 
-  /** Whether the server may have done it all the same. */
+  /** Whether the call may have succeeded on the server. */
   get uncertain() {
     return this.status === 0 || this.status === 408 || this.status >= 500;
   }
 
   /** Whether the same call may succeed later. */
   get retryable() {
-    return this.uncertain || RETRYABLE.includes(this.status);
+    return this.uncertain || RETRYABLE_STATUSES.includes(this.status);
   }
 }
 
-/** Signed out, another operation under way, too early, too many calls. */
-const RETRYABLE = [401, 409, 425, 429];
+/** Unauthorized, conflict, too early, too many requests. */
+const RETRYABLE_STATUSES = [401, 409, 425, 429];
 
-/** What RFC 6750 allows in a header; anything else would make the browser refuse the whole call. */
+/** The syntax of RFC 6750. With other characters, `fetch` would throw. */
 const BEARER_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 
-/** What may be a token, or a part of one, in a message about it. */
+/** Redacted in messages: text that may be a token or a part of one. */
 const SECRETS = /[A-Za-z0-9._~+/=-]{20,}/g;
 
-/** Browsers limit what calls with `keepalive` carry altogether to 64 KiB, and refuse what is beyond. */
+/** Browsers limit the bodies of all pending `keepalive` requests to 64 KiB, and reject larger ones. */
 const MAX_KEEPALIVE_BODY = 4096;
 
 /** The feedback endpoints. */
@@ -61,7 +61,7 @@ export class FeedbackClient {
   #url;
   #token;
   #timeout;
-  /** What was written to the console, once each. @type {Set<string>} */
+  /** Messages that were written to the console already. @type {Set<string>} */
   #reported = new Set();
 
   /**
@@ -69,7 +69,7 @@ export class FeedbackClient {
    *   baseUrl?: string,
    *   token?: string | null | (() => string | null | Promise<string | null>),
    *   timeout?: number,
-   * }} [options] A token that is a function is asked before each call; `timeout` is in milliseconds.
+   * }} [options] A token function is called before each request; `timeout` is in milliseconds.
    */
   constructor({ baseUrl = "", token = null, timeout = 30_000 } = {}) {
     this.#url = `${baseUrl.replace(/\/+$/, "")}/api/v1/feedback`;
@@ -78,7 +78,7 @@ export class FeedbackClient {
   }
 
   /**
-   * Says a signal on a message, or says it again.
+   * Submits a signal on a message. Can be repeated.
    *
    * @param {{ messageId: string, signal: Signal, reason?: string | null } & Anchors} feedback
    * @returns {Promise<{ id: string, created: boolean }>}
@@ -89,7 +89,7 @@ export class FeedbackClient {
       signal,
       chat_id: chatId || undefined,
       trace_id: traceId || undefined,
-      // Half of a surrogate pair is no text, and would be refused.
+      // The server rejects lone surrogates.
       reason: typeof reason === "string" ? reason.toWellFormed() : reason,
     };
     const { status, json } = await this.#call("POST", "", JSON.stringify(body));
@@ -97,7 +97,7 @@ export class FeedbackClient {
   }
 
   /**
-   * Takes a signal back. That there is none is no error.
+   * Withdraws a signal. It is no error if there is none.
    *
    * @param {string} messageId
    * @param {Signal} signal
@@ -107,7 +107,7 @@ export class FeedbackClient {
   }
 
   /**
-   * Every signal that the caller said on a message.
+   * The caller's signals on a message.
    *
    * @param {string} messageId
    * @returns {Promise<import("../hearback-feedback.js").FeedbackRow[]>}
@@ -140,11 +140,11 @@ export class FeedbackClient {
         headers,
         body,
         cache: "no-store",
-        // A redirect to a page for signing in would pass for a success.
+        // A redirect to a sign-in page would look like a success.
         redirect: "error",
-        // What was clicked just before the page is left still arrives.
+        // A click just before the page is closed must arrive.
         keepalive: method !== "GET" && (body?.length ?? 0) <= MAX_KEEPALIVE_BODY,
-        // Without an end, a call that hangs would hold back everything behind it.
+        // A call that hangs would block the next one.
         signal: AbortSignal.timeout(this.#timeout),
       });
       text = await response.text();
@@ -153,11 +153,11 @@ export class FeedbackClient {
     }
     const json = parsed(text);
     if (!response.ok) {
-      const message = json?.detail ?? json?.title ?? `The server answered ${response.status}.`;
+      const message = json?.detail ?? json?.title ?? `The server responded with ${response.status}.`;
       throw new HearbackError(message, { status: response.status, problem: json });
     }
     if (json === null && response.status !== 204) {
-      throw new HearbackError("The answer is not the feedback service's.");
+      throw new HearbackError("The response is not from the feedback service.");
     }
     return { status: response.status, json };
   }
@@ -175,30 +175,30 @@ export class FeedbackClient {
     return headers;
   }
 
-  /** @returns {Promise<string | null>} null where the page configured none */
+  /** @returns {Promise<string | null>} null if the page configured none */
   async #currentToken() {
     const configured = this.#token ?? "";
     if (configured === "") {
       return null;
     }
-    const token = typeof configured === "function" ? await this.#asked(configured) : configured;
+    const token = typeof configured === "function" ? await this.#callTokenFunction(configured) : configured;
     if (!token) {
       throw this.#noToken("the token function returned no token");
     }
     if (typeof token !== "string" || !BEARER_TOKEN.test(token)) {
-      throw this.#noToken("the token is not one that can be sent: it has to be a string without white space");
+      throw this.#noToken("the token cannot be sent: it must be a string without white space");
     }
     return token;
   }
 
   /** @param {() => string | null | Promise<string | null>} ask */
-  async #asked(ask) {
+  async #callTokenFunction(ask) {
     const timeout = AbortSignal.timeout(this.#timeout);
     const late = new Promise((_, reject) => {
       timeout.addEventListener("abort", () => reject(timeout.reason), { once: true });
     });
     try {
-      // A function that throws at once must not leave the other promise without a handler.
+      // The wrapper turns a synchronous throw into a rejection, so that `late` always has a handler.
       return await Promise.race([(async () => ask())(), late]);
     } catch (cause) {
       if (timeout.aborted && cause === timeout.reason) {
@@ -210,8 +210,8 @@ export class FeedbackClient {
   }
 
   /**
-   * Nothing was sent, so nothing is uncertain: the same to the user as a token that the server rejects.
-   * The developer reads the reason on the console.
+   * Nothing was sent, so the user sees the same as for a token that the server rejects. The reason is on the console,
+   * for the developer.
    *
    * @param {string} message
    * @param {unknown} [cause]
@@ -238,5 +238,5 @@ function parsed(text) {
 export function asHearbackError(error) {
   return error instanceof HearbackError
     ? error
-    : new HearbackError("The answer cannot be read.", { cause: error });
+    : new HearbackError("The response cannot be read.", { cause: error });
 }

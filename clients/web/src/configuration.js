@@ -1,10 +1,10 @@
-/** What the elements of a page share: the store, and the texts. @module */
+/** What all elements of a page share: the store, the texts, and the reasons. @module */
 
 import { FeedbackClient } from "./client.js";
 import { SIGNAL_REASONS, reasonsWith } from "./reasons.js";
 import { FeedbackStore } from "./store.js";
 
-/** Every text that a user sees or hears. */
+/** All texts of the user interface. */
 export const DEFAULT_LABELS = Object.freeze({
   group: "Feedback on this answer",
   helpful: "Helpful",
@@ -44,7 +44,7 @@ export const DEFAULT_LABELS = Object.freeze({
 
 /** @typedef {typeof DEFAULT_LABELS} Labels */
 
-/** What every element on the page uses. Null until {@link configure} is called. */
+/** Shared by all elements. `store` is null until {@link configure} is called. */
 export const shared = {
   /** @type {FeedbackStore | null} */
   store: null,
@@ -55,8 +55,8 @@ export const shared = {
 };
 
 /**
- * Says where the server is and who calls. Until then every element is switched off. To be called
- * again when another user signs in: what was known of the one before is forgotten.
+ * Configures all elements of the page, which are disabled until then. Call it again when another user signs in: the
+ * state of the previous user is dropped.
  *
  * @param {{
  *   baseUrl?: string,
@@ -64,16 +64,16 @@ export const shared = {
  *   timeout?: number,
  *   labels?: Partial<Labels>,
  *   reasons?: readonly import("./reasons.js").ReasonOption[],
- * }} [options] `reasons` are offered besides "Inaccurate" and "Unsafe".
- * @returns {FeedbackStore} the store that the elements share from now on
- * @throws {TypeError} for a reason that could not be told apart or stored
+ * }} [options] `reasons` are added to "Inaccurate" and "Unsafe".
+ * @returns {FeedbackStore} the new shared store
+ * @throws {TypeError} for an invalid or duplicate reason
  */
 export function configure({ labels = {}, reasons = [], ...options } = {}) {
   shared.reasons = reasonsWith(reasons);
-  const before = shared.store;
+  const previous = shared.store;
   shared.store = new FeedbackStore(new FeedbackClient(options));
   shared.labels = labels;
   shared.changes.dispatchEvent(new Event("configured"));
-  before?.close();
+  previous?.close();
   return shared.store;
 }

@@ -1,4 +1,4 @@
-/** The user's own version of an answer, while it is written. @module */
+/** The editor in which users write their own version of an answer. @module */
 
 import { MAX_REASON } from "./client.js";
 
@@ -13,10 +13,10 @@ import { MAX_REASON } from "./client.js";
  * @property {() => void} render
  */
 
-/** From how many code points before the limit on the rest is shown. */
+/** The remaining length is shown once it is at most this many code points. */
 const COUNT_FROM = 400;
 
-/** Whether a keyboard is likely: shortcuts mean nothing on a touch screen. */
+/** Matches devices that probably have a keyboard: the hint names shortcuts. */
 const KEYBOARD = "(hover: hover) and (pointer: fine)";
 
 /** @param {string} text */
@@ -43,8 +43,8 @@ export class Editor {
   #ui;
   #host;
   #open = false;
-  /** What the editor was opened with: an answer that was not changed is no edit. */
-  #opened = "";
+  /** The initial text: an unchanged text is not an edit. */
+  #initial = "";
   #over = false;
 
   /** @param {ReturnType<import("./parts.js").parts>} ui @param {Host} host */
@@ -61,7 +61,7 @@ export class Editor {
     ui.cancel.addEventListener("click", () => this.#close());
   }
 
-  /** Forgets what was begun: the element shows another message. */
+  /** Discards the text, because the element shows another message. */
   reset() {
     this.#open = false;
   }
@@ -72,9 +72,9 @@ export class Editor {
       return;
     }
     const { textarea } = this.#ui;
-    this.#opened = state.signals.edit.reason ?? this.#host.answerText();
-    // What could not be saved is not lost.
-    textarea.value = state.failedReasons.edit ?? this.#opened;
+    this.#initial = state.signals.edit.reason ?? this.#host.answerText();
+    // Offer a text that was not saved.
+    textarea.value = state.failedReasons.edit ?? this.#initial;
     this.#open = true;
     this.#over = false;
     this.#host.render();
@@ -93,7 +93,7 @@ export class Editor {
       return;
     }
     if (event.key === "Escape") {
-      // A dialog around the element stays open.
+      // Keep a surrounding dialog open.
       event.stopPropagation();
       event.preventDefault();
       this.#close();
@@ -108,7 +108,7 @@ export class Editor {
     if (!maySave(text)) {
       return;
     }
-    if (text !== this.#opened) {
+    if (text !== this.#initial) {
       this.#host.save(text);
     }
     this.#close();
@@ -132,7 +132,7 @@ export class Editor {
   #renderHint() {
     const { hint, textarea } = this.#ui;
     hint.hidden = !matchMedia(KEYBOARD).matches;
-    // A description is read out even where it is hidden.
+    // Screen readers read a description even if it is hidden.
     textarea.setAttribute("aria-describedby", hint.hidden ? "count" : "hint count");
   }
 
@@ -148,7 +148,7 @@ export class Editor {
     ui.count.textContent = counted(label, Math.abs(rest));
     if (over !== this.#over) {
       this.#over = over;
-      // Each keystroke is too much to be read out; that the limit is passed is not.
+      // Announce that the limit is exceeded, but not each keystroke.
       this.#host.announce(over ? labels.errorTooLong : "");
     }
     ui.save.setAttribute("aria-disabled", String(!maySave(ui.textarea.value)));

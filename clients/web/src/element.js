@@ -17,7 +17,7 @@ import { styleSheet } from "./style.js";
  * @typedef {ReturnType<FeedbackStore["snapshot"]>} Snapshot
  */
 
-/** Why something was not saved. @param {HearbackError} error @param {Labels} labels */
+/** The message for an error. @param {HearbackError} error @param {Labels} labels */
 function explanation(error, labels) {
   switch (error.status) {
     case 0:
@@ -33,7 +33,7 @@ function explanation(error, labels) {
   }
 }
 
-/** What goes when a signal goes: itself, and what hangs on it. @param {Snapshot} state @param {Signal} signal */
+/** What is withdrawn with a signal: itself and its children. @param {Snapshot} state @param {Signal} signal */
 function withdrawnWith({ signals }, signal) {
   const all = /** @type {[Signal, SignalState][]} */ (Object.entries(signals));
   return all
@@ -41,13 +41,13 @@ function withdrawnWith({ signals }, signal) {
     .map(([name, { reason }]) => ({ signal: name, reason }));
 }
 
-/** Where there is no DOM, importing this module is harmless. */
+/** Allows importing this module without a DOM. */
 const ElementBase = /** @type {typeof HTMLElement} */ (globalThis.HTMLElement ?? class {});
 
 /**
- * `<hearback-feedback message-id chat-id trace-id>`: the answer, and under it what may be said of it.
+ * `<hearback-feedback message-id chat-id trace-id>`: an answer with controls for feedback below it.
  *
- * The answer is what the element holds, or, with `for`, the element of that id.
+ * The answer is the content of the element or, with `for`, the element with that id.
  */
 export class HearbackFeedback extends ElementBase {
   static observedAttributes = ["message-id", "regenerate"];
@@ -64,21 +64,21 @@ export class HearbackFeedback extends ElementBase {
   #editor = new Editor(this.#ui, {
     snapshot: () => this.#snapshot(),
     answerText: () => this.answerText,
-    save: (text) => this.#say("edit", true, { reason: text }),
+    save: (text) => this.#submit("edit", true, { reason: text }),
     announce: (text) => this.#announce(text),
     render: () => this.#render(),
   });
   #reasonRow = new ReasonRow(this.#ui, {
     snapshot: () => this.#snapshot(),
     reasons: () => shared.reasons,
-    say: (signal, active, options) => this.#say(signal, active, options),
+    submit: (signal, active, options) => this.#submit(signal, active, options),
     confirm: () => this.#notify(this.labels.sent),
     render: () => this.#render(),
   });
-  /** What the last action took away, and can be had back. @type {{ signal: Signal, reason: string | null }[]} */
-  #lost = [];
-  /** Whether the last action on this element gave feedback or withdrew it. @type {boolean | null} */
-  #gave = null;
+  /** What the last action withdrew and undo restores. @type {{ signal: Signal, reason: string | null }[]} */
+  #withdrawn = [];
+  /** Whether the last action on this element submitted feedback (or withdrew it). @type {boolean | null} */
+  #submitted = null;
   /** @type {string | null} */
   #answerText = null;
   /** @type {Partial<Labels>} */
@@ -107,7 +107,7 @@ export class HearbackFeedback extends ElementBase {
     this.#detach();
   }
 
-  /** Takes over a property that the page set before the element was defined. @param {string} name */
+  /** Applies a property that the page set before the element was defined. @param {string} name */
   #upgrade(name) {
     if (Object.hasOwn(this, name)) {
       const self = /** @type {any} */ (this);
@@ -123,14 +123,14 @@ export class HearbackFeedback extends ElementBase {
       return;
     }
     if (name === "message-id") {
-      this.#startAfresh();
+      this.#reset();
       this.#attach();
     } else {
       this.#render();
     }
   }
 
-  /** The message that the feedback is on. */
+  /** The id of the answer's message. */
   get messageId() {
     return this.getAttribute("message-id") ?? "";
   }
@@ -139,7 +139,7 @@ export class HearbackFeedback extends ElementBase {
     this.setAttribute("message-id", id);
   }
 
-  /** The answer as the user is to edit it, say its Markdown. The text that is shown, if not set. @returns {string} */
+  /** The text of the answer to edit, such as its Markdown. By default the visible text. @returns {string} */
   get answerText() {
     return this.#answerText ?? this.#answerElement().innerText.trim();
   }
@@ -148,7 +148,7 @@ export class HearbackFeedback extends ElementBase {
     this.#answerText = text ?? null;
   }
 
-  /** Texts of this element that differ from those given to {@link configure}. @returns {Labels} */
+  /** Texts that override those of {@link configure} for this element. @returns {Labels} */
   get labels() {
     return { ...DEFAULT_LABELS, ...shared.labels, ...this.#labels };
   }
@@ -165,15 +165,15 @@ export class HearbackFeedback extends ElementBase {
     return (id && root.getElementById?.(id)) || this;
   }
 
-  /** Follows the message of the attribute, in the store of the page. */
+  /** Subscribes to the message in the store of the page. */
   #attach() {
     this.#detach();
     if (shared.store && this.messageId) {
       this.#store = shared.store;
       this.#unsubscribe = this.#store.subscribe(this.messageId, {
         update: () => this.#render(),
-        change: (change) => this.#tellChange(change),
-        error: (signal, error) => this.#tellError(signal, error),
+        change: (change) => this.#onChange(change),
+        error: (signal, error) => this.#onError(signal, error),
       });
     }
     this.#render();
@@ -185,13 +185,13 @@ export class HearbackFeedback extends ElementBase {
     this.#store = null;
   }
 
-  /** Forgets what was begun on another message: a list reuses its elements. */
-  #startAfresh() {
+  /** Discards the state of another message: a list may reuse its elements. */
+  #reset() {
     this.#editor.reset();
     this.#reasonRow.reset();
     this.#answerText = null;
-    this.#lost = [];
-    this.#gave = null;
+    this.#withdrawn = [];
+    this.#submitted = null;
     this.#announce("");
   }
 
@@ -199,7 +199,7 @@ export class HearbackFeedback extends ElementBase {
     const ui = this.#ui;
     ui.up.addEventListener("click", () => this.#toggle("helpful"));
     ui.down.addEventListener("click", () => this.#toggle("not_helpful"));
-    ui.removeEdit.addEventListener("click", () => this.#say("edit", false));
+    ui.removeEdit.addEventListener("click", () => this.#submit("edit", false));
     ui.regenerate.addEventListener("click", () => this.#regenerate());
     ui.undo.addEventListener("click", () => this.#undo());
     ui.retry.addEventListener("click", () => this.#store?.retry(this.messageId));
@@ -211,30 +211,31 @@ export class HearbackFeedback extends ElementBase {
   }
 
   /** @param {Signal} signal @param {boolean} active @param {{ reason?: string | null }} [options] */
-  #say(signal, active, options = {}) {
+  #submit(signal, active, options = {}) {
     const state = this.#snapshot();
     if (!this.#store || !state) {
       return;
     }
     this.#announce("");
-    this.#gave = active;
-    const goes = active ? OPPOSITE[signal] : signal;
-    const lost = goes ? withdrawnWith(state, goes) : [];
-    // One click gives a thumb back; a text, or several signals at once, would have to be given anew.
-    this.#lost = lost.length > 1 || lost.some(({ reason }) => reason !== null) ? lost : [];
+    this.#submitted = active;
+    const removed = active ? OPPOSITE[signal] : signal;
+    const withdrawn = removed ? withdrawnWith(state, removed) : [];
+    // A single thumb is restored with a click; offer undo for a text or several signals.
+    const isCostly = withdrawn.length > 1 || withdrawn.some(({ reason }) => reason !== null);
+    this.#withdrawn = isCostly ? withdrawn : [];
     this.#store.set(this.messageId, signal, active, { ...options, ...this.#anchors() });
   }
 
-  /** Gives back what the last action took away. */
+  /** Restores what the last action withdrew. */
   #undo() {
-    const lost = this.#lost;
-    this.#lost = [];
-    this.#gave = true;
+    const withdrawn = this.#withdrawn;
+    this.#withdrawn = [];
+    this.#submitted = true;
     this.#announce("");
-    for (const { signal, reason } of lost) {
+    for (const { signal, reason } of withdrawn) {
       this.#store?.set(this.messageId, signal, true, { reason, ...this.#anchors() });
     }
-    const control = lost.some(({ signal }) => signal === "edit") ? this.#ui.edit : this.#ui.down;
+    const control = withdrawn.some(({ signal }) => signal === "edit") ? this.#ui.edit : this.#ui.down;
     control.focus();
   }
 
@@ -242,7 +243,7 @@ export class HearbackFeedback extends ElementBase {
     return { chatId: this.getAttribute("chat-id"), traceId: this.getAttribute("trace-id") };
   }
 
-  /** Has a text read out, once, and not shown. @param {string} text */
+  /** Has screen readers read a text, without showing it. @param {string} text */
   #announce(text) {
     if (this.#ui.status.textContent !== text) {
       this.#ui.status.textContent = text;
@@ -251,11 +252,11 @@ export class HearbackFeedback extends ElementBase {
     this.#ui.undo.hidden = true;
   }
 
-  /** Shows a text and has it read out. @param {string} text */
+  /** Shows a text, and has screen readers read it. @param {string} text */
   #notify(text) {
     this.#announce(text);
     this.#ui.notice.classList.add("shown");
-    this.#ui.undo.hidden = this.#lost.length === 0;
+    this.#ui.undo.hidden = this.#withdrawn.length === 0;
   }
 
   /** @param {Signal} signal */
@@ -263,12 +264,12 @@ export class HearbackFeedback extends ElementBase {
     const shown = this.#snapshot()?.signals[signal];
     if (shown) {
       this.#reasonRow.thumb(signal === "not_helpful" && !shown.active);
-      this.#say(signal, !shown.active);
+      this.#submit(signal, !shown.active);
     }
   }
 
   #regenerate() {
-    // Taken now: the page may give the element its next message while it handles the event.
+    // Read before the event: its handler may assign the next message to the element.
     const { messageId } = this;
     const store = this.#store;
     const anchors = this.#anchors();
@@ -280,19 +281,19 @@ export class HearbackFeedback extends ElementBase {
     });
     if (this.dispatchEvent(event)) {
       if (messageId === this.messageId) {
-        this.#gave = true;
-        this.#lost = [];
+        this.#submitted = true;
+        this.#withdrawn = [];
       }
       store?.set(messageId, "regenerate", true, anchors);
     }
   }
 
   /** @param {Change} change */
-  #tellChange(change) {
-    // An action may change several signals, and another element of this message tells of its own.
-    if (change.source === "user" && this.#gave !== null) {
-      const text = this.#gave ? this.labels.saved : this.labels.withdrawn;
-      if (this.#lost.length > 0) {
+  #onChange(change) {
+    // An action may change several signals, and another element of this message reports its own actions.
+    if (change.source === "user" && this.#submitted !== null) {
+      const text = this.#submitted ? this.labels.saved : this.labels.withdrawn;
+      if (this.#withdrawn.length > 0) {
         this.#notify(text);
       } else {
         this.#announce(text);
@@ -302,7 +303,7 @@ export class HearbackFeedback extends ElementBase {
   }
 
   /** @param {Signal | null} signal @param {HearbackError} error */
-  #tellError(signal, error) {
+  #onError(signal, error) {
     this.#emit("hearback-error", { messageId: this.messageId, signal, error });
   }
 
@@ -388,22 +389,22 @@ export class HearbackFeedback extends ElementBase {
     ui.dismiss.hidden = text === "";
   }
 
-  /** What had the focus may have gone; the focus goes to what brings it back. @param {Element | null} focused */
+  /** If the focused control was hidden, moves the focus to the control that shows it again. @param {Element | null} focused */
   #keepFocus(focused) {
     const ui = this.#ui;
     if (!focused || !this.isConnected || /** @type {HTMLElement} */ (focused).checkVisibility()) {
       return;
     }
-    const heirs = /** @type {[HTMLElement, HTMLElement][]} */ ([
+    const successors = /** @type {[HTMLElement, HTMLElement][]} */ ([
       [ui.details, ui.detailsToggle],
       [ui.detailsToggle, ui.down],
       [ui.edited, ui.edit],
       [ui.error, ui.up],
       [ui.notice, ui.up],
     ]);
-    const heir = heirs.find(([region, to]) => region.contains(focused) && to.checkVisibility());
-    if (heir) {
-      heir[1].focus();
+    const successor = successors.find(([region, to]) => region.contains(focused) && to.checkVisibility());
+    if (successor) {
+      successor[1].focus();
     } else {
       ui.down.focus();
     }

@@ -1,4 +1,4 @@
-/** What is known of one message: what its user wishes, and what the server has confirmed. @module */
+/** The state of one message: what the user wants, and what the server has confirmed. @module */
 
 import { SIGNALS } from "./client.js";
 
@@ -7,29 +7,29 @@ import { SIGNALS } from "./client.js";
  * @typedef {import("./client.js").Anchors} Anchors
  * @typedef {import("./client.js").HearbackError} HearbackError
  * @typedef {{ active: boolean, reason: string | null }} SignalState
- * @typedef {{ active: boolean, reason?: string | null, anchors: Anchors }} Wish
- *   A reason that is left out leaves the stored one as it is.
- * @typedef {{ wish: Wish, after: Signal | null, error: HearbackError }} Failure
+ * @typedef {{ active: boolean, reason?: string | null, anchors: Anchors }} Intent
+ *   Without a reason, the stored one is kept.
+ * @typedef {{ intent: Intent, after: Signal | null, error: HearbackError }} Failure
  * @typedef {{ signal: Signal, active: boolean, reason: string | null, source: "user" | "server" }} Change
  * @typedef {object} Observer
- * @property {() => void} update Something that is shown may have changed.
- * @property {(change: Change) => void} [change] The server's state of a signal is another one.
+ * @property {() => void} update The snapshot may have changed.
+ * @property {(change: Change) => void} [change] The server's state of a signal has changed.
  * @property {(signal: Signal | null, error: HearbackError) => void} [error]
  */
 
 /** @type {Readonly<SignalState>} */
 export const ABSENT = Object.freeze({ active: false, reason: null });
 
-/** The thumbs exclude each other. @type {Partial<Record<Signal, Signal>>} */
+/** Signals that exclude each other. @type {Partial<Record<Signal, Signal>>} */
 export const OPPOSITE = { helpful: "not_helpful", not_helpful: "helpful" };
 
-/** What hangs on another signal: it comes after that one and goes with it. @type {Partial<Record<Signal, Signal>>} */
+/** Signals that require another one: they are sent after it and withdrawn with it. @type {Partial<Record<Signal, Signal>>} */
 export const PARENT = { inaccurate: "not_helpful", unsafe: "not_helpful" };
 
-/** @param {Wish} wish @param {SignalState} state */
-export function fulfils(state, wish) {
-  const sameReason = wish.reason === undefined || wish.reason === state.reason;
-  return state.active === wish.active && (!wish.active || sameReason);
+/** @param {Intent} intent @param {SignalState} state */
+export function fulfils(state, intent) {
+  const sameReason = intent.reason === undefined || intent.reason === state.reason;
+  return state.active === intent.active && (!intent.active || sameReason);
 }
 
 /** @param {SignalState} one @param {SignalState} other */
@@ -39,17 +39,17 @@ export function same(one, other) {
 
 /** One signal on one message. */
 export class Slot {
-  /** What the server is believed to have. @type {SignalState} */
+  /** The last known state of the server. @type {SignalState} */
   confirmed = ABSENT;
-  /** Whether that is known: not before the first read, and not after a call of unknown fate. */
-  sure = false;
-  /** What the user wants and the server has not confirmed. @type {Wish | null} */
-  wish = null;
-  /** The wish is sent once this one is settled, and fails with it. @type {Slot | null} */
+  /** Whether that state is certain: not before the first read, and not after a call with an unknown outcome. */
+  certain = false;
+  /** What the user wants and the server has not confirmed yet. @type {Intent | null} */
+  intent = null;
+  /** The intent is sent once this slot is settled, and fails with it. @type {Slot | null} */
   after = null;
-  /** The wish that a call is carrying. @type {Wish | null} */
+  /** The intent that is being sent. @type {Intent | null} */
   inFlight = null;
-  /** When, on the store's clock, anything last happened to it. */
+  /** The store's logical time of the last change. */
   touched = 0;
 
   /** @param {Signal} signal */
@@ -57,46 +57,46 @@ export class Slot {
     this.signal = signal;
   }
 
-  /** What the user sees. @returns {SignalState} */
+  /** The state to show. @returns {SignalState} */
   get shown() {
-    if (!this.wish) {
+    if (!this.intent) {
       return this.confirmed;
     }
-    const { active, reason = this.confirmed.reason } = this.wish;
+    const { active, reason = this.confirmed.reason } = this.intent;
     return active ? { active, reason } : ABSENT;
   }
 
   get settled() {
-    return !this.wish && !this.inFlight;
+    return !this.intent && !this.inFlight;
   }
 
-  /** Whether the next step, if there is one, may be taken. */
+  /** Whether there is an intent that can be handled now. */
   get ready() {
-    return this.wish !== null && !this.inFlight && this.after === null;
+    return this.intent !== null && !this.inFlight && this.after === null;
   }
 
-  /** Whether that step needs the server. */
+  /** Whether the intent requires a call. */
   get needsCall() {
-    return this.wish !== null && !(this.sure && fulfils(this.confirmed, this.wish));
+    return this.intent !== null && !(this.certain && fulfils(this.confirmed, this.intent));
   }
 }
 
-/** What is known of one message. */
+/** The state of one message. */
 export class MessageState {
   /** @type {Map<Signal, Slot>} */
   slots = new Map(
     SIGNALS.map((name) => [/** @type {Signal} */ (name), new Slot(/** @type {Signal} */ (name))]),
   );
-  /** What was wished, refused and not wished again. @type {Map<Signal, Failure>} */
+  /** Intents that failed and were not repeated. @type {Map<Signal, Failure>} */
   failures = new Map();
   /** @type {HearbackError | null} */
   readError = null;
   /** @type {Set<Observer>} */
   observers = new Set();
-  /** Errors that the user has seen and put away. @type {WeakSet<HearbackError>} */
+  /** Errors that the user dismissed. @type {WeakSet<HearbackError>} */
   dismissed = new WeakSet();
   reading = false;
-  /** Whether there may be news on the server. */
+  /** Whether the server may have a newer state. */
   stale = true;
   readAt = 0;
 
@@ -109,7 +109,7 @@ export class MessageState {
   slot(signal) {
     const slot = this.slots.get(signal);
     if (!slot) {
-      throw new TypeError(`${signal} is no signal`);
+      throw new TypeError(`${signal} is not a signal`);
     }
     return slot;
   }
@@ -118,8 +118,8 @@ export class MessageState {
     return [...this.slots.values()].every((slot) => slot.settled);
   }
 
-  get unsure() {
-    return this.readError !== null || [...this.slots.values()].some((slot) => !slot.sure);
+  get uncertain() {
+    return this.readError !== null || [...this.slots.values()].some((slot) => !slot.certain);
   }
 
   update() {

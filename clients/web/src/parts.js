@@ -1,9 +1,9 @@
-/** The parts of one element's shadow tree. @module */
+/** Builds the shadow tree of an element. @module */
 
 import { icon } from "./style.js";
 
 /**
- * An element with attributes and children. No HTML is parsed, so that it works under Trusted Types.
+ * Creates an element with attributes and children. Parses no HTML, so it works under Trusted Types.
  *
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
@@ -25,7 +25,7 @@ function button(part, look, children = []) {
   return make("button", { type: "button", class: look, part: `button ${part}` }, children);
 }
 
-/** The parts of one element's shadow tree. */
+/** The nodes of a shadow tree. */
 export function parts() {
   return {
     slot: make("slot"),
@@ -56,7 +56,7 @@ export function parts() {
     cancel: button("cancel", "end"),
     save: make("button", { type: "submit", class: "primary", part: "button save" }),
     error: make("div", { class: "error", part: "error" }),
-    // There from the start: a live region that comes with its text is not read out.
+    // Present from the start: screen readers ignore a live region that is added with its text.
     errorText: make("span", { role: "alert" }),
     retry: button("retry", "outlined"),
     dismiss: button("dismiss", "icon", [icon("close")]),
@@ -72,7 +72,7 @@ export function assembled(ui) {
   ui.regenerate.append(ui.regenerateText);
   ui.detailsToggle.prepend(ui.detailsText);
   ui.detailsToggle.setAttribute("aria-controls", "details");
-  // Last, so that nothing moves when it comes, and next to what it opens.
+  // Last, so that nothing moves when it appears, and next to what it opens.
   ui.group.append(ui.up, ui.down, ui.edit, ui.regenerate, ui.detailsToggle);
   ui.reason.append(ui.reasonLabel, make("div", { class: "line" }, [ui.reasonInput, ui.sendReason]));
   ui.details.append(ui.chips, ui.reason);

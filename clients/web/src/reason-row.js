@@ -1,7 +1,7 @@
-/** Why an answer was not helpful: the reasons to choose from, and the one text that belongs to the choice. @module */
+/** The reasons for a thumb down, with a text field. @module */
 
 import { MAX_REASON } from "./client.js";
-import { NO_REASON, overhead, stored, understood } from "./reasons.js";
+import { NO_REASON, overhead, parsed, stored } from "./reasons.js";
 
 /**
  * @typedef {import("./configuration.js").Labels} Labels
@@ -12,8 +12,8 @@ import { NO_REASON, overhead, stored, understood } from "./reasons.js";
  * @typedef {object} Host
  * @property {() => Snapshot | undefined} snapshot
  * @property {() => readonly Reason[]} reasons
- * @property {(signal: Signal, active: boolean, options?: { reason?: string | null }) => void} say
- * @property {() => void} confirm Tells the user that what was sent has arrived.
+ * @property {(signal: Signal, active: boolean, options?: { reason?: string | null }) => void} submit
+ * @property {() => void} confirm Tells the user that the feedback was stored.
  * @property {() => void} render
  */
 
@@ -23,17 +23,17 @@ const SIGNALS = ["inaccurate", "unsafe", "not_helpful"];
 /**
  * The reasons and the text below a thumb down.
  *
- * The row opens when the user presses the thumb, and closes once its text is sent or the user dismisses it.
- * Nothing else opens it but its own button: not a reload, and not what another tab does.
+ * The row opens when the user presses the thumb or the row's own button, and closes once its text is stored or the user
+ * dismisses it. A reload or an action in another tab does not open it.
  */
 export class ReasonRow {
   #ui;
   #host;
   #open = false;
   #typed = false;
-  /** The value of the reason that was chosen last on this page. @type {string | null} */
+  /** The value of the last reason chosen on this page. @type {string | null} */
   #latest = null;
-  /** The signal whose text is on its way. @type {ReasonSignal | null} */
+  /** The signal whose text is being sent. @type {ReasonSignal | null} */
   #sending = null;
   /** @type {readonly Reason[]} */
   #reasons = [];
@@ -57,7 +57,7 @@ export class ReasonRow {
     });
   }
 
-  /** Forgets everything: the element shows another message. */
+  /** Resets the row, because the element shows another message. */
   reset() {
     this.#open = false;
     this.#typed = false;
@@ -65,7 +65,7 @@ export class ReasonRow {
     this.#sending = null;
   }
 
-  /** The user gives the thumb down, or takes it back. @param {boolean} down */
+  /** Called when the user gives or withdraws a thumb down. @param {boolean} down */
   thumb(down) {
     this.#open = down;
     this.#latest = null;
@@ -81,7 +81,7 @@ export class ReasonRow {
   /** @param {KeyboardEvent} event */
   #key(event) {
     if (event.key === "Escape" && !event.isComposing) {
-      // A dialog around the element stays open.
+      // Keep a surrounding dialog open.
       event.stopPropagation();
       event.preventDefault();
       this.#show(false);
@@ -89,18 +89,18 @@ export class ReasonRow {
   }
 
   /** @param {Snapshot} state @param {ReasonSignal} signal */
-  #understood({ signals }, signal) {
-    return understood(this.#reasons, signal, signals[signal]);
+  #parsed({ signals }, signal) {
+    return parsed(this.#reasons, signal, signals[signal]);
   }
 
   /**
-   * What the text belongs to: the reason chosen last, any chosen one, or the thumb.
+   * The reason to which the text belongs: the last chosen one, any chosen one, or the thumb itself.
    *
    * @param {Snapshot} state
    * @returns {Reason}
    */
   #target(state) {
-    const chosen = SIGNALS.map((signal) => this.#understood(state, signal)).filter(({ reason }) => reason);
+    const chosen = SIGNALS.map((signal) => this.#parsed(state, signal)).filter(({ reason }) => reason);
     const found =
       chosen.find(({ reason }) => reason?.value === this.#latest) ??
       chosen.find(({ text }) => text !== "") ??
@@ -115,22 +115,22 @@ export class ReasonRow {
       return;
     }
     const { signal } = reason;
-    const before = this.#understood(state, signal);
+    const before = this.#parsed(state, signal);
     if (before.reason !== reason) {
       this.#latest = reason.value;
       const plain = reason.prefix === null && !before.reason?.prefix;
-      this.#host.say(signal, true, plain ? {} : { reason: stored(reason, before.text) });
+      this.#host.submit(signal, true, plain ? {} : { reason: stored(reason, before.text) });
     } else if (signal === NO_REASON.signal) {
-      // The thumb stays, and so does its text.
-      this.#host.say(signal, true, { reason: stored(NO_REASON, before.text) });
+      // Keep the thumb and its text.
+      this.#host.submit(signal, true, { reason: stored(NO_REASON, before.text) });
     } else {
-      this.#host.say(signal, false);
+      this.#host.submit(signal, false);
     }
   }
 
   #send() {
     const state = this.#host.snapshot();
-    if (!state || this.#onItsWay(state)) {
+    if (!state || this.#isSending(state)) {
       return;
     }
     const target = this.#target(state);
@@ -138,19 +138,19 @@ export class ReasonRow {
     if (this.#typed) {
       this.#typed = false;
       const text = this.#ui.reasonInput.value.trim();
-      this.#host.say(target.signal, true, { reason: stored(target, text) });
+      this.#host.submit(target.signal, true, { reason: stored(target, text) });
     }
     this.#host.render();
   }
 
   /** @param {Snapshot} state */
-  #onItsWay(state) {
+  #isSending(state) {
     return this.#sending !== null && !(this.#sending in state.failedReasons);
   }
 
-  /** Closes the row once what was sent has arrived. @param {Snapshot | undefined} state */
+  /** Closes the row once the text is stored. @param {Snapshot | undefined} state */
   #settle(state) {
-    if (state && !state.pending && this.#onItsWay(state)) {
+    if (state && !state.pending && this.#isSending(state)) {
       this.#sending = null;
       this.#open = false;
       this.#host.confirm();
@@ -173,7 +173,7 @@ export class ReasonRow {
       target === NO_REASON
         ? labels.reasonText
         : labels.reasonTextFor.replace("{reason}", () => name(target, labels));
-    ui.sendReason.setAttribute("aria-disabled", String(Boolean(state && this.#onItsWay(state))));
+    ui.sendReason.setAttribute("aria-disabled", String(Boolean(state && this.#isSending(state))));
   }
 
   /** @param {Snapshot | undefined} state @param {Labels} labels */
@@ -184,7 +184,7 @@ export class ReasonRow {
     }
     for (const [reason, chip] of this.#chips) {
       chip.textContent = name(reason, labels);
-      const chosen = state && this.#understood(state, reason.signal).reason === reason;
+      const chosen = state && this.#parsed(state, reason.signal).reason === reason;
       chip.setAttribute("aria-pressed", String(Boolean(chosen)));
     }
   }
@@ -212,16 +212,16 @@ export class ReasonRow {
   /** @param {Snapshot | undefined} state @param {Reason} target */
   #renderText(state, target) {
     const { reasonInput } = this.#ui;
-    // In UTF-16 units, of which a text never has fewer than code points.
+    // In UTF-16 units; a text never has more code points than units.
     reasonInput.maxLength = MAX_REASON - overhead(target);
     if (this.#typed) {
       return;
     }
-    const kept = state?.signals[target.signal] ?? { active: false, reason: null };
-    // What could not be stored is not lost.
+    const current = state?.signals[target.signal] ?? { active: false, reason: null };
+    // Offer a text that was not stored.
     const failed = state?.failedReasons[target.signal];
-    const shown = failed ? { active: true, reason: failed } : kept;
-    reasonInput.value = understood(this.#reasons, target.signal, shown).text;
+    const shown = failed ? { active: true, reason: failed } : current;
+    reasonInput.value = parsed(this.#reasons, target.signal, shown).text;
   }
 }
 

@@ -1,8 +1,8 @@
 /**
- * Why an answer was not helpful: the reasons to choose from, and how each is stored as a signal and its text.
+ * The reasons for a thumb down, and how each is stored as a signal and its text.
  *
- * `inaccurate` and `unsafe` are signals. A reason that the page adds has no signal of its own: it is stored
- * in front of the text of another one, as `value: text`, or as `value` when there is no text.
+ * `inaccurate` and `unsafe` are signals. A reason that the page adds has no signal of its own: it is stored in the text of
+ * another one, as `value: text`, or as `value` without a text.
  *
  * @module
  */
@@ -11,15 +11,15 @@
  * @typedef {import("./client.js").Signal} Signal
  * @typedef {import("./message.js").SignalState} SignalState
  * @typedef {"not_helpful" | "inaccurate" | "unsafe"} ReasonSignal
- * @typedef {{ value: string, label: string, signal?: ReasonSignal }} ReasonOption What a page adds.
+ * @typedef {{ value: string, label: string, signal?: ReasonSignal }} ReasonOption A reason that a page adds.
  * @typedef {{ value: string, label: string | null, signal: ReasonSignal, prefix: string | null }} Reason
- *   `label` is null where the labels have it; `prefix` is null for a reason that is a signal.
+ *   `label` is null if it is one of the labels; `prefix` is null for a reason that is a signal.
  */
 
 /** @type {readonly ReasonSignal[]} */
 const SIGNALS_OF_REASONS = Object.freeze(["not_helpful", "inaccurate", "unsafe"]);
 
-/** Longest value of an added reason, in UTF-16 units. */
+/** Maximum length of an added reason's value, in UTF-16 units. */
 const MAX_VALUE = 64;
 
 const SEPARATOR = ": ";
@@ -30,7 +30,7 @@ export const SIGNAL_REASONS = Object.freeze([
   { value: "unsafe", label: null, signal: "unsafe", prefix: null },
 ]);
 
-/** The thumb itself: what a text belongs to when no reason is chosen. @type {Readonly<Reason>} */
+/** The thumb itself, to which a text belongs if no reason is chosen. @type {Readonly<Reason>} */
 export const NO_REASON = Object.freeze({
   value: "not_helpful",
   label: null,
@@ -39,11 +39,11 @@ export const NO_REASON = Object.freeze({
 });
 
 /**
- * The reasons to choose from: those that are signals, then the page's own.
+ * The available reasons: those that are signals, then those that the page adds.
  *
  * @param {readonly ReasonOption[]} added
  * @returns {readonly Reason[]}
- * @throws {TypeError} for an added reason that could not be told apart or stored
+ * @throws {TypeError} for an invalid or duplicate reason
  */
 export function reasonsWith(added) {
   const reasons = [...SIGNAL_REASONS];
@@ -51,7 +51,7 @@ export function reasonsWith(added) {
     const isText = typeof value === "string" && value !== "" && value === value.trim();
     if (!isText || value.length > MAX_VALUE || value.includes(":")) {
       throw new TypeError(
-        `a reason's value has 1 to ${MAX_VALUE} characters, no colon, and no white space around it: ${value}`,
+        `a reason's value must have 1 to ${MAX_VALUE} characters, no colon, and no surrounding white space: ${value}`,
       );
     }
     if (reasons.some((known) => known.value === value) || value === NO_REASON.value) {
@@ -61,7 +61,7 @@ export function reasonsWith(added) {
       throw new TypeError(`the reason ${value} has no label`);
     }
     if (!SIGNALS_OF_REASONS.includes(signal)) {
-      throw new TypeError(`the signal of the reason ${value} is none of ${SIGNALS_OF_REASONS.join(", ")}`);
+      throw new TypeError(`the signal of the reason ${value} must be one of ${SIGNALS_OF_REASONS.join(", ")}`);
     }
     reasons.push({ value, label, signal, prefix: value });
   }
@@ -69,7 +69,7 @@ export function reasonsWith(added) {
 }
 
 /**
- * What is stored as a signal's text.
+ * The text of a signal for a reason and the user's text.
  *
  * @param {Reason} reason
  * @param {string} text
@@ -83,7 +83,7 @@ export function stored({ prefix }, text) {
 }
 
 /**
- * How much of the longest text a reason takes for itself, in UTF-16 units.
+ * The length that a reason adds to the stored text, in UTF-16 units.
  *
  * @param {Reason} reason
  */
@@ -92,15 +92,15 @@ export function overhead({ prefix }) {
 }
 
 /**
- * What a stored text means: the reason that was chosen, and what the user wrote.
+ * Parses a stored text into the chosen reason and the user's text.
  *
  * @param {readonly Reason[]} reasons
  * @param {Signal} signal
  * @param {SignalState} state
  * @returns {{ reason: Reason | null, text: string }}
- *   `reason` is null where none of that signal is chosen.
+ *   `reason` is null if no reason of that signal is chosen.
  */
-export function understood(reasons, signal, { active, reason: text }) {
+export function parsed(reasons, signal, { active, reason: text }) {
   if (!active) {
     return { reason: null, text: "" };
   }

@@ -1,4 +1,4 @@
-/** The optimistic state of every message on a page. @module */
+/** The optimistic state of all messages on a page. @module */
 
 import { asHearbackError } from "./client.js";
 import { ABSENT, MessageState, OPPOSITE, PARENT, fulfils, same } from "./message.js";
@@ -10,28 +10,28 @@ import { ABSENT, MessageState, OPPOSITE, PARENT, fulfils, same } from "./message
  * @typedef {import("./client.js").Anchors} Anchors
  * @typedef {import("./message.js").Observer} Observer
  * @typedef {import("./message.js").SignalState} SignalState
- * @typedef {import("./message.js").Wish} Wish
+ * @typedef {import("./message.js").Intent} Intent
  * @typedef {import("./message.js").Slot} Slot
  */
 
-/** Messages that nobody shows any more and whose state is kept, for lists that scroll. */
-const KEPT_MESSAGES = 500;
+/** How many messages' states are cached while no element shows them, for lists that scroll. */
+const CACHED_MESSAGES = 500;
 
-/** How long what was read is shown again without another look, in milliseconds. */
+/** How long a state that was read is fresh, in milliseconds. */
 const FRESH_FOR = 60_000;
 
-/** Reads under way at a time. Browsers allow few connections to a host, and a click goes first. */
+/** Concurrent reads. Browsers allow few connections to a host, and clicks must not wait for reads. */
 const PARALLEL_READS = 3;
 
-/** Lets a limited number of tasks run at a time, first come, first served. */
-class Gate {
+/** Limits the number of concurrent tasks; the others wait in order. */
+class TaskLimiter {
   #free;
   /** @type {(() => void)[]} */
   #waiting = [];
 
-  /** @param {number} places */
-  constructor(places) {
-    this.#free = places;
+  /** @param {number} limit */
+  constructor(limit) {
+    this.#free = limit;
   }
 
   /** @template T @param {() => Promise<T>} task @returns {Promise<T>} */
@@ -55,34 +55,33 @@ class Gate {
 }
 
 /**
- * The optimistic state of every message on the page.
+ * The optimistic state of all messages on the page.
  *
- * For each signal of each message at most one call is under way, and the next one is sent for what
- * the user wants then: a slow call never arrives after a later one, and what was wanted in between
- * is never sent. The state ends as the user's last action, or as it was before with a failure to
- * show. Nothing of it is stored in the browser.
+ * For each signal of each message, at most one call is in progress, and the next one sends what the user wants by then.
+ * So a slow call cannot overwrite a later one, and intermediate states are not sent. In the end, the state is that of the
+ * user's last action, or the previous one with an error to show. Nothing is stored in the browser.
  */
 export class FeedbackStore {
   #client;
   /** @type {Map<string, MessageState>} */
   #messages = new Map();
-  #reads = new Gate(PARALLEL_READS);
+  #reads = new TaskLimiter(PARALLEL_READS);
   #clock = 0;
   #closed = new AbortController();
-  /** Tells other tabs which message to read again, and nothing else. */
+  /** Notifies other tabs which message to read again. */
   #channel = new BroadcastChannel("hearback-feedback");
 
   /** @param {FeedbackClient} client */
   constructor(client) {
     this.#client = client;
     const { signal } = this.#closed;
-    this.#channel.addEventListener("message", ({ data }) => this.#heard(data), { signal });
+    this.#channel.addEventListener("message", ({ data }) => this.#onOtherTab(data), { signal });
     addEventListener("online", () => this.#reconnected(), { signal });
-    // A page out of the back-forward cache heard of nothing meanwhile.
+    // A page in the back-forward cache receives no notifications.
     addEventListener("pageshow", (event) => event.persisted && this.#readShown(), { signal });
   }
 
-  /** Tells nobody anything any more. Calls under way are not taken back. */
+  /** Stops all notifications and further calls. Calls in progress are not cancelled. */
   close() {
     this.#closed.abort();
     this.#channel.close();
@@ -92,11 +91,11 @@ export class FeedbackStore {
   }
 
   /**
-   * Follows a message, and reads it from the server if it is not known freshly.
+   * Subscribes to a message, and reads it from the server unless its state is fresh.
    *
    * @param {string} messageId
    * @param {Observer} observer
-   * @returns {() => void} ends it
+   * @returns {() => void} unsubscribes
    */
   subscribe(messageId, observer) {
     const message = this.#message(messageId);
@@ -111,7 +110,7 @@ export class FeedbackStore {
   }
 
   /**
-   * What is to be shown for a message.
+   * What to show for a message.
    *
    * @param {string} messageId
    */
@@ -125,8 +124,8 @@ export class FeedbackStore {
       error && !message.dismissed.has(error) ? error : null;
     const errors = [...message.failures.values()].map(({ error }) => shown(error));
     const failedReasons = /** @type {Partial<Record<Signal, string | null>>} */ ({});
-    for (const [signal, { wish }] of message.failures) {
-      failedReasons[signal] = wish.reason;
+    for (const [signal, { intent }] of message.failures) {
+      failedReasons[signal] = intent.reason;
     }
     return {
       signals,
@@ -139,7 +138,7 @@ export class FeedbackStore {
   }
 
   /**
-   * Does what the user wants: shows it at once, and has the server follow.
+   * Applies a user's action: shows it at once, and sends it to the server.
    *
    * @param {string} messageId
    * @param {Signal} signal
@@ -151,10 +150,10 @@ export class FeedbackStore {
     const slot = message.slot(signal);
     const anchors = { chatId, traceId };
     const parent = active ? PARENT[signal] : undefined;
-    this.#wish(message, slot, { active, reason, anchors }, parent ? message.slot(parent) : null);
+    this.#setIntent(message, slot, { active, reason, anchors }, parent ? message.slot(parent) : null);
     const opposite = OPPOSITE[signal];
     if (active && opposite) {
-      // Only once this one is stored: if it fails, what was said before still stands.
+      // Only after this one is stored: if it fails, the previous signal remains.
       this.#withdraw(message, message.slot(opposite), slot);
     }
     if (!active) {
@@ -164,13 +163,13 @@ export class FeedbackStore {
   }
 
   /**
-   * Tries what failed again.
+   * Retries failed changes that were not dismissed.
    *
    * @param {string} messageId
    */
   retry(messageId) {
     const message = this.#message(messageId);
-    this.#wishAgain(message, () => true);
+    this.#repeatFailed(message, () => true);
     if (message.readError) {
       this.#read(message);
     }
@@ -178,7 +177,7 @@ export class FeedbackStore {
   }
 
   /**
-   * Puts the errors of a message away. What could not be stored stays with the message, for the next attempt.
+   * Dismisses the errors of a message, and keeps the texts that were not stored.
    *
    * @param {string} messageId
    */
@@ -213,9 +212,9 @@ export class FeedbackStore {
     return message;
   }
 
-  /** Drops the oldest states that nobody shows and nothing is under way for. */
+  /** Drops the oldest states that are not shown and have no calls in progress. */
   #forget() {
-    let surplus = this.#messages.size - KEPT_MESSAGES;
+    let surplus = this.#messages.size - CACHED_MESSAGES;
     for (const [id, message] of this.#messages) {
       if (surplus <= 0) {
         return;
@@ -233,27 +232,27 @@ export class FeedbackStore {
     slot.touched = this.#clock;
   }
 
-  /** @param {MessageState} message @param {Slot} slot @param {Wish} wish @param {Slot | null} after */
-  #wish(message, slot, wish, after) {
-    slot.wish = wish;
+  /** @param {MessageState} message @param {Slot} slot @param {Intent} intent @param {Slot | null} after */
+  #setIntent(message, slot, intent, after) {
+    slot.intent = intent;
     slot.after = after;
     message.failures.delete(slot.signal);
     this.#touch(slot);
   }
 
   /**
-   * Wishes again what failed, unless the user has put the failure away.
+   * Repeats failed intents, unless the user dismissed the error.
    *
    * @param {MessageState} message
    * @param {(error: HearbackError) => boolean} which
-   * @returns {boolean} whether there was anything
+   * @returns {boolean} whether there were any
    */
-  #wishAgain(message, which) {
+  #repeatFailed(message, which) {
     const failures = [...message.failures].filter(
       ([, { error }]) => which(error) && !message.dismissed.has(error),
     );
-    for (const [signal, { wish, after }] of failures) {
-      this.#wish(message, message.slot(signal), { ...wish }, after && message.slot(after));
+    for (const [signal, { intent, after }] of failures) {
+      this.#setIntent(message, message.slot(signal), { ...intent }, after && message.slot(after));
     }
     return failures.length > 0;
   }
@@ -261,9 +260,9 @@ export class FeedbackStore {
   /** @param {MessageState} message @param {Slot} slot @param {Slot} after */
   #withdraw(message, slot, after) {
     message.failures.delete(slot.signal);
-    const nothingThere = slot.sure && slot.settled && !slot.confirmed.active;
+    const nothingThere = slot.certain && slot.settled && !slot.confirmed.active;
     if (!nothingThere) {
-      this.#wish(message, slot, { active: false, anchors: {} }, after);
+      this.#setIntent(message, slot, { active: false, anchors: {} }, after);
     }
     this.#withdrawChildren(message, slot);
   }
@@ -277,15 +276,15 @@ export class FeedbackStore {
     }
   }
 
-  /** Takes every step that can be taken now. @param {MessageState} message */
+  /** Handles all intents that are ready. @param {MessageState} message */
   #advance(message) {
     if (this.#closed.signal.aborted) {
-      // The next call could be made with another user's token.
+      // Further calls could use another user's token.
       return;
     }
-    let again = true;
-    while (again) {
-      again = false;
+    let progress = true;
+    while (progress) {
+      progress = false;
       for (const slot of message.slots.values()) {
         if (slot.after?.settled) {
           slot.after = null;
@@ -296,9 +295,9 @@ export class FeedbackStore {
         if (slot.needsCall) {
           this.#send(message, slot);
         } else {
-          slot.wish = null;
-          // Whoever waited for this one may go on.
-          again = true;
+          slot.intent = null;
+          // A slot that waited for this one may be ready now.
+          progress = true;
         }
       }
     }
@@ -310,19 +309,19 @@ export class FeedbackStore {
 
   /** @param {MessageState} message @param {Slot} slot */
   async #send(message, slot) {
-    const wish = /** @type {Wish} */ (slot.wish);
-    slot.inFlight = wish;
+    const intent = /** @type {Intent} */ (slot.intent);
+    slot.inFlight = intent;
     this.#touch(slot);
     try {
-      const created = await this.#call(message, slot.signal, wish);
-      this.#confirm(message, slot, wish, created);
+      const created = await this.#call(message, slot.signal, intent);
+      this.#confirm(message, slot, intent, created);
     } catch (error) {
-      this.#reject(message, slot, wish, asHearbackError(error));
+      this.#reject(message, slot, intent, asHearbackError(error));
     }
     this.#advance(message);
   }
 
-  /** @param {MessageState} message @param {Signal} signal @param {Wish} wish */
+  /** @param {MessageState} message @param {Signal} signal @param {Intent} intent */
   async #call(message, signal, { active, reason, anchors }) {
     if (!active) {
       await this.#client.retract(message.id, signal);
@@ -333,55 +332,55 @@ export class FeedbackStore {
     return created;
   }
 
-  /** @param {MessageState} message @param {Slot} slot @param {Wish} wish @param {boolean} created */
-  #confirm(message, slot, wish, created) {
-    const { active, reason } = wish;
+  /** @param {MessageState} message @param {Slot} slot @param {Intent} intent @param {boolean} created */
+  #confirm(message, slot, intent, created) {
+    const { active, reason } = intent;
     const before = slot.confirmed;
-    const wasSure = slot.sure;
+    const wasCertain = slot.certain;
     const wasUnknown = active && reason === undefined && !created && !before.active;
     if (wasUnknown || message.readError) {
-      // There may be more than we know: a reason, say, or other signals. And there is a connection.
+      // The server may have more, such as a reason or other signals, and it is reachable.
       message.stale = true;
     }
     const kept = created ? null : before.reason;
     slot.confirmed = active ? { active, reason: reason === undefined ? kept : reason } : ABSENT;
-    slot.sure = true;
+    slot.certain = true;
     slot.inFlight = null;
-    if (slot.wish === wish) {
-      slot.wish = null;
+    if (slot.intent === intent) {
+      slot.intent = null;
     }
     this.#touch(slot);
     if (!this.#closed.signal.aborted) {
       this.#channel.postMessage({ messageId: message.id });
     }
-    if (!wasSure || !same(before, slot.confirmed)) {
+    if (!wasCertain || !same(before, slot.confirmed)) {
       message.changed({ signal: slot.signal, ...slot.confirmed, source: "user" });
     }
   }
 
-  /** @param {MessageState} message @param {Slot} slot @param {Wish} wish @param {HearbackError} error */
-  #reject(message, slot, wish, error) {
+  /** @param {MessageState} message @param {Slot} slot @param {Intent} intent @param {HearbackError} error */
+  #reject(message, slot, intent, error) {
     slot.inFlight = null;
     this.#touch(slot);
     if (error.uncertain) {
-      // What the user wants next is sent whatever it is; if that is nothing, the server is asked.
-      slot.sure = false;
+      // Send the next intent in any case; without one, read the state.
+      slot.certain = false;
       message.stale = true;
     }
-    if (slot.wish === wish) {
+    if (slot.intent === intent) {
       this.#rollBack(message, slot, error);
       message.failed(slot.signal, error);
     }
   }
 
-  /** Gives a wish up, and those that waited for it. @param {MessageState} message @param {Slot} slot @param {HearbackError} error */
+  /** Gives up an intent and those that depend on it. @param {MessageState} message @param {Slot} slot @param {HearbackError} error */
   #rollBack(message, slot, error) {
-    if (slot.wish) {
+    if (slot.intent) {
       const after = slot.after?.signal ?? null;
-      message.failures.set(slot.signal, { wish: slot.wish, after, error });
+      message.failures.set(slot.signal, { intent: slot.intent, after, error });
     }
-    // A call that is still under way for an earlier wish will tell.
-    slot.wish = slot.inFlight;
+    // A call for an earlier intent may still be in progress.
+    slot.intent = slot.inFlight;
     slot.after = null;
     for (const other of message.slots.values()) {
       if (other.after === slot) {
@@ -412,42 +411,42 @@ export class FeedbackStore {
   /** @param {MessageState} message */
   async #readNow(message) {
     if (message.observers.size === 0) {
-      // It scrolled away before its turn came.
+      // It is no longer shown.
       message.stale = true;
       return;
     }
-    const asked = this.#clock;
+    const requestedAt = this.#clock;
     message.stale = false;
     try {
       const rows = await this.#client.list(message.id);
       message.readError = null;
       message.readAt = Date.now();
-      this.#apply(message, rows, asked);
+      this.#apply(message, rows, requestedAt);
     } catch (error) {
       message.readError = asHearbackError(error);
     }
   }
 
   /**
-   * Takes over what the server said, where nothing has happened since it was asked: about the rest
-   * the answer may be older than what is known.
+   * Applies what was read to the slots that have not changed since the request. For the others, the response may be
+   * outdated.
    *
    * @param {MessageState} message
    * @param {import("../hearback-feedback.js").FeedbackRow[]} rows
-   * @param {number} asked
+   * @param {number} requestedAt
    */
-  #apply(message, rows, asked) {
+  #apply(message, rows, requestedAt) {
     for (const slot of message.slots.values()) {
-      if (!slot.settled || slot.touched > asked) {
+      if (!slot.settled || slot.touched > requestedAt) {
         message.stale = true;
         continue;
       }
       const row = rows.find(({ signal }) => signal === slot.signal);
       const before = slot.confirmed;
       slot.confirmed = row ? { active: true, reason: row.reason ?? null } : ABSENT;
-      slot.sure = true;
+      slot.certain = true;
       const failure = message.failures.get(slot.signal);
-      if (failure && fulfils(slot.confirmed, failure.wish)) {
+      if (failure && fulfils(slot.confirmed, failure.intent)) {
         message.failures.delete(slot.signal);
       }
       if (!same(before, slot.confirmed)) {
@@ -456,8 +455,8 @@ export class FeedbackStore {
     }
   }
 
-  /** Another tab changed a message. @param {unknown} data */
-  #heard(data) {
+  /** Handles the notification that another tab changed a message. @param {unknown} data */
+  #onOtherTab(data) {
     const id = /** @type {{ messageId?: unknown } | null} */ (data)?.messageId;
     const message = typeof id === "string" ? this.#messages.get(id) : undefined;
     if (message) {
@@ -466,13 +465,13 @@ export class FeedbackStore {
     }
   }
 
-  /** Sends what found no connection, and reads what is not known. */
+  /** Repeats changes that failed without a connection, and reads uncertain states. */
   #reconnected() {
     for (const message of this.#messages.values()) {
-      if (this.#wishAgain(message, ({ status }) => status === 0)) {
+      if (this.#repeatFailed(message, ({ status }) => status === 0)) {
         this.#advance(message);
       }
-      if (message.unsure && message.observers.size > 0) {
+      if (message.uncertain && message.observers.size > 0) {
         this.#read(message);
       }
     }

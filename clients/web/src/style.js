@@ -1,4 +1,4 @@
-/** How an element looks: its style sheet, and its icons. @module */
+/** Style sheet and icons of an element. @module */
 
 const STYLE = `
 :host {
@@ -13,7 +13,7 @@ const STYLE = `
   --_radius: var(--hearback-radius, 0.5rem);
   --_size: var(--hearback-size, 2.125rem);
   display: block;
-  /* As an item of a grid or a flex container it may become narrower than what it holds. */
+  /* Allows a grid or flex item to become narrower than its content. */
   min-inline-size: 0;
   max-inline-size: 100%;
 }
@@ -22,7 +22,7 @@ const STYLE = `
   font: var(--hearback-font, inherit);
   font-size: var(--hearback-font-size, 0.875rem);
   line-height: 1.4;
-  /* Texts of users and of the page: a URL breaks rather than widening the page. */
+  /* A long URL in a text must not widen the page. */
   overflow-wrap: anywhere;
 }
 :where(.feedback, .feedback *) { min-inline-size: 0; max-inline-size: 100%; }
@@ -157,7 +157,7 @@ textarea[aria-invalid="true"] { border-color: var(--_danger); outline-color: var
 @media (pointer: coarse) {
   button, input { min-block-size: max(var(--_size), 2.75rem); }
   button { min-inline-size: max(var(--_size), 2.75rem); }
-  /* Below 16 pixels, Safari on phones zooms in on a text field and not out again. */
+  /* Below 16 pixels, Safari on phones zooms in on a focused text field, and not out again. */
   input { font-size: max(1em, 1rem); }
 }
 @media (prefers-reduced-motion: reduce) {

@@ -4,79 +4,85 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use hearback_domain::parse::{Errors, FieldError, Object};
-use hearback_domain::submission::{Refused, Rejection};
-use hearback_lambda::body::JsonBody;
+use hearback_domain::submission::{EventRejected, FeedbackEventRequest, RejectionReason};
+use hearback_lambda::body::Body;
 use hearback_lambda::caller::Caller;
-use hearback_lambda::problem::{InvalidMember, ProblemDocument};
+use hearback_lambda::problem::InvalidMember;
+use hearback_lambda::rejections::BodyRejections;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{Problem, routes};
-use hearback_storage::Attempt;
+use hearback_storage::WriteToken;
+use hearback_wire::{FieldError, List, Unread, request};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::intake::{Intake, NotTaken, Sender, Taken};
+use crate::intake::{AcceptedEvent, Intake, NotStored, Sender};
 
 /// Largest body, in bytes.
 pub const MAX_BODY: usize = 4 * 1024 * 1024;
 /// Most events of one request.
 pub const MAX_EVENTS: usize = 1_000;
+/// Errors of events that a response lists, but at least one for each event: Lambda limits the size of a response.
+pub const LISTED_ERRORS: usize = 1_000;
+/// Characters of an id that a response repeats, at most: the body may have any text there.
+const MAX_ID: usize = 256;
 
 /// Every route of this function.
 pub fn routes() -> Routes<Intake> {
-    routes!(Intake => batch)
+    routes!(Intake => submit_feedback_batch)
 }
 
-/// Many events.
-#[derive(Serialize, ToSchema)]
-#[schema(example = json!({"events": [{
-    "feedbackId": "f47ac10b-58cc-4372-a567-0e02b2c3d479",
-    "userId": "user-123",
-    "sessionId": "session-abc",
-    "artifactId": "artifact-456",
-    "feedbackChannel": "explicit",
-    "feedbackType": "rating",
-    "data": {"rating": 4}
-}]}))]
-struct Batch {
-    /// Each as `POST /v1/feedback/submit` takes it. One that breaks its schema harms no other.
-    #[schema(min_items = 1, max_items = 1000)]
-    events: Vec<Value>,
+request! {
+    /// Many events.
+    struct BatchRequest, open {
+        /// The events, each in the format of `POST /v1/feedback/submit`. An invalid event is rejected, and the others
+        /// are not.
+        "events" => events: required List<Unread<FeedbackEventRequest>, 1, MAX_EVENTS>,
+    }
+    example {"events": [{
+        "feedbackId": "f47ac10b-58cc-4372-a567-0e02b2c3d479",
+        "userId": "user-123",
+        "sessionId": "session-abc",
+        "artifactId": "artifact-456",
+        "feedbackChannel": "explicit",
+        "feedbackType": "rating",
+        "data": {"rating": 4}
+    }]}
 }
 
-/// What became of each event.
+/// The result of each event.
 #[derive(Default, Serialize, ToSchema)]
-struct Results {
+struct BatchResults {
     /// Events that are stored, and queued for processing.
     queued: usize,
     /// Events whose `feedbackId` was known.
     duplicates: usize,
-    /// Events that are refused.
+    /// Events that are rejected.
     rejected: usize,
     /// Events that could not be stored, and may be sent again.
     failed: usize,
     /// One for each event, in the order of the request.
-    results: Vec<EventResult>,
+    results: Vec<BatchResult>,
 }
 
-/// What became of an event.
+/// The result of an event.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct EventResult {
-    /// Its place in the request, from 0.
+struct BatchResult {
+    /// Its position in the request, from 0.
     index: usize,
-    /// Its id, as it was given.
+    /// The `feedbackId` of the request; left out if it is too long to be valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     feedback_id: Option<String>,
-    /// What became of it.
+    /// The result.
     status: Status,
     /// Of several events with this key, the first counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     dedupe_key: Option<String>,
     /// Why it is not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<EventError>,
+    error: Option<BatchError>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -91,10 +97,10 @@ enum Status {
 
 /// Why an event is not stored.
 #[derive(Serialize, ToSchema)]
-struct EventError {
+struct BatchError {
     /// The HTTP status that the event alone would have had.
     status: u16,
-    /// For a program.
+    /// An error code.
     error: String,
     /// Each member that is wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -104,40 +110,37 @@ struct EventError {
 
 /// Submit many feedback events
 ///
-/// Answers once each event is stored, or refused: the body says what became of which. The same
-/// `feedbackId` is taken once. Of several events with one dedupe key the first by position counts.
+/// Responds once each event is stored or rejected: the body has the result of each. The same `feedbackId` is accepted
+/// once. Of several events with one dedupe key the first by position counts.
 #[utoipa::path(
     post,
     path = "/v1/feedback/batch",
     tag = "feedback",
-    request_body = Batch,
+    request_body = BatchRequest,
     responses(
-        (status = 202, description = "What became of each event", body = Results),
-        (status = 400, description = "The body is not JSON, or has not 1 to 1,000 events", body = ProblemDocument),
-        (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 413, description = "The body has more than 4 MiB", body = ProblemDocument),
-        (status = 503, description = "No event could be stored; try again", body = ProblemDocument),
+        (status = 202, description = "The result of each event", body = BatchResults),
+        BodyRejections,
     ),
     security(("bearer" = []))
 )]
-async fn batch(
+async fn submit_feedback_batch(
     State(intake): State<Intake>,
     Caller(caller): Caller,
-    JsonBody(body): JsonBody<MAX_BODY>,
+    Body(BatchRequest { events }): Body<BatchRequest, MAX_BODY>,
 ) -> Result<Response, Problem> {
-    let events = parse(&body)?;
+    let events: Vec<Value> = events.0.into_iter().map(Unread::into_value).collect();
     let received_at = intake.clock.now();
-    let asked = events.iter().map(|event| (Attempt::drawn(), event));
-    let taken = intake
-        .take(Sender::Token(&caller), asked, received_at)
+    let attempts = events.iter().map(|event| (WriteToken::random(), event));
+    let outcomes = intake
+        .put_all(Sender::Token(&caller), attempts, received_at)
         .await;
-    let mut results = Results::default();
+    let mut results = BatchResults::default();
     let mut cause = None;
-    for ((index, event), taken) in events.iter().enumerate().zip(taken) {
-        if let Err(NotTaken::Failed(error)) = &taken {
+    for ((index, event), outcome) in events.iter().enumerate().zip(outcomes) {
+        if let Err(NotStored::Failed(error)) = &outcome {
             cause = Some(error.to_string());
         }
-        results.add(index, event, taken);
+        results.add(index, events.len(), event, outcome);
     }
     match cause {
         Some(cause) if results.failed == events.len() => {
@@ -154,59 +157,56 @@ async fn batch(
     }
 }
 
-fn parse(body: &Value) -> Result<&[Value], Problem> {
-    let mut errors = Errors::default();
-    let request = Object::root(body, &mut errors);
-    let events = request.required("events", &mut errors, |events| {
-        let events = events.as_array().map(Vec::as_slice);
-        let events = events.filter(|events| (1..=MAX_EVENTS).contains(&events.len()));
-        events.ok_or("must be an array of 1 to 1,000 events")
-    });
-    events.ok_or_else(|| Problem::invalid(errors.into_vec()))
-}
-
 /// The status that the event alone would have had.
-fn status(not_taken: &NotTaken) -> StatusCode {
-    match not_taken {
-        NotTaken::Refused(Refused::Invalid(_)) => StatusCode::BAD_REQUEST,
-        NotTaken::Refused(Refused::Unprocessable(_)) => StatusCode::UNPROCESSABLE_ENTITY,
-        NotTaken::Refused(Refused::Forbidden(_)) => StatusCode::FORBIDDEN,
-        NotTaken::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        NotTaken::Failed(_) => StatusCode::SERVICE_UNAVAILABLE,
+fn status(error: &NotStored) -> StatusCode {
+    match error {
+        NotStored::EventRejected(EventRejected::Invalid(_)) => StatusCode::BAD_REQUEST,
+        NotStored::EventRejected(EventRejected::Unprocessable(_)) => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        NotStored::EventRejected(EventRejected::Forbidden(_)) => StatusCode::FORBIDDEN,
+        NotStored::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        NotStored::Failed(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 
-impl Results {
-    fn add(&mut self, index: usize, event: &Value, taken: Result<Taken, NotTaken>) {
-        let mut result = EventResult {
+impl BatchResults {
+    /// Adds the result of the event at `index` of `total` events.
+    fn add(
+        &mut self,
+        index: usize,
+        total: usize,
+        event: &Value,
+        outcome: Result<AcceptedEvent, NotStored>,
+    ) {
+        let id = event.get("feedbackId").and_then(Value::as_str);
+        let mut result = BatchResult {
             index,
-            feedback_id: event
-                .get("feedbackId")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
+            feedback_id: id.filter(|id| id.len() <= MAX_ID).map(str::to_owned),
             status: Status::Queued,
             dedupe_key: None,
             error: None,
         };
-        match taken {
-            Ok(taken) => {
-                result.dedupe_key = Some(taken.dedupe_key);
-                if taken.known {
+        match outcome {
+            Ok(accepted) => {
+                result.dedupe_key = Some(accepted.dedupe_key);
+                if accepted.known {
                     result.status = Status::Duplicate;
                     self.duplicates += 1;
                 } else {
                     self.queued += 1;
                 }
             }
-            Err(not_taken) => {
-                let status = status(&not_taken);
-                if let Ok(rejection) = not_taken.rejection() {
+            Err(error) => {
+                let status = status(&error);
+                if let Ok(rejection) = error.rejection() {
                     result.status = Status::Rejected;
-                    result.error = Some(EventError::of(index, status, rejection));
+                    let limit = (LISTED_ERRORS / total).max(1);
+                    result.error = Some(BatchError::of(index, status, rejection).truncated(limit));
                     self.rejected += 1;
                 } else {
                     result.status = Status::Failed;
-                    result.error = Some(EventError {
+                    result.error = Some(BatchError {
                         status: status.as_u16(),
                         error: "unavailable".to_owned(),
                         errors: Vec::new(),
@@ -219,10 +219,10 @@ impl Results {
     }
 }
 
-impl EventError {
-    /// The pointers lead into the request's body.
-    fn of(index: usize, status: StatusCode, rejection: Rejection) -> Self {
-        let Rejection { error, mut errors } = rejection;
+impl BatchError {
+    /// The error of the event at `index`, with pointers into the body of the request.
+    fn of(index: usize, status: StatusCode, rejection: RejectionReason) -> Self {
+        let RejectionReason { error, mut errors } = rejection;
         for FieldError { pointer, .. } in &mut errors {
             *pointer = format!("/events/{index}{pointer}");
         }
@@ -231,5 +231,18 @@ impl EventError {
             error: error.into_owned(),
             errors,
         }
+    }
+
+    /// Lists at most `limit` errors.
+    fn truncated(mut self, limit: usize) -> Self {
+        let others = self.errors.len().saturating_sub(limit);
+        if others > 0 {
+            self.errors.truncate(limit);
+            self.errors.push(FieldError {
+                pointer: String::new(),
+                detail: format!("has at least {others} more errors, which are not listed"),
+            });
+        }
+        self
     }
 }

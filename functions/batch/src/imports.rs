@@ -1,18 +1,24 @@
-//! Files of events in the bucket: divided into pieces, which workers take from a queue.
+//! Files of events in the bucket, divided into pieces that workers receive from a queue.
 //!
-//! | message | does | leaves |
+//! | message | step | result |
 //! |---|---|---|
-//! | the bucket's, that a file came | enters the import, divides a plain file (`begin.rs`) | a message for each piece, or one to unpack |
-//! | to unpack | unpacks into files of whole lines (`unpack.rs`) | a message for each piece |
-//! | a piece | takes its events into the table (`piece.rs`) | its row |
-//! | the last piece, and what is left of the end | merges rejects (`rejects.rs`), reports, deletes (`finish.rs`) | the report |
+//! | the bucket's notification of a new file | begins the import, divides a plain file (`begin.rs`) | a message for each piece, or one to unpack |
+//! | unpack | unpacks into files of whole lines (`unpack.rs`) | a message for each piece |
+//! | a piece | stores its events (`piece.rs`) | the row of the piece |
+//! | finish, or the last piece | merges rejects (`rejects.rs`), reports, deletes (`finish.rs`) | the report |
 //!
-//! Whatever runs out of time sends a message for the rest. Each step may be repeated: an event's attempt
-//! is named by where its line begins, a piece's row is written over the version that was read, and the
-//! pieces of a packed file are the same each time.
+//! A step that runs out of time sends a message for the rest. Each step may be repeated: the token of an event is
+//! derived from the offset of its line, a piece's row is replaced on the condition of the version that was read, and a
+//! packed file gives the same pieces each time.
+//!
+//! Tenants share the workers: a step ends after a minute, and messages are grouped by tenant, so that nobody waits for
+//! the whole file of another. The output of a file is bounded ([`Bounds`]). Live feedback does not wait for imports:
+//! imported events reach the signal generator through a queue of their own (`bulk.rs`), not through the table's stream.
 
 mod begin;
+mod bulk;
 mod finish;
+mod line;
 mod piece;
 mod rejects;
 mod task;
@@ -20,12 +26,16 @@ mod unpack;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
-use chrono::{DateTime, Utc};
-use hearback_lambda::app::{blobs_from_env, setting};
+use chrono::{DateTime, TimeDelta, Utc};
+use hearback_domain::identifier::TenantId;
+use hearback_domain::import::Bounds;
+use hearback_lambda::app::blobs_from_env;
 use hearback_lambda::aws::{Aws, Service, error_code};
 use hearback_lambda::dead_letters::DeadLetters;
-use hearback_lambda::queue::{self, Endless, HOPS, Hops, Tries, one_by_one};
+use hearback_lambda::queue::{self, Endless, HOPS, Hops, RetryLimit, one_by_one};
+use hearback_lambda::settings::setting;
 use hearback_lambda::{BadSetting, FromEnv};
+use hearback_storage::imports::message_group;
 use hearback_storage::{Blobs, Error};
 
 use crate::intake::Intake;
@@ -34,28 +44,43 @@ use task::{Task, Work};
 
 /// The setting that names the URL of the queue of imports.
 pub const IMPORTS_URL: &str = "HEARBACK_IMPORTS_URL";
-/// The setting that names the URL of the queue for what the queue of imports could not work off.
+/// The setting that names the URL of the queue for dead letters of the queue of imports.
 pub const IMPORTS_DEAD_LETTERS_URL: &str = "HEARBACK_IMPORTS_DEAD_LETTERS_URL";
-/// Bytes from which on a file of rejects takes no further file of a worker: a small function merges
-/// them within a minute.
+/// The setting that names the URL of the signal generator's queue for imported events.
+pub const SIGNALS_BULK_URL: &str = "HEARBACK_SIGNALS_BULK_URL";
+/// The longest time of a step. The rest goes to the end of the queue, because another tenant may wait.
+pub const SLICE: TimeDelta = TimeDelta::minutes(1);
+/// Bytes from which on no further worker's file is merged into a file of rejects. A small function merges so many
+/// within a minute.
 const REJECTS_FILE: usize = 64 * 1024 * 1024;
-/// Messages that one call sends.
-const MESSAGES: usize = 10;
+/// Messages of one call.
+const BATCH: usize = 10;
 
 /// Imports files.
 #[derive(Debug, Clone)]
 pub struct Importer {
     intake: Intake,
     blobs: Blobs,
-    queue: aws_sdk_sqs::Client,
-    queue_url: String,
+    queues: Queues,
     dead_letters: DeadLetters,
-    /// Of what is sent.
+    /// The hops of the messages that are sent.
     hops: Hops,
+    bounds: Bounds,
     rejects_file: usize,
 }
 
-/// Why a step has to be made again.
+/// The queues that an importer sends to.
+#[derive(Debug, Clone)]
+pub struct Queues {
+    /// The client for both.
+    pub client: aws_sdk_sqs::Client,
+    /// The URL of the importer's own queue.
+    pub imports: String,
+    /// The URL of the signal generator's queue for imported events.
+    pub signals_bulk: String,
+}
+
+/// Why a step must be repeated.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -71,37 +96,38 @@ enum Failure {
 }
 
 impl queue::Failure for Failure {
-    fn tries(&self) -> Tries {
+    fn tries(&self) -> RetryLimit {
         match self {
             Self::Storage(error) => error.tries(),
-            Self::Unreadable => Tries::Few,
-            Self::NotSent(_) | Self::Body => Tries::Many,
+            Self::Unreadable => RetryLimit::Few,
+            Self::NotSent(_) | Self::Body => RetryLimit::Many,
             Self::Endless(endless) => endless.tries(),
         }
     }
 }
 
 impl Importer {
-    /// Imports files of this bucket, with its messages in this queue, and those it gives up in that one.
+    /// An importer for this bucket, with its queues and its dead letters.
     #[must_use]
-    pub fn new(
-        intake: Intake,
-        blobs: Blobs,
-        (queue, queue_url): (aws_sdk_sqs::Client, impl Into<String>),
-        dead_letters: DeadLetters,
-    ) -> Self {
+    pub fn new(intake: Intake, blobs: Blobs, queues: Queues, dead_letters: DeadLetters) -> Self {
         Self {
-            intake,
+            intake: intake.without_stream(),
             blobs,
-            queue,
-            queue_url: queue_url.into(),
+            queues,
             dead_letters,
             hops: Hops::default(),
+            bounds: Bounds::default(),
             rejects_file: REJECTS_FILE,
         }
     }
 
-    /// Begins another file of rejects when one has so many bytes: 64 MiB, unless told otherwise.
+    /// Limits the output of a file.
+    #[must_use]
+    pub fn with_bounds(self, bounds: Bounds) -> Self {
+        Self { bounds, ..self }
+    }
+
+    /// Sets the bytes after which another file of rejects begins: 64 MiB by default.
     #[must_use]
     pub fn with_rejects_file(self, rejects_file: usize) -> Self {
         Self {
@@ -117,25 +143,29 @@ impl Importer {
         Ok(Self::new(
             Intake::from_env()?,
             blobs_from_env()?,
-            (sqs, setting(IMPORTS_URL)?),
+            Queues {
+                client: sqs,
+                imports: setting(IMPORTS_URL)?,
+                signals_bulk: setting(SIGNALS_BULK_URL)?,
+            },
             dead_letters,
         ))
     }
 
-    /// Works off messages, and names those that must be delivered again. What is not done by `until` is
-    /// handed on.
+    /// Processes messages, and returns those that must be delivered again. What is not done by `until` becomes a new
+    /// message.
     pub async fn handle(&self, batch: SqsEvent, until: Option<DateTime<Utc>>) -> SqsBatchResponse {
         one_by_one(&self.dead_letters, batch, |message| {
             let mut importer = self.clone();
             async move {
-                importer.hops = Hops::behind(&message)?;
-                importer.work_off(&message, until).await
+                importer.hops = Hops::after(&message)?;
+                importer.process(&message, until).await
             }
         })
         .await
     }
 
-    async fn work_off(
+    async fn process(
         &self,
         message: &SqsMessage,
         until: Option<DateTime<Utc>>,
@@ -145,14 +175,20 @@ impl Importer {
             match task {
                 Task::Begin(file) => self.begin(&file, until).await?,
                 Task::Work(id, work) => {
-                    // Of an import that expired nothing is left to do.
+                    // The import has expired.
                     let Some(row) = self.intake.store.import(&id).await? else {
                         continue;
                     };
                     match work {
                         Work::Unpack(unpacked) => self.unpack(&row, unpacked, until).await?,
-                        Work::Piece(piece) => self.piece(&row.core, &piece, until).await?,
-                        Work::Finish(merged) => self.finish(&row, merged, until).await?,
+                        Work::Piece(piece) => {
+                            self.piece(&row.core, &piece, Some(self.slice_end(until)))
+                                .await?;
+                        }
+                        Work::Finish(merged) => {
+                            self.finish(&row, merged, Some(self.slice_end(until)))
+                                .await?;
+                        }
                     }
                 }
             }
@@ -160,36 +196,58 @@ impl Importer {
         Ok(())
     }
 
-    /// Whether it is time to hand on.
-    fn is_over(&self, until: Option<DateTime<Utc>>) -> bool {
+    /// The end of a step that begins now.
+    fn slice_end(&self, until: Option<DateTime<Utc>>) -> DateTime<Utc> {
+        let end = self.intake.clock.now() + SLICE;
+        until.map_or(end, |until| until.min(end))
+    }
+
+    fn is_out_of_time(&self, until: Option<DateTime<Utc>>) -> bool {
         until.is_some_and(|until| self.intake.clock.now() >= until)
     }
 
-    async fn send(&self, tasks: impl IntoIterator<Item = Task>) -> Result<(), Failure> {
-        let not_sent = |reason: &str| Failure::NotSent(reason.to_owned());
+    /// Sends tasks of an import, after the others of its tenant.
+    async fn send(
+        &self,
+        tenant: &TenantId,
+        tasks: impl IntoIterator<Item = Task>,
+    ) -> Result<(), Failure> {
         let hops = self.hops.attribute().map_err(|_| not_sent("no message"))?;
         let bodies: Vec<_> = tasks.into_iter().map(Task::message).collect();
-        for some in bodies.chunks(MESSAGES) {
-            let entries = some.iter().enumerate().map(|(at, body)| {
+        for chunk in bodies.chunks(BATCH) {
+            let entries = chunk.iter().enumerate().map(|(at, body)| {
                 SendMessageBatchRequestEntry::builder()
                     .id(at.to_string())
                     .message_body(body)
+                    .message_group_id(message_group(tenant))
                     .message_attributes(HOPS, hops.clone())
                     .build()
                     .map_err(|_| not_sent("no message"))
             });
-            let sent = self
-                .queue
-                .send_message_batch()
-                .queue_url(&self.queue_url)
-                .set_entries(Some(entries.collect::<Result<_, _>>()?))
-                .send()
-                .await
-                .map_err(|error| not_sent(error_code(&error)))?;
-            if let Some(failed) = sent.failed().first() {
-                return Err(not_sent(failed.code()));
-            }
+            let entries = entries.collect::<Result<_, _>>()?;
+            self.queues.send(&self.queues.imports, entries).await?;
         }
         Ok(())
     }
+}
+
+impl Queues {
+    /// Sends messages with one call, which fails unless all are sent.
+    async fn send(
+        &self,
+        queue_url: &str,
+        entries: Vec<SendMessageBatchRequestEntry>,
+    ) -> Result<(), Failure> {
+        let call = self.client.send_message_batch().queue_url(queue_url);
+        let response = call.set_entries(Some(entries)).send().await;
+        let response = response.map_err(|error| not_sent(error_code(&error)))?;
+        match response.failed().first() {
+            Some(failed) => Err(not_sent(failed.code())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn not_sent(reason: &str) -> Failure {
+    Failure::NotSent(reason.to_owned())
 }

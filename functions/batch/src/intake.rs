@@ -1,4 +1,4 @@
-//! The one way by which events of a batch come into the table, whichever way the batch came.
+//! Validates and stores the events of a batch, wherever the batch comes from.
 
 use chrono::{DateTime, Utc};
 use futures::future::join_all;
@@ -6,68 +6,83 @@ use hearback_domain::caller::{Caller, Scope};
 use hearback_domain::event::{EventCore, FeedbackEvent};
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::privacy::Pseudonyms;
-use hearback_domain::submission::{Refused, Rejection, Submission};
+use hearback_domain::submission::{Draft, EventRejected, RejectionReason, Submission};
 use hearback_lambda::clock::Clock;
-use hearback_lambda::{App, BadSetting, FromEnv};
-use hearback_storage::{Attempt, Error, LARGEST, Store, Written};
+use hearback_lambda::{App, BadSetting, FromEnv, anonymous};
+use hearback_storage::{Error, LARGEST, Store, WriteToken, Written};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::order::{Order, Turn};
+use crate::order::{Order, OrderSlot};
 use crate::pace::Pace;
 
-/// The error of an event that is larger than the table keeps.
+/// The error of an event that is too large for the table.
 const TOO_LARGE: &str = "too_large_to_store";
 
-/// Takes events into the table, at a pace that it bears.
+/// Stores events as fast as the table allows.
 #[derive(Debug, Clone)]
 pub struct Intake {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pseudonyms: Pseudonyms,
     pace: Pace,
+    /// Whether the table's stream sends events to the signal generator.
+    by_stream: bool,
 }
 
-/// Who sends events.
+/// The sender of events.
 #[derive(Debug, Clone, Copy)]
 pub enum Sender<'a> {
-    /// Who called with a token, which holds some projects.
+    /// A caller with a token for some projects.
     Token(&'a Caller),
-    /// Who may write into the tenant's queue or folder, and so speaks for all of it.
+    /// A back end that may write to the tenant's queue or folder, and so submits for the whole tenant.
     BackEnd(&'a Caller),
 }
 
-/// An event that is in the table.
+impl Sender<'_> {
+    /// Returns the submission if the sender may submit it.
+    fn authorize(self, submission: Submission) -> Result<Submission, EventRejected> {
+        if let Self::Token(caller) = self {
+            caller.may_submit(&submission.event.core)?;
+        }
+        Ok(submission)
+    }
+}
+
+/// An event that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
-    /// Which it is.
+pub struct AcceptedEvent {
+    /// Its id.
     pub feedback_id: Uuid,
-    /// Of several events with this key the first counts; in the caller's own names.
+    /// Of several events with this key the first counts. It has the caller's own ids, not pseudonyms.
     pub dedupe_key: String,
-    /// Whether it was there before.
+    /// Whether it was stored before.
     pub known: bool,
     /// Whether it asks for anonymity.
     pub anonymous: bool,
+    /// The message that the caller sends to the signal generator, if the table's stream does not
+    /// ([`Intake::without_stream`]).
+    pub(crate) message: Option<String>,
 }
 
-/// Why an event is not in the table.
+/// Why an event is not stored.
 #[derive(Debug, thiserror::Error)]
-pub enum NotTaken {
-    /// It is not to be.
+pub enum NotStored {
+    /// It is rejected.
     #[error(transparent)]
-    Refused(#[from] Refused),
-    /// It is larger than the table keeps: no other try helps.
+    EventRejected(#[from] EventRejected),
+    /// It is too large for the table.
     #[error("must have at most {LARGEST} bytes as it is stored, and has {measured}")]
     TooLarge {
-        /// Its bytes, as they would be stored.
+        /// Its size as it would be stored, in bytes.
         measured: usize,
     },
-    /// The table failed. Worth another try.
+    /// The table failed. The event may be submitted again.
     #[error(transparent)]
     Failed(Error),
 }
 
-impl From<Error> for NotTaken {
+impl From<Error> for NotStored {
     fn from(error: Error) -> Self {
         match error {
             Error::TooLarge { measured } => Self::TooLarge { measured },
@@ -76,13 +91,13 @@ impl From<Error> for NotTaken {
     }
 }
 
-impl NotTaken {
-    /// Why the event is not stored, for good; or that the table failed.
-    pub(crate) fn rejection(self) -> Result<Rejection, Error> {
+impl NotStored {
+    /// The rejection of the event, or the failure of the table.
+    pub(crate) fn rejection(self) -> Result<RejectionReason, Error> {
         let detail = self.to_string();
         match self {
-            Self::Refused(refused) => Ok(refused.into()),
-            Self::TooLarge { .. } => Ok(Rejection::whole(TOO_LARGE, detail)),
+            Self::EventRejected(refused) => Ok(refused.into()),
+            Self::TooLarge { .. } => Ok(RejectionReason::of_event(TOO_LARGE, detail)),
             Self::Failed(error) => Err(error),
         }
     }
@@ -95,6 +110,7 @@ impl From<App> for Intake {
             clock: app.clock,
             pseudonyms: app.pseudonyms,
             pace: Pace::default(),
+            by_stream: true,
         }
     }
 }
@@ -106,56 +122,71 @@ impl FromEnv for Intake {
 }
 
 impl Intake {
-    /// Takes the events of a batch, and answers for each in its place. Each has its attempt: what that stored
-    /// before, it may store again. Of several with one dedupe key, or one id, the first counts.
-    pub async fn take<'a>(
+    /// Leaves it to the caller to send messages to the signal generator, so that millions of events do not delay those
+    /// that a user waits for.
+    pub(crate) fn without_stream(self) -> Self {
+        Self {
+            by_stream: false,
+            ..self
+        }
+    }
+
+    /// Stores the events of a batch, and returns the result of each in its position. Each has a token, by which a
+    /// retry recognizes what it stored before. Of several events with one dedupe key, or one id, the first counts.
+    pub async fn put_all<'a>(
         &self,
         sender: Sender<'_>,
-        events: impl IntoIterator<Item = (Attempt, &'a Value)>,
+        events: impl IntoIterator<Item = (WriteToken, &'a Value)>,
         received_at: DateTime<Utc>,
-    ) -> Vec<Result<Taken, NotTaken>> {
+    ) -> Vec<Result<AcceptedEvent, NotStored>> {
+        let (Sender::Token(caller) | Sender::BackEnd(caller)) = sender;
+        let drafts = events.into_iter().map(|(by, body)| {
+            let draft = Draft::read(body, caller, received_at);
+            (by, draft)
+        });
+        let (tokens, drafts): (Vec<_>, Vec<_>) = drafts.unzip();
+        let submissions = anonymous::submissions(drafts, &self.pseudonyms).await;
         let mut order = Order::default();
-        let taken = events.into_iter().map(|(by, body)| {
-            let read = self.read(sender, (body, received_at));
-            let read = read.map(|submission| {
-                let turn = order.next(&submission.event.core);
-                (turn, submission)
+        let puts = tokens.into_iter().zip(submissions).map(|(by, submission)| {
+            let submission = submission.and_then(|submission| sender.authorize(submission));
+            let ordered = submission.map(|submission| {
+                let slot = order.next(&submission.event.core);
+                (slot, submission)
             });
             async move {
-                let (turn, submission) = read?;
-                self.put(by, submission, turn).await
+                let (slot, submission) = ordered?;
+                self.put(by, submission, slot).await
             }
         });
-        // Each has its place before any is stored.
-        let taken: Vec<_> = taken.collect();
-        join_all(taken).await
+        // Collected first: each has its slot before any is stored.
+        let puts: Vec<_> = puts.collect();
+        join_all(puts).await
     }
 
-    /// Reads one event. It was received when it was handed over, however long it waited since and however
-    /// often it is delivered: by that an erasure tells what came before.
-    pub(crate) fn read(
+    /// Reads one event. `received_at` is when the batch was submitted, however often and late it is delivered: by it an
+    /// erasure recognizes earlier events.
+    pub(crate) async fn read(
         &self,
         sender: Sender<'_>,
-        (body, received_at): (&Value, DateTime<Utc>),
-    ) -> Result<Submission, Refused> {
+        body: &Value,
+        received_at: DateTime<Utc>,
+    ) -> Result<Submission, EventRejected> {
         let (Sender::Token(caller) | Sender::BackEnd(caller)) = sender;
-        let read = Submission::parse(body, caller, &self.pseudonyms, received_at)?;
-        if let Sender::Token(caller) = sender {
-            caller.may_say(&read.event.core)?;
-        }
-        Ok(read)
+        let draft = Draft::read(body, caller, received_at)?;
+        let submission = anonymous::submission(draft, &self.pseudonyms).await?;
+        sender.authorize(submission)
     }
 
-    /// Stores an event that was read, when it is its turn.
+    /// Stores an event after those before it in its order.
     pub(crate) async fn put(
         &self,
-        by: Attempt,
+        by: WriteToken,
         submission: Submission,
-        mut turn: Turn,
-    ) -> Result<Taken, NotTaken> {
+        mut slot: OrderSlot,
+    ) -> Result<AcceptedEvent, NotStored> {
         let Submission { event, dedupe_key } = submission;
         let FeedbackEvent { core, text } = event;
-        if let Some(settled) = turn.settled() {
+        if let Some(settled) = slot.settled() {
             let store = &self.store;
             while let Some((first, by)) = settled.first()
                 && !(store.has_event_by(*by, (&core.tenant, first.feedback_id))).await?
@@ -165,22 +196,29 @@ impl Intake {
         }
         let put = |core: EventCore| async move {
             let event = FeedbackEvent { core, text };
-            let written = (self.pace).run(|| self.store.put_event_by(by, &event));
-            let known = written.await? == Written::Known;
-            let taken = Taken {
+            let (known, message) = if self.by_stream {
+                let written = (self.pace).run(|| self.store.put_event_by(by, &event));
+                (written.await? == Written::AlreadyExists, None)
+            } else {
+                let put = (self.pace).run(|| self.store.put_sent_event_by(by, &event));
+                let message = put.await?;
+                (message.is_none(), message)
+            };
+            let accepted = AcceptedEvent {
                 known,
+                message,
                 feedback_id: event.core.feedback_id,
                 dedupe_key,
                 anonymous: event.core.privacy.anonymize,
             };
-            Ok::<_, NotTaken>((taken, !known))
+            Ok::<_, NotStored>((accepted, !known))
         };
-        turn.take(core, put).await
+        slot.put_in_order(core, put).await
     }
 }
 
-/// Who sends what comes by a queue or a file: a back end that may speak for all users of the tenant.
-/// That it may is settled by who may write there.
+/// The sender of messages and files: a back end that submits for all users of the tenant. IAM decides which principals
+/// may write to the queue and the bucket.
 pub(crate) fn back_end(tenant: TenantId, user: UserId) -> Caller {
     Caller {
         user,

@@ -1,9 +1,9 @@
-//! Many events at once: in one request, by the ingest queue ([`Ingest`]), or as files in the bucket
+//! Many events at once: in one request (`events.rs`), from the ingest queue ([`Ingest`]), or from files in the bucket
 //! ([`Importer`]).
 //!
-//! However they come, each event goes into the table by itself (`intake.rs`), with one conditional write,
-//! at a pace that the table bears (`pace.rs`), and of those that say the same the first by position counts
-//! (`order.rs`). None is acknowledged before, and one that is refused harms no other.
+//! Each event is stored by itself, with one conditional write (`intake.rs`), as fast as the table allows (`pace.rs`).
+//! Of several events with one dedupe key the first by position counts (`order.rs`). An event is acknowledged after it
+//! is stored, and a rejected one does not affect the others.
 
 mod events;
 mod imports;
@@ -12,7 +12,9 @@ mod intake;
 mod order;
 mod pace;
 
-pub use events::{MAX_BODY, MAX_EVENTS, routes};
-pub use imports::{IMPORTS_DEAD_LETTERS_URL, IMPORTS_URL, Importer, notification};
+pub use events::{LISTED_ERRORS, MAX_BODY, MAX_EVENTS, routes};
+pub use imports::{
+    IMPORTS_DEAD_LETTERS_URL, IMPORTS_URL, Importer, Queues, SIGNALS_BULK_URL, SLICE, notification,
+};
 pub use ingest::{INGEST_DEAD_LETTERS_URL, Ingest, TENANT};
 pub use intake::Intake;

@@ -1,22 +1,21 @@
 //! The order of a batch: of several events with one dedupe key the first by position counts.
 //!
-//! Events of a batch are stored side by side, so neither their times nor the table's stream tell which one
-//! came first. So an event waits until the one before it that has its key, or its id, is stored, and then
-//! names the first of its key ([`EventCore::second_to`]): whoever is processed first claims the key for that
-//! one. An event that is alone with its key waits for nobody.
+//! Events of a batch are stored concurrently, so neither their times nor the table's stream show which one came first.
+//! An event waits until the one before it with the same key or id is stored, and then names the first with its key
+//! ([`EventCore::second_to`]): whichever of them is processed first claims the key for that one. Other events do not
+//! wait.
 //!
 //! [`EventCore::second_to`]: hearback_domain::event::EventCore::second_to
 
 use std::collections::HashMap;
 
 use futures::channel::oneshot::{self, Receiver, Sender};
-use hearback_domain::event::{EventCore, First};
-use hearback_storage::Attempt;
+use hearback_domain::event::{EventCore, FirstEvent};
+use hearback_storage::WriteToken;
 use uuid::Uuid;
 
-/// Keys that are remembered. Beyond these all are forgotten: what came so long before is stored by now, and is
-/// first by its arrival.
-const MOST: usize = 65_536;
+/// Keys that are remembered. When there are more, all are forgotten: the events so far before are stored by now.
+const MAX_KEYS: usize = 65_536;
 
 /// The events of a batch so far.
 #[derive(Debug, Default)]
@@ -25,71 +24,69 @@ pub(crate) struct Order {
     by_id: HashMap<Uuid, Receiver<()>>,
 }
 
-/// The events before with one key.
+/// The earlier events with one key.
 #[derive(Debug)]
 enum Before {
-    /// The last of them tells the first.
-    UnderWay(Receiver<Option<First>>),
-    /// Somebody else stored them, or found that they were known, by these attempts: the first that was
-    /// stored is the first.
-    Settled(Vec<(First, Attempt)>),
+    /// They are being stored. The receiver gets the first of them.
+    InProgress(Receiver<Option<FirstEvent>>),
+    /// Another worker settled them, with these tokens. The first of them that is stored is the first.
+    Settled(Vec<(FirstEvent, WriteToken)>),
 }
 
-/// An event's place behind those before it.
+/// The position of an event in the order.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct OrderSlot {
     first: Option<Before>,
     same_id: Option<Receiver<()>>,
-    tell_first: Sender<Option<First>>,
-    /// Dropped when the event is stored, or is not to be.
+    send_first: Sender<Option<FirstEvent>>,
+    /// Dropped when the event is stored or rejected.
     _stored: Sender<()>,
 }
 
 impl Order {
-    /// The next event's place. Events have to ask in the order of their positions.
-    pub(crate) fn next(&mut self, event: &EventCore) -> Turn {
+    /// The slot of the next event. Call it for each event in the order of their positions.
+    pub(crate) fn next(&mut self, event: &EventCore) -> OrderSlot {
         self.make_room();
-        let (tell_first, told) = oneshot::channel();
+        let (send_first, first) = oneshot::channel();
         let (stored, is_stored) = oneshot::channel();
         let key = event.dedupe_key().fingerprint();
-        Turn {
-            first: self.by_key.insert(key, Before::UnderWay(told)),
+        OrderSlot {
+            first: self.by_key.insert(key, Before::InProgress(first)),
             same_id: self.by_id.insert(event.feedback_id, is_stored),
-            tell_first,
+            send_first,
             _stored: stored,
         }
     }
 
-    /// Notes an event that is before all that are to be stored, and that somebody else settled by this attempt.
-    pub(crate) fn settled(&mut self, event: &EventCore, by: Attempt) {
+    /// Notes an event before all others that another worker settled with this token.
+    pub(crate) fn note_settled(&mut self, event: &EventCore, by: WriteToken) {
         self.make_room();
         let key = event.dedupe_key().fingerprint();
         let before = self.by_key.entry(key);
         if let Before::Settled(events) = before.or_insert_with(|| Before::Settled(Vec::new())) {
-            events.push((First::of(event), by));
+            events.push((FirstEvent::of(event), by));
         }
     }
 
     fn make_room(&mut self) {
-        if self.by_key.len() >= MOST {
+        if self.by_key.len() >= MAX_KEYS {
             self.by_key.clear();
             self.by_id.clear();
         }
     }
 }
 
-impl Turn {
-    /// The events before that somebody else settled: those that were not stored are to be left out.
-    pub(crate) fn settled(&mut self) -> Option<&mut Vec<(First, Attempt)>> {
+impl OrderSlot {
+    /// The earlier events that another worker settled. The caller removes those that were not stored.
+    pub(crate) fn settled(&mut self) -> Option<&mut Vec<(FirstEvent, WriteToken)>> {
         match &mut self.first {
             Some(Before::Settled(events)) => Some(events),
-            Some(Before::UnderWay(_)) | None => None,
+            Some(Before::InProgress(_)) | None => None,
         }
     }
 
-    /// Waits for the events before, and stores this one: `put` says whether it is stored by this batch, and not
-    /// known before.
-    pub(crate) async fn take<T, E, F>(
+    /// Waits for the earlier events, and stores this one. `put` returns whether the event is new.
+    pub(crate) async fn put_in_order<T, E, F>(
         self,
         mut event: EventCore,
         put: impl FnOnce(EventCore) -> F,
@@ -97,25 +94,26 @@ impl Turn {
     where
         F: Future<Output = Result<(T, bool), E>>,
     {
-        // A sender that is gone says that its event was not stored.
+        // The sender is dropped when the other event with this id is stored or rejected.
         if let Some(same_id) = self.same_id {
             let _ = same_id.await;
         }
         let before = match self.first {
-            Some(Before::UnderWay(first)) => first.await.unwrap_or_default(),
-            // Of those that were settled the first is left.
+            // A dropped sender means that none of them was stored.
+            Some(Before::InProgress(first)) => first.await.unwrap_or_default(),
+            // The first that is left is stored.
             Some(Before::Settled(events)) => events.first().map(|(first, _)| *first),
             None => None,
         };
         if let Some(first) = before {
-            // Those behind need not wait for this one.
-            let _ = self.tell_first.send(Some(first));
+            // Later ones need not wait for this one.
+            let _ = self.send_first.send(Some(first));
             event.second_to = Some(first).filter(|first| first.feedback_id != event.feedback_id);
-            return put(event).await.map(|(taken, _)| taken);
+            return put(event).await.map(|(stored, _)| stored);
         }
-        let first = First::of(&event);
-        let (taken, new) = put(event).await?;
-        let _ = self.tell_first.send(Some(first).filter(|_| new));
-        Ok(taken)
+        let first = FirstEvent::of(&event);
+        let (stored, new) = put(event).await?;
+        let _ = self.send_first.send(Some(first).filter(|_| new));
+        Ok(stored)
     }
 }

@@ -1,7 +1,7 @@
-//! How much is asked of the table at once: as much as it bears.
+//! Limits concurrent calls to what the table can serve.
 //!
-//! Additive increase, multiplicative decrease: a call that is throttled halves how many may run, and as
-//! many in a row as may run that are not add one.
+//! Additive increase, multiplicative decrease: a throttled call halves the limit, and as many calls in a row as the
+//! limit that are not throttled add one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,42 +10,42 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use hearback_storage::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Calls that run at once when nothing is throttled.
-pub const MOST: usize = 32;
-/// The pauses before a throttled call is made again, beside what the SDK tries by itself: in part by
-/// chance, so that those who were throttled together do not come back together.
+/// Concurrent calls when nothing is throttled.
+pub const MAX_CALLS: usize = 32;
+/// The pauses before a throttled call is repeated, after the SDK's own retries. They have jitter, so that calls that
+/// were throttled together are not repeated together.
 const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
     .with_min_delay(Duration::from_millis(50))
     .with_max_times(7)
     .with_jitter();
 
-/// Lets so many calls run at once as the table bears.
+/// Runs as many calls concurrently as the table can serve.
 #[derive(Debug, Clone)]
 pub struct Pace {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Calls that may run at once.
+    /// Concurrent calls, at most.
     limit: usize,
-    /// Places that are taken away as soon as their calls end.
-    owed: usize,
-    /// Calls since one was throttled, or since there is a place more.
-    calm: usize,
-    /// When places were last taken away.
+    /// Permits to withdraw when their calls end.
+    excess: usize,
+    /// Calls since one was throttled, or since the limit was raised.
+    unthrottled: usize,
+    /// When permits were last withdrawn.
     changed: Option<Instant>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(MOST)),
+            permits: Arc::new(Semaphore::new(MAX_CALLS)),
             state: Arc::new(Mutex::new(State {
-                limit: MOST,
-                owed: 0,
-                calm: 0,
+                limit: MAX_CALLS,
+                excess: 0,
+                unthrottled: 0,
                 changed: None,
             })),
         }
@@ -53,7 +53,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Makes a call that may be repeated, when there is a place for it, and again if it is throttled.
+    /// Makes a repeatable call when there is a permit, and repeats it if it is throttled.
     pub async fn run<T, F>(&self, call: impl Fn() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>>,
@@ -61,14 +61,14 @@ impl Pace {
         let mut pauses = PAUSES.build();
         loop {
             // The semaphore is never closed.
-            let place = self.places.clone().acquire_owned().await.ok();
-            let begun = Instant::now();
-            let called = call().await;
-            let throttled = called.as_ref().is_err_and(Error::is_throttled);
-            self.give_back(place, throttled.then_some(begun));
+            let permit = self.permits.clone().acquire_owned().await.ok();
+            let started = Instant::now();
+            let result = call().await;
+            let throttled = result.as_ref().is_err_and(Error::is_throttled);
+            self.release(permit, throttled.then_some(started));
             match pauses.next() {
                 Some(pause) if throttled => tokio::time::sleep(pause).await,
-                _ => return called,
+                _ => return result,
             }
         }
     }
@@ -81,45 +81,45 @@ impl Pace {
             .limit
     }
 
-    /// Gives a place back of a call, which, if it was throttled, was begun then.
-    fn give_back(&self, place: Option<OwnedSemaphorePermit>, throttled: Option<Instant>) {
+    /// Returns the permit of a call. `throttled` is when the call started, if it was throttled.
+    fn release(&self, permit: Option<OwnedSemaphorePermit>, throttled: Option<Instant>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(begun) = throttled {
-            state.calm = 0;
-            // Calls that were under way together are throttled together, and say one thing.
-            if state.changed.is_none_or(|changed| begun > changed) {
+        if let Some(started) = throttled {
+            state.unthrottled = 0;
+            // Calls that were throttled together halve the limit once.
+            if state.changed.is_none_or(|changed| started > changed) {
                 self.halve(&mut state);
             }
         } else {
-            state.calm += 1;
-            if state.calm >= state.limit && state.limit < MOST {
+            state.unthrottled += 1;
+            if state.unthrottled >= state.limit && state.limit < MAX_CALLS {
                 self.add_one(&mut state);
             }
         }
-        if state.owed > 0
-            && let Some(place) = place
+        if state.excess > 0
+            && let Some(permit) = permit
         {
-            state.owed -= 1;
-            place.forget();
+            state.excess -= 1;
+            permit.forget();
         }
     }
 
     fn halve(&self, state: &mut State) {
-        let fewer = (state.limit / 2).max(1);
-        let taken = state.limit - fewer;
-        // Those that wait for their calls to end are owed.
-        state.owed += taken - self.places.forget_permits(taken);
-        state.limit = fewer;
+        let limit = (state.limit / 2).max(1);
+        let withdrawn = state.limit - limit;
+        // Permits in use are withdrawn when their calls end.
+        state.excess += withdrawn - self.permits.forget_permits(withdrawn);
+        state.limit = limit;
         state.changed = Some(Instant::now());
     }
 
     fn add_one(&self, state: &mut State) {
-        state.calm = 0;
+        state.unthrottled = 0;
         state.limit += 1;
-        if state.owed > 0 {
-            state.owed -= 1;
+        if state.excess > 0 {
+            state.excess -= 1;
         } else {
-            self.places.add_permits(1);
+            self.permits.add_permits(1);
         }
     }
 }
@@ -139,43 +139,45 @@ mod tests {
         }
     }
 
-    /// A table that throttles every call beyond `bears` at once; answers how many calls it made.
-    async fn work(pace: &Pace, calls: usize, bears: usize) -> usize {
-        let [running, made] = [const { AtomicUsize::new(0) }; 2];
+    /// Makes calls to a table that throttles more than `capacity` at a time, and returns how many attempts it took.
+    async fn attempts(pace: &Pace, calls: usize, capacity: usize) -> usize {
+        let [running, attempts] = [const { AtomicUsize::new(0) }; 2];
         let call = || async {
-            let at_once = running.fetch_add(1, Ordering::SeqCst) + 1;
-            made.fetch_add(1, Ordering::SeqCst);
+            let concurrent = running.fetch_add(1, Ordering::SeqCst) + 1;
+            attempts.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(1)).await;
             running.fetch_sub(1, Ordering::SeqCst);
-            if at_once > bears {
+            if concurrent > capacity {
                 Err(throttled())
             } else {
                 Ok(())
             }
         };
-        let done = join_all((0..calls).map(|_| pace.run(call))).await;
-        assert!(done.iter().all(Result::is_ok));
-        made.load(Ordering::SeqCst)
+        let results = join_all((0..calls).map(|_| pace.run(call))).await;
+        assert!(
+            results.iter().all(Result::is_ok),
+            "each call succeeds in the end"
+        );
+        attempts.load(Ordering::SeqCst)
     }
 
     #[tokio::test]
-    async fn as_many_calls_run_as_the_table_bears() {
+    async fn the_limit_follows_the_capacity_of_the_table() {
         let pace = Pace::default();
-        let made = work(&pace, 1_000, 8).await;
+        let made = attempts(&pace, 1_000, 8).await;
         assert!((2..=16).contains(&pace.limit()), "{}", pace.limit());
-        // Not many calls were in vain.
-        assert!(made < 1_400, "{made}");
-        // What was taken away comes back when the table bears it.
-        work(&pace, 2_000, usize::MAX).await;
-        assert_eq!(pace.limit(), MOST);
-        assert_eq!(pace.places.available_permits(), MOST);
+        assert!(made < 1_400, "{made} attempts for 1000 calls are too many");
+        // Withdrawn permits are added again when the table can serve more.
+        attempts(&pace, 2_000, usize::MAX).await;
+        assert_eq!(pace.limit(), MAX_CALLS);
+        assert_eq!(pace.permits.available_permits(), MAX_CALLS);
     }
 
     #[tokio::test]
-    async fn what_is_throttled_for_ever_fails_in_the_end() {
+    async fn a_call_that_is_always_throttled_fails() {
         let pace = Pace::default();
-        let refused = pace.run(|| async { Err::<(), _>(throttled()) }).await;
-        assert!(refused.unwrap_err().is_throttled());
+        let result = pace.run(|| async { Err::<(), _>(throttled()) }).await;
+        assert!(result.unwrap_err().is_throttled());
         assert_eq!(pace.limit(), 1);
     }
 }

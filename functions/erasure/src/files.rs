@@ -1,74 +1,73 @@
-//! The erasure in the bucket: lines of exports, files that were imported, and what is told of them.
+//! Erases a person's data from the bucket: lines of exports, imported files and rejects.
 //!
-//! | object | what happens if a line of it belongs to the person |
+//! | object | if a line of it is the person's |
 //! |---|---|
 //! | `exports/…/*.jsonl` | the line is removed |
-//! | a file that was imported | the file is deleted: what was in it is in the table |
-//! | a file that is not imported yet | nothing: what it says is still to come |
-//! | `rejects.jsonl` and those that follow it | the line is removed |
+//! | an imported file | the file is deleted: its events are in the table |
+//! | a file that is not imported yet | nothing: its events are removed when they are imported |
+//! | `rejects.jsonl` and its continuations | the line is removed |
 //!
-//! What was wrong with a line, which `report.json` tells too, is said in words of our own, and names no
-//! member but those of the schema.
+//! The errors of a line, in these files and in `report.json`, are Hearback's own texts, and have no data of the line.
 //!
-//! Versions from before, of exports and of what is told of imports, are deleted with every erasure, so
-//! that nobody is to be found in them. Of files to import they expire as the bucket's rules say.
+//! Noncurrent versions of exports and of reports are deleted with every erasure, so that no person is found in them.
+//! Those of files to import expire by the bucket's rules.
 
 use hearback_domain::identifier::TenantId;
-use hearback_domain::import::{LONGEST_LINE, Reject, Report};
+use hearback_domain::import::{MAX_LINE_BYTES, Reject, Report};
 use hearback_domain::lines::Lines;
 use hearback_storage::blobs::body_not_read;
-use hearback_storage::files::{REPORT, beside, is_rejects, is_report};
-use hearback_storage::unpacked::{Broken, Unpacked};
-use hearback_storage::versions::Listed;
-use hearback_storage::{Blobs, Error, keys};
+use hearback_storage::files::{REPORT, is_rejects, is_report, report_key};
+use hearback_storage::files::{imports_of, signal_exports_of, training_exports_of};
+use hearback_storage::unpacked::{UnpackError, Unpacked};
+use hearback_storage::versions::ListedObject;
+use hearback_storage::{Blobs, Error};
 use serde_json::Value;
 
-/// Bytes that are unpacked at once.
+/// Bytes of one read.
 const CHUNK: usize = 64 * 1024;
-/// Longest report that is read, in bytes: one has the errors of ten lines.
-const LONGEST_REPORT: u64 = 1024 * 1024;
+/// The longest report that is read, in bytes. A report has the errors of ten lines.
+const MAX_REPORT: u64 = 1024 * 1024;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Erased {
+pub struct ErasedFiles {
     /// Lines that were removed from exports.
     pub export_lines: u64,
     /// Imported files that were deleted.
     pub import_files: u64,
-    /// Lines that were removed from what imports had rejected.
+    /// Lines that were removed from the rejects of imports.
     pub import_lines: u64,
-    /// Behind which key the next run goes on; `None` if all is done.
+    /// The key after which the next run continues; `None` if all is done.
     pub next: Option<String>,
 }
 
-/// Whether the JSON of a line is the person's.
+/// Whether the event or row in a line is the person's.
 type Belongs<'a> = &'a (dyn Fn(&Value) -> bool + Send + Sync);
 
-/// Erases what belongs to a person from a tenant's files, from where a run before ended. However little
-/// time there is, a run gets on by one file; a file that takes all of it is begun by a run of its own.
+/// Erases a person's data from a tenant's files, after the key where an earlier run ended. Repeatable.
 ///
-/// Memory holds a line and a part of a file, and what its packing looks back on ([`Unpacked`]). May be
-/// repeated.
+/// Each run completes one file at least, unless that file takes all of its time; then the next run begins with it.
+/// Memory holds a line, a part of a file, and the window of its compression ([`Unpacked`]).
 pub async fn erase_files(
     blobs: &Blobs,
     tenant: &TenantId,
     belongs: Belongs<'_>,
     after: Option<&str>,
     is_over: &(dyn Fn() -> bool + Send + Sync),
-) -> Result<Erased, Error> {
+) -> Result<ErasedFiles, Error> {
     let mut run = Run {
         blobs,
         belongs,
         is_over,
-        begun: false,
-        erased: Erased::default(),
+        progressed: false,
+        erased: ErasedFiles::default(),
     };
     let folders = [
-        (Kind::Exports, keys::signal_exports_of(tenant)),
-        (Kind::Exports, keys::training_exports_of(tenant)),
-        (Kind::Imports, keys::imports_of(tenant)),
+        (Kind::Exports, signal_exports_of(tenant)),
+        (Kind::Exports, training_exports_of(tenant)),
+        (Kind::Imports, imports_of(tenant)),
     ];
-    // In the order of their names.
+    // In the order of the folders' keys.
     for (kind, folder) in folders {
         let mut at = match after {
             Some(after) if after.starts_with(&folder) => after.to_owned(),
@@ -83,7 +82,7 @@ pub async fn erase_files(
     Ok(run.erased)
 }
 
-/// What a folder holds.
+/// The kind of files in a folder.
 #[derive(Clone, Copy)]
 enum Kind {
     Exports,
@@ -91,8 +90,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// Whether nobody needs what lay there before.
-    fn is_ours(self, key: &str) -> bool {
+    /// Whether noncurrent versions of this key are deleted.
+    fn has_no_history(self, key: &str) -> bool {
         match self {
             Self::Exports => is_rows(key),
             Self::Imports => is_report(key),
@@ -104,18 +103,19 @@ struct Run<'a> {
     blobs: &'a Blobs,
     belongs: Belongs<'a>,
     is_over: &'a (dyn Fn() -> bool + Send + Sync),
-    /// Whether this run did something.
-    begun: bool,
-    erased: Erased,
+    /// Whether this run made any progress.
+    progressed: bool,
+    erased: ErasedFiles,
 }
 
 impl Run<'_> {
-    /// Whether the rest is the next run's. The first step is not: each run gets on.
-    fn hands_on(&self) -> bool {
-        self.begun && (self.is_over)()
+    /// Whether the rest is left to the next run. The first step never is, so that each run makes progress.
+    fn is_out_of_time(&self) -> bool {
+        self.progressed && (self.is_over)()
     }
 
-    /// Works off a folder behind a key; `false` if time is up, and then the key is the last that is done.
+    /// Processes a folder after the key `at`; returns `false` if the time is up, with `at` as the last key that is
+    /// done.
     async fn folder(&mut self, kind: Kind, folder: &str, at: &mut String) -> Result<bool, Error> {
         loop {
             let page = self.blobs.list(folder, Some(at)).await?;
@@ -123,33 +123,33 @@ impl Run<'_> {
                 break;
             }
             for listed in page {
-                if self.hands_on() || !self.object(kind, &listed).await? {
+                if self.is_out_of_time() || !self.object(kind, &listed).await? {
                     return Ok(false);
                 }
-                self.begun = true;
+                self.progressed = true;
                 *at = listed.key;
             }
         }
-        if self.hands_on() {
+        if self.is_out_of_time() {
             return Ok(false);
         }
-        let spare = |listed: &Listed| !kind.is_ours(&listed.key);
-        self.blobs.delete_older_versions(folder, spare).await?;
-        self.begun = true;
+        let keep = |listed: &ListedObject| !kind.has_no_history(&listed.key);
+        self.blobs.delete_older_versions(folder, keep).await?;
+        self.progressed = true;
         Ok(true)
     }
 
-    /// `false` if time is up before the end of the object.
-    async fn object(&mut self, kind: Kind, listed: &Listed) -> Result<bool, Error> {
+    /// Processes an object; returns `false` if the time is up before its end.
+    async fn object(&mut self, kind: Kind, listed: &ListedObject) -> Result<bool, Error> {
         let key = &listed.key;
         match kind {
             Kind::Exports if is_rows(key) => {
-                let belongs = |line: &[u8]| self.is_theirs(line);
+                let belongs = |line: &[u8]| self.is_line_of_person(line);
                 self.erased.export_lines += self.blobs.remove_lines(key, belongs).await?;
             }
-            Kind::Imports if !is_report(key) => return self.imported(listed).await,
+            Kind::Imports if !is_report(key) => return self.imported_file(listed).await,
             Kind::Imports if is_rejects(key) => {
-                let belongs = |line: &[u8]| self.is_their_reject(line);
+                let belongs = |line: &[u8]| self.is_reject_of_person(line);
                 self.erased.import_lines += self.blobs.remove_lines(key, belongs).await?;
             }
             Kind::Exports | Kind::Imports => {}
@@ -157,32 +157,33 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Whether a line is the person's; one that is no JSON is nobody's.
-    fn is_theirs(&self, line: &[u8]) -> bool {
+    /// Whether a line is the person's. A line that is not JSON matches no person.
+    fn is_line_of_person(&self, line: &[u8]) -> bool {
         serde_json::from_slice(line).is_ok_and(|value| (self.belongs)(&value))
     }
 
-    /// Whether a line that was rejected is the person's.
-    fn is_their_reject(&self, line: &[u8]) -> bool {
+    /// Whether a reject is the person's.
+    fn is_reject_of_person(&self, line: &[u8]) -> bool {
         let reject = serde_json::from_slice::<Reject>(line).ok();
         let line = reject.and_then(|reject| reject.line);
-        line.is_some_and(|line| self.is_theirs(line.as_bytes()))
+        line.is_some_and(|line| self.is_line_of_person(line.as_bytes()))
     }
 
-    /// Deletes a file that was imported, if a line of it is the person's.
-    async fn imported(&mut self, listed: &Listed) -> Result<bool, Error> {
+    /// Deletes an imported file if a line of it is the person's; returns `false` if the time is up before that is
+    /// known.
+    async fn imported_file(&mut self, listed: &ListedObject) -> Result<bool, Error> {
         let Some(report) = self.report_of(&listed.key).await? else {
             return Ok(true);
         };
         let Some((file, body)) = self.blobs.open(&listed.key).await? else {
             return Ok(true);
         };
-        // Another may have come in its place, which the report does not tell of.
+        // The report may be that of an earlier file with this key.
         if listed.modified.max(file.modified) > report.started_at {
             return Ok(true);
         }
         let unpacked = Unpacked::new(report.packing, body);
-        match self.has_theirs(unpacked).await? {
+        match self.has_line_of_person(unpacked).await? {
             Some(true) => {
                 self.blobs.remove_file(&file).await?;
                 self.erased.import_files += 1;
@@ -193,16 +194,16 @@ impl Run<'_> {
         }
     }
 
-    /// Whether a line of a file is the person's; `None` if time is up before that is known. What cannot be
-    /// unpacked was not imported either.
-    async fn has_theirs(&self, mut unpacked: Unpacked) -> Result<Option<bool>, Error> {
-        let mut lines = Lines::new(LONGEST_LINE);
+    /// Whether a line of a file is the person's; `None` if the time is up before that is known. Lines that cannot be
+    /// unpacked were not imported either.
+    async fn has_line_of_person(&self, mut unpacked: Unpacked) -> Result<Option<bool>, Error> {
+        let mut lines = Lines::new(MAX_LINE_BYTES);
         let mut chunk = vec![0; CHUNK];
         loop {
             let read = match unpacked.read(&mut chunk).await {
                 Ok(read) => read,
-                Err(Broken::Body) => return Err(body_not_read()),
-                Err(Broken::Packing) => return Ok(Some(false)),
+                Err(UnpackError::Body) => return Err(body_not_read()),
+                Err(UnpackError::Packing) => return Ok(Some(false)),
             };
             if read == 0 {
                 lines.end();
@@ -210,38 +211,40 @@ impl Run<'_> {
                 lines.push(chunk.get(..read).unwrap_or_default());
             }
             while let Some(line) = lines.next_line() {
-                if line.content.is_some_and(|line| self.is_theirs(line)) {
+                if line
+                    .content
+                    .is_some_and(|line| self.is_line_of_person(line))
+                {
                     return Ok(Some(true));
                 }
             }
             if read == 0 {
                 return Ok(Some(false));
             }
-            if self.hands_on() {
+            if self.is_out_of_time() {
                 return Ok(None);
             }
         }
     }
 
-    /// The report of an imported file, as it lies in the bucket.
+    /// The report of an import, if the file was imported.
     async fn report_of(&self, key: &str) -> Result<Option<Report>, Error> {
-        let Some((file, body)) = self.blobs.open(&beside(key, REPORT)).await? else {
+        let Some((file, body)) = self.blobs.open(&report_key(key, REPORT)).await? else {
             return Ok(None);
         };
-        if file.size > LONGEST_REPORT {
-            tracing::warn!("a report of an import is too long to be one");
+        if file.size > MAX_REPORT {
+            tracing::warn!("the report of an import is too long");
             return Ok(None);
         }
         let body = body.collect().await.map_err(|_| body_not_read())?;
         let report = serde_json::from_slice(&body.into_bytes());
         if report.is_err() {
-            tracing::warn!("a report of an import is none");
+            tracing::warn!("the report of an import is unreadable");
         }
         Ok(report.ok())
     }
 }
 
-/// Whether rows of an export lie at a key.
 fn is_rows(key: &str) -> bool {
     key.rsplit_once('.')
         .is_some_and(|(_, extension)| extension == "jsonl")

@@ -1,15 +1,15 @@
-//! Erasing a person: the request ([`routes`]), and the work that follows from it ([`Eraser`]).
+//! Erases a person's data: the request ([`routes`]), and the worker ([`Eraser`]).
 //!
-//! | step | who | what |
+//! | step | by | what |
 //! |---|---|---|
-//! | open | the request | notes the erasure, under the user's name and their pseudonym; from now on the user's events are removed instead of worked off, and what they write elsewhere is refused |
-//! | settle | nobody | everything that began before comes to its end |
-//! | pass | [`Eraser`] | removes what is found under either name (`pass.rs`), in files first (`files.rs`) |
-//! | again | [`Eraser`] | another pass, a while later, until one finds nothing |
-//! | close | [`Eraser`] | notes when it was done: what was received until then goes on to be removed |
+//! | open | the request | records the erasure, under the user's id and their pseudonym; from now on the user's events are removed instead of processed, and other writes of the user are rejected |
+//! | settle | | operations that began before end |
+//! | pass | [`Eraser`] | removes what is found under either id (`pass.rs`), in files first (`files.rs`) |
+//! | repeat | [`Eraser`] | makes another pass, a while later, until one finds nothing |
+//! | close | [`Eraser`] | records when the erasure was done: late events that were received before are still removed |
 //!
-//! Each step may be repeated: a row that is removed is not found again, and counts in the transaction that
-//! removes it. Lines of files count after they were removed.
+//! Each step may be repeated: a removed row is not found again, and is counted in the transaction that removes it.
+//! Lines of files are counted after they are removed.
 
 mod files;
 mod pass;
@@ -19,25 +19,26 @@ mod request;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_lambda::MissingSetting;
-use hearback_lambda::app::{blobs_from_env, setting, store_from_env};
+use hearback_lambda::app::{blobs_from_env, store_from_env};
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
-use hearback_lambda::queue::{Endless, Tries, one_by_one};
+use hearback_lambda::queue::{Endless, RetryLimit, one_by_one};
+use hearback_lambda::settings::setting;
 use hearback_storage::preferences::Freshness;
 use hearback_storage::{Blobs, Error, Store};
 
-pub use files::{Erased, erase_files};
+pub use files::{ErasedFiles, erase_files};
 use pass::Pass;
 pub use queue::{ERASURES_DEAD_LETTERS_URL, ERASURES_URL, Erasures};
 use queue::{NotSent, Task};
 pub use request::{Requests, routes};
 
-/// How long an erasure waits for what began before it: as long as any function lives. What a pass missed,
-/// because an index did not show it yet, the next one finds as long after.
+/// How long an erasure waits for operations that began before it: the longest time of a function. The next pass, as
+/// long after, finds what an index did not show yet.
 pub const SETTLE: TimeDelta = TimeDelta::minutes(15);
 
-/// Works off the queue of erasures.
+/// Processes the queue of erasures.
 #[derive(Debug, Clone)]
 pub struct Eraser {
     store: Store,
@@ -47,7 +48,7 @@ pub struct Eraser {
     dead_letters: DeadLetters,
 }
 
-/// Why a step has to be made again.
+/// Why a step must be repeated.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -63,24 +64,25 @@ enum Failure {
 }
 
 impl hearback_lambda::queue::Failure for Failure {
-    fn tries(&self) -> Tries {
+    fn tries(&self) -> RetryLimit {
         match self {
             Self::Storage(error) => error.tries(),
-            Self::NotSent(_) | Self::Done => Tries::Many,
-            Self::Unreadable => Tries::Few,
+            Self::NotSent(_) | Self::Done => RetryLimit::Many,
+            Self::Unreadable => RetryLimit::Few,
             Self::Endless(endless) => endless.tries(),
         }
     }
 }
 
 impl Eraser {
-    /// Erases in this table and bucket, with its messages in this queue, and those it gives up in that one.
+    /// An eraser for this table and bucket, with its queue and its dead letters.
     #[must_use]
     pub fn new(
         store: Store,
         blobs: Blobs,
         clock: Clock,
-        (erasures, dead_letters): (Erasures, DeadLetters),
+        erasures: Erasures,
+        dead_letters: DeadLetters,
     ) -> Self {
         Self {
             store,
@@ -96,24 +98,30 @@ impl Eraser {
         let (store, blobs) = (store_from_env()?, blobs_from_env()?);
         let sqs = aws_sdk_sqs::Client::new(&Aws::from_env(Service::Sqs).config());
         let dead_letters = DeadLetters::new(sqs, setting(ERASURES_DEAD_LETTERS_URL)?);
-        let queues = (Erasures::from_env()?, dead_letters);
-        Ok(Self::new(store, blobs, Clock::system(), queues))
+        let erasures = Erasures::from_env()?;
+        Ok(Self::new(
+            store,
+            blobs,
+            Clock::system(),
+            erasures,
+            dead_letters,
+        ))
     }
 
-    /// Works off messages, and names those that must be delivered again. What is not done by `until` is
-    /// handed on.
+    /// Processes messages, and returns those that must be delivered again. What is not done by `until` becomes a new
+    /// message.
     pub async fn handle(&self, batch: SqsEvent, until: Option<DateTime<Utc>>) -> SqsBatchResponse {
         one_by_one(&self.dead_letters, batch, |message| {
             let mut eraser = self.clone();
             async move {
                 eraser.erasures = eraser.erasures.behind(&message)?;
-                eraser.work_off(&message, until).await
+                eraser.process(&message, until).await
             }
         })
         .await
     }
 
-    async fn work_off(
+    async fn process(
         &self,
         message: &SqsMessage,
         until: Option<DateTime<Utc>>,
@@ -122,15 +130,19 @@ impl Eraser {
         let task = Task::read(body).ok_or(Failure::Unreadable)?;
         let owner = (&task.tenant, &task.user);
         let erasure = self.store.erasure(owner, Freshness::Latest).await?;
-        // Of two that were asked for at once one is there.
+        // Of two concurrent requests only one opened an erasure.
         let open = erasure.filter(|erasure| erasure.id == task.id && erasure.is_open());
         let Some(erasure) = open else {
             return Ok(self.blobs.delete_traces(&task.tenant, task.id).await?);
         };
-        let begin = erasure.requested_at + self.erasures.settle();
-        let early = begin - self.clock.now();
-        if early > TimeDelta::zero() {
-            return Ok(self.erasures.send(&task, early).await?);
+        let (begin, now) = (
+            erasure.requested_at + self.erasures.settle(),
+            self.clock.now(),
+        );
+        let remaining = begin - now;
+        // A request in the future means that the clock was set back. Then the queue's delay was enough.
+        if remaining > TimeDelta::zero() && now >= erasure.requested_at {
+            return Ok(self.erasures.send(&task, remaining).await?);
         }
         Pass::new(self, erasure, task, until).run().await
     }

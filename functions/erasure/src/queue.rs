@@ -4,10 +4,10 @@ use aws_lambda_events::sqs::SqsMessage;
 use chrono::TimeDelta;
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_lambda::MissingSetting;
-use hearback_lambda::app::setting;
 use hearback_lambda::aws::{Aws, Service, error_code};
 use hearback_lambda::queue::{Endless, HOPS, Hops};
-use hearback_storage::erasures::Next;
+use hearback_lambda::settings::setting;
+use hearback_storage::erasures::ErasureCursor;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -15,10 +15,10 @@ use crate::SETTLE;
 
 /// The setting that names the URL of the queue of erasures.
 pub const ERASURES_URL: &str = "HEARBACK_ERASURES_URL";
-/// The setting that names the URL of the queue for what the queue of erasures could not work off.
+/// The setting that names the URL of the queue for dead letters of the queue of erasures.
 pub const ERASURES_DEAD_LETTERS_URL: &str = "HEARBACK_ERASURES_DEAD_LETTERS_URL";
-/// The longest that the queue holds a message back, in seconds.
-const LONGEST: i64 = 900;
+/// The longest delay of a message, in seconds.
+const MAX_DELAY: i64 = 900;
 
 /// The queue of erasures.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub struct Erasures {
     client: aws_sdk_sqs::Client,
     url: String,
     settle: TimeDelta,
-    /// Of what is sent.
+    /// The hops of the messages that are sent.
     hops: Hops,
 }
 
@@ -35,16 +35,16 @@ pub struct Erasures {
 #[error("SendMessage failed: {0}")]
 pub struct NotSent(String);
 
-/// What a message asks for: a pass over what is kept of a user.
+/// The task of a message: a pass over a user's data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) tenant: TenantId,
     pub(crate) user: UserId,
-    /// The erasure.
+    /// The id of the erasure.
     pub(crate) id: Uuid,
     /// How far the pass is.
     pub(crate) step: Step,
-    /// Whether it found anything so far.
+    /// Whether it has found anything.
     pub(crate) found: bool,
 }
 
@@ -52,10 +52,10 @@ pub(crate) struct Task {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Step {
-    /// What the lines of files are told by: so many listings are read, of the one name and then of the
-    /// other, and the next one up to here.
-    Traces(usize, Option<Next>),
-    /// Files in the bucket, behind this one.
+    /// Collecting traces: the number of sources that are read, first under the user's id and then under the
+    /// pseudonym, and the position in the next one.
+    Traces(usize, Option<ErasureCursor>),
+    /// Files in the bucket, after this key.
     Files(Option<String>),
     /// Rows of the table.
     Rows,
@@ -73,7 +73,7 @@ impl Task {
         }
     }
 
-    /// Reads a message; `None` if it is none of ours.
+    /// Reads a message; `None` if it has an unknown format.
     pub(crate) fn read(body: &str) -> Option<Self> {
         serde_json::from_str(body).ok()
     }
@@ -93,7 +93,7 @@ impl Erasures {
 
     /// The queue for what is sent because of this message.
     pub(crate) fn behind(self, message: &SqsMessage) -> Result<Self, Endless> {
-        let hops = Hops::behind(message)?;
+        let hops = Hops::after(message)?;
         Ok(Self { hops, ..self })
     }
 
@@ -107,14 +107,14 @@ impl Erasures {
         self.settle
     }
 
-    /// Sends a message that comes after a while.
+    /// Sends a message that is delivered after a delay.
     pub(crate) async fn send(&self, task: &Task, after: TimeDelta) -> Result<(), NotSent> {
         let body = serde_json::to_string(task).map_err(|error| NotSent(error.to_string()))?;
         let hops = self.hops.attribute();
         let hops = hops.map_err(|error| NotSent(error.to_string()))?;
-        // Rather a second late than early, when there would be nothing to do yet.
+        // Rounded up: a message that is delivered early would have to wait again.
         let seconds = (after + TimeDelta::milliseconds(999)).num_seconds();
-        let seconds = i32::try_from(seconds.clamp(0, LONGEST)).unwrap_or_default();
+        let seconds = i32::try_from(seconds.clamp(0, MAX_DELAY)).unwrap_or_default();
         self.client
             .send_message()
             .queue_url(&self.url)

@@ -1,16 +1,17 @@
-//! The request to erase somebody's data, and what became of it.
+//! The request to erase a person's data, and its progress.
 
 use axum::Json;
 use axum::extract::{FromRef, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
-use hearback_domain::erasure::{Erasure, Removed};
-use hearback_domain::identifier::UserId;
+use hearback_domain::erasure::{Erasure, RemovedCounts};
+use hearback_domain::identifier::{UserId, UserIdOrPseudonym};
 use hearback_lambda::caller::Caller;
 use hearback_lambda::event_path::segment;
-use hearback_lambda::params::PathId;
+use hearback_lambda::params::{OfUser, PathId};
 use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::rejections::{ForbiddenRejection, Rejections};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, BadSetting, FromEnv, Problem, routes};
 use hearback_storage::erasures::Owner;
@@ -21,78 +22,75 @@ use uuid::Uuid;
 
 use crate::queue::{Erasures, Task};
 
-/// When an erasure is open for so long, its message may be lost, and another is sent.
-const FORGOTTEN: TimeDelta = TimeDelta::days(1);
+/// After this time the message of an open erasure may be lost, and a repeated request sends another.
+const RESEND_AFTER: TimeDelta = TimeDelta::days(1);
 
-/// What the handlers work with: the table, and the queue.
+/// The state of the handlers: the table and the queue.
 #[derive(Debug, Clone)]
 pub struct Requests {
     app: App,
     erasures: Erasures,
 }
 
-/// The erasure of somebody's data.
+/// The erasure of a person's data.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ErasureDocument {
-    /// Its name.
+    /// The id of the erasure.
     erasure_id: Uuid,
-    /// Whose data.
+    /// The user whose data is erased.
     user_id: String,
-    /// How far it is.
+    /// The status.
     status: Status,
-    /// When it was asked for.
+    /// When it was requested.
     requested_at: DateTime<Utc>,
     /// When it was done.
     #[serde(skip_serializing_if = "Option::is_none")]
     finished_at: Option<DateTime<Utc>>,
-    /// What was removed so far.
-    removed: Removed,
+    /// How many items are removed so far.
+    removed: RemovedCounts,
 }
 
-/// How far an erasure is.
+/// The status of an erasure.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = ErasureStatus)]
 enum Status {
-    /// Something may be there still.
+    /// Data may still exist.
     Pending,
-    /// Nothing is there any more of what was received until `finishedAt`.
+    /// Everything that was received until `finishedAt` is removed.
     Done,
 }
 
 /// Every route of this function.
 pub fn routes() -> Routes<Requests> {
-    routes!(Requests => erase, erasure)
+    routes!(Requests => erase_user_data, get_erasure)
 }
 
 /// Erase a user's data
 ///
-/// Everything that was received of the user until the erasure is done is removed: events and what came
-/// of them, turns and their logs, reactions and their mirrors, signals, preferences, rows of exports.
-/// Until it is done, what the user writes is refused or removed too. Asked for again while it is open, it
-/// is the same.
+/// Removes everything that was received from the user until the erasure is done: events and their outcomes, turns and
+/// their logs, reactions and their mirrors, signals, preferences, and rows of exports. Until then, new data of the user
+/// is rejected or removed. A repeated request while the erasure is open has no further effect.
 #[utoipa::path(
     delete,
     path = "/v1/users/{userId}/data",
     tag = "users",
-    params(("userId" = String, Path, description = "The user")),
+    params(OfUser),
     responses(
-        (status = 202, description = "It will be erased; `Location` tells how far it is", body = ErasureDocument),
-        (status = 400, description = "The user is no identifier", body = ProblemDocument),
-        (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Another user's, without `feedback:admin`", body = ProblemDocument),
+        (status = 202, description = "The data will be erased; `Location` has the progress", body = ErasureDocument),
         (status = 409, description = "The user's pseudonym is being erased by itself", body = ProblemDocument),
-        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+        Rejections,
+        ForbiddenRejection,
     ),
     security(("bearer" = []))
 )]
-async fn erase(
+async fn erase_user_data(
     State(requests): State<Requests>,
     Caller(caller): Caller,
-    PathId(user): PathId<UserId>,
+    PathId(UserIdOrPseudonym(user)): PathId<UserIdOrPseudonym>,
 ) -> Result<Response, Problem> {
-    caller.administer(&user)?;
+    caller.require_erasure_of(&user)?;
     let tenant = &caller.tenant;
     let open = requests.open((tenant, &user)).await?;
     let document = ErasureDocument::of(&user, &open);
@@ -102,35 +100,33 @@ async fn erase(
     Ok((StatusCode::ACCEPTED, headers, Json(document)).into_response())
 }
 
-/// How far an erasure is
+/// Progress of an erasure
 ///
-/// What was removed so far. It is kept for 90 days after it was done.
+/// With the number of removed rows. The record is kept for 90 days after the erasure is done.
 #[utoipa::path(
     get,
     path = "/v1/users/{userId}/data/erasure",
     tag = "users",
-    params(("userId" = String, Path, description = "The user")),
+    params(OfUser),
     responses(
-        (status = 200, description = "How far it is", body = ErasureDocument),
-        (status = 400, description = "The user is no identifier", body = ProblemDocument),
-        (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Another user's, without `feedback:admin`", body = ProblemDocument),
-        (status = 404, description = "None was asked for", body = ProblemDocument),
-        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+        (status = 200, description = "The progress", body = ErasureDocument),
+        (status = 404, description = "No erasure was requested", body = ProblemDocument),
+        Rejections,
+        ForbiddenRejection,
     ),
     security(("bearer" = []))
 )]
-async fn erasure(
+async fn get_erasure(
     State(requests): State<Requests>,
     Caller(caller): Caller,
-    PathId(user): PathId<UserId>,
+    PathId(UserIdOrPseudonym(user)): PathId<UserIdOrPseudonym>,
 ) -> Result<Json<ErasureDocument>, Problem> {
-    caller.administer(&user)?;
+    caller.require_erasure_of(&user)?;
     let tenant = &caller.tenant;
     let pseudonym = requests.pseudonym((tenant, &user))?;
-    let standing = requests.standing((tenant, &user), &pseudonym).await?;
-    let standing = standing.ok_or_else(Problem::not_found)?;
-    Ok(Json(ErasureDocument::of(&user, &standing)))
+    let latest = requests.latest((tenant, &user), &pseudonym).await?;
+    let latest = latest.ok_or_else(Problem::not_found)?;
+    Ok(Json(ErasureDocument::of(&user, &latest)))
 }
 
 impl Requests {
@@ -140,44 +136,44 @@ impl Requests {
         Self { app, erasures }
     }
 
-    /// Under which what a user sent to be anonymous is kept. Nobody else can tell whose it is.
+    /// The pseudonym under which a user's anonymous events are stored.
     fn pseudonym(&self, (tenant, user): Owner<'_>) -> Result<UserId, Problem> {
         let pseudonym = self.app.pseudonyms.user(tenant, user);
         pseudonym.map_err(|_| Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR))
     }
 
-    /// The erasure that was asked for last, if one was, with what was removed under either name.
-    async fn standing(
+    /// The latest erasure of a user, with what was removed under their id and their pseudonym.
+    async fn latest(
         &self,
         owner: Owner<'_>,
         pseudonym: &UserId,
     ) -> Result<Option<Erasure>, Problem> {
         let store = &self.app.store;
-        let Some(mut own) = store.erasure(owner, Freshness::Latest).await? else {
+        let Some(mut erasure) = store.erasure(owner, Freshness::Latest).await? else {
             return Ok(None);
         };
-        let hidden = (owner.0, own.pseudonym.as_ref().unwrap_or(pseudonym));
-        let hidden = store.erasure(hidden, Freshness::Latest).await?;
-        if let Some(hidden) = hidden.filter(|hidden| hidden.id == own.id) {
-            own.removed = own.removed.and(hidden.removed);
+        let anonymous = (owner.0, erasure.pseudonym.as_ref().unwrap_or(pseudonym));
+        let anonymous = store.erasure(anonymous, Freshness::Latest).await?;
+        if let Some(anonymous) = anonymous.filter(|other| other.id == erasure.id) {
+            erasure.removed = erasure.removed.and(anonymous.removed);
         }
-        Ok(Some(own))
+        Ok(Some(erasure))
     }
 
-    /// Opens an erasure, or answers the one that is open.
+    /// Opens an erasure, or returns the open one.
     async fn open(&self, owner: Owner<'_>) -> Result<Erasure, Problem> {
         let now = self.app.clock.now();
         let pseudonym = self.pseudonym(owner)?;
-        let open = self.standing(owner, &pseudonym).await?;
+        let open = self.latest(owner, &pseudonym).await?;
         let open = open.filter(Erasure::is_open);
-        // What is kept under this name as somebody's pseudonym is erased with what is theirs.
+        // Without a pseudonym of its own, this id is a pseudonym: it is erased with its user.
         if let Some(open) = &open
-            && (now < open.requested_at + FORGOTTEN || open.pseudonym.is_none())
+            && (now < open.requested_at + RESEND_AFTER || open.pseudonym.is_none())
         {
             return Ok(open.clone());
         }
         let id = open.as_ref().map_or_else(Uuid::new_v4, |open| open.id);
-        // The message first: an erasure that is open and that nobody works on would lock the user out.
+        // The message is sent first: an open erasure without a message would reject the user's writes forever.
         let (tenant, user) = owner;
         let task = Task::new(tenant.clone(), user.clone(), id);
         let sent = self.erasures.send(&task, self.erasures.settle()).await;
@@ -193,8 +189,8 @@ impl Requests {
         if let Some(opened) = opened.await? {
             return Ok(opened);
         }
-        // By somebody else at the same moment, or by this call, whose first answer was lost.
-        let open = self.standing(owner, &pseudonym).await?;
+        // Opened by a concurrent request, or by an earlier attempt whose response was lost.
+        let open = self.latest(owner, &pseudonym).await?;
         let open = open.filter(Erasure::is_open);
         open.ok_or_else(|| {
             Problem::new(StatusCode::CONFLICT, "erasure_in_progress").detail(

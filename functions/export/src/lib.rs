@@ -1,12 +1,13 @@
-//! The evaluation read: what was said of messages, over all users of a tenant, joined with the
-//! question and the answer of the turn.
+//! The evaluation read and the training export.
 //!
-//! And the training export (`training.rs`): what users made of answers, as rows that trainers read.
+//! The evaluation read joins the message signals of all users of a tenant with the question and the answer of the
+//! turn. For a trace it returns the rows (`trace.rs`). For a day it writes them to the bucket as JSON Lines, and
+//! returns a `resume` token if it runs out of time (`day.rs`). The indexes contain only the positions of signals; the
+//! signals are read from the table, so that no response has a withdrawn one.
 //!
-//! It is invoked directly, under IAM; no HTTP route leads here. By trace it answers the rows. By day it
-//! writes them as JSON Lines into the bucket, part after part, and hands the rest on when its time is
-//! up (`day.rs`). The indexes only say where rows are; what they say is read from the table, so that
-//! what was taken back is in no answer.
+//! The training export (`training.rs`) writes feedback on answers in the formats of trainers.
+//!
+//! The function is invoked directly, by any principal that IAM allows; it has no HTTP route.
 
 mod day;
 mod trace;
@@ -19,32 +20,33 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use hearback_domain::evaluation::{Exchange, Request, Row, Rows};
+use hearback_domain::evaluation::{EvaluationRequest, EvaluationRow, EvaluationRows};
+use hearback_domain::exchange::PromptAndAnswer;
 use hearback_domain::message_signal::StoredSignal;
-use hearback_domain::parse::FieldError;
 use hearback_domain::turn::TurnRef;
 use hearback_lambda::MissingSetting;
 use hearback_lambda::app::{blobs_from_env, store_from_env};
 use hearback_lambda::clock::Clock;
-use hearback_storage::message_signals::Place;
+use hearback_storage::message_signals::SignalPosition;
 use hearback_storage::{Blobs, Error, Store};
+use hearback_wire::FieldError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-pub use day::Exported;
+pub use day::ExportedDay;
 pub use trace::TracePage;
-pub use training::{Trained, Unlearned, Written};
+pub use training::{SkippedFeedback, TrainingFiles, TrainingSet};
 
-/// Turn logs that are read at once. One may have 5 MB.
+/// Turn logs that are read concurrently. A log has up to 5 MB.
 const LOGS_AT_ONCE: usize = 8;
-/// Rows that are read at once, before it is seen how large they are.
+/// Rows of one read, whose size is known only afterwards.
 const ROWS_AT_ONCE: usize = 25;
 /// Bytes at which a file is written.
-const FILE: usize = 8 * 1024 * 1024;
+const FILE_SIZE: usize = 8 * 1024 * 1024;
 
-/// Reads for evaluation.
+/// Reads and exports feedback.
 #[derive(Debug, Clone)]
 pub struct Exporter {
     store: Store,
@@ -52,56 +54,56 @@ pub struct Exporter {
     clock: Clock,
 }
 
-/// What is answered.
+/// The response to a request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Answer {
     /// The rows of a trace.
     Trace(TracePage),
-    /// Where the rows of a day are.
-    Day(Exported),
-    /// Where the rows for a trainer are.
-    Training(Trained),
+    /// The files with the rows of a day.
+    Day(ExportedDay),
+    /// The files with the rows for a trainer.
+    Training(TrainingSet),
 }
 
-/// Why nothing is answered.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The request breaks its schema.
-    #[error("the request does not fit its schema: {}", listed(.0))]
+    #[error("the request does not fit its schema: {}", joined(.0))]
     Invalid(Vec<FieldError>),
-    /// More was said in a period than is held at once.
+    /// The period has more signals than fit into memory.
     #[error(
-        "more than {} signals of the tenant's messages are from these days: ask for fewer",
-        training::MOST
+        "the tenant has more than {} message signals on these days: request fewer days",
+        training::MAX_SIGNALS
     )]
     TooMany,
     /// The table or the bucket failed.
     #[error(transparent)]
     Storage(#[from] Error),
-    /// A row has no form as JSON.
+    /// A row cannot be written as JSON.
     #[error("a row cannot be written as JSON")]
     Unwritten(#[from] serde_json::Error),
 }
 
-fn listed(errors: &[FieldError]) -> String {
+fn joined(errors: &[FieldError]) -> String {
     let errors = errors.iter();
-    let listed: Vec<_> = errors
+    let errors: Vec<_> = errors
         .map(|error| format!("{} {}", error.pointer, error.detail))
         .collect();
-    listed.join("; ")
+    errors.join("; ")
 }
 
-/// Rows that are not in an answer.
+/// How many rows a response leaves out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// No model may learn from them.
+pub struct SkippedRows {
+    /// Rows that are excluded from training.
     pub excluded: u64,
-    /// Their turn is gone.
+    /// Rows whose turn no longer exists.
     pub without_turn: u64,
 }
 
-impl AddAssign for LeftOut {
+impl AddAssign for SkippedRows {
     fn add_assign(&mut self, other: Self) {
         self.excluded += other.excluded;
         self.without_turn += other.without_turn;
@@ -109,7 +111,7 @@ impl AddAssign for LeftOut {
 }
 
 impl Exporter {
-    /// Reads from this table and bucket.
+    /// An exporter for this table and bucket.
     #[must_use]
     pub fn new(store: Store, blobs: Blobs, clock: Clock) -> Self {
         Self {
@@ -128,29 +130,36 @@ impl Exporter {
         ))
     }
 
-    /// Answers a request. What is not done by `until` is handed on: the answer then says with which
-    /// `resume` to ask for the rest.
+    /// Answers a request. If there is more at `until`, the response has the `resume` token for the rest.
     pub async fn handle(
         &self,
         request: &Value,
         until: Option<DateTime<Utc>>,
     ) -> Result<Answer, Failure> {
-        let request = Request::parse(request).map_err(Failure::Invalid)?;
+        let request = EvaluationRequest::parse(request).map_err(Failure::Invalid)?;
         Ok(match &request.rows {
-            Rows::Trace(trace) => Answer::Trace(self.trace(&request, trace).await?),
-            Rows::Day(day) => Answer::Day(self.day(&request, *day, until).await?),
-            Rows::Training(asked) => Answer::Training(self.training(&request, asked, until).await?),
+            EvaluationRows::Trace(trace) => Answer::Trace(self.trace(&request, trace).await?),
+            EvaluationRows::Day(day) => Answer::Day(self.day(&request, *day, until).await?),
+            EvaluationRows::Training(training) => {
+                Answer::Training(self.training(&request, training, until).await?)
+            }
         })
     }
 
-    /// The rows at these places, each with the turn that it is about.
-    async fn rows(&self, places: &[Place]) -> Result<(Vec<Row>, LeftOut), Error> {
-        let said = self.store.signals_at(places, self.clock.now()).await?;
-        let turns = self.turns(&said).await?;
-        let mut left_out = LeftOut::default();
+    /// The rows of the signals at these positions.
+    async fn rows(
+        &self,
+        positions: &[SignalPosition],
+    ) -> Result<(Vec<EvaluationRow>, SkippedRows), Error> {
+        let signals = self.store.signals_at(positions, self.clock.now()).await?;
+        let turns = self.turns(&signals).await?;
+        let mut left_out = SkippedRows::default();
         let mut rows = Vec::new();
-        for said in said {
-            match turns.get(&said.core.at).map(|turn| Row::of(said, turn)) {
+        for signal in signals {
+            match turns
+                .get(&signal.core.at)
+                .map(|turn| EvaluationRow::of(signal, turn))
+            {
                 Some(Some(row)) => rows.push(row),
                 Some(None) => left_out.excluded += 1,
                 None => left_out.without_turn += 1,
@@ -159,18 +168,24 @@ impl Exporter {
         Ok((rows, left_out))
     }
 
-    /// The turns of these signals, as far as they are there.
-    async fn turns(&self, said: &[StoredSignal]) -> Result<HashMap<TurnRef, Exchange>, Error> {
-        let mut turns: Vec<TurnRef> = said.iter().map(|said| said.core.at.clone()).collect();
+    /// The turns of these signals that still exist.
+    async fn turns(
+        &self,
+        signals: &[StoredSignal],
+    ) -> Result<HashMap<TurnRef, PromptAndAnswer>, Error> {
+        let mut turns: Vec<TurnRef> = signals
+            .iter()
+            .map(|signal| signal.core.at.clone())
+            .collect();
         turns.sort();
         turns.dedup();
         stream::iter(turns)
             .map(|at| async move {
-                let place = (&at, self.clock.now());
-                let found = self.blobs.turn_with_log(&self.store, place, |_| true);
+                let now = self.clock.now();
+                let found = self.blobs.turn_with_log(&self.store, (&at, now), |_| true);
                 let found = found.await?;
-                // The texts at once, so that few logs are held whole.
-                Ok(found.map(|(_, log)| (at, Exchange::from(log))))
+                // Only the texts are kept, so that few whole logs are in memory.
+                Ok(found.map(|(_, log)| (at, PromptAndAnswer::from(log))))
             })
             .buffer_unordered(LOGS_AT_ONCE)
             .try_filter_map(|found| async move { Ok(found) })
@@ -179,37 +194,36 @@ impl Exporter {
     }
 }
 
-/// Where to go on with a request, as a text that only this function reads.
-fn sealed(request: &Request, place: &impl Serialize) -> String {
-    let sealed = serde_json::to_vec(&(request.fingerprint(), place));
-    URL_SAFE_NO_PAD.encode(sealed.unwrap_or_default())
+/// The `resume` token of a request: opaque, and valid for this request only.
+fn encode_resume(request: &EvaluationRequest, position: &impl Serialize) -> String {
+    let token = serde_json::to_vec(&(request.fingerprint(), position));
+    URL_SAFE_NO_PAD.encode(token.unwrap_or_default())
 }
 
-/// Where a request goes on, if it does.
-fn opened<T: DeserializeOwned>(request: &Request) -> Result<Option<T>, Failure> {
+/// The position in the request's `resume` token, if it has one.
+fn decode_resume<T: DeserializeOwned>(request: &EvaluationRequest) -> Result<Option<T>, Failure> {
     let Some(resume) = &request.resume else {
         return Ok(None);
     };
     let bytes = URL_SAFE_NO_PAD.decode(resume).ok();
-    let opened = bytes.and_then(|bytes| serde_json::from_slice::<([u8; 32], T)>(&bytes).ok());
-    match opened {
-        Some((of, place)) if of == request.fingerprint() => Ok(Some(place)),
+    let token = bytes.and_then(|bytes| serde_json::from_slice::<([u8; 32], T)>(&bytes).ok());
+    match token {
+        Some((fingerprint, position)) if fingerprint == request.fingerprint() => Ok(Some(position)),
         _ => Err(Failure::Invalid(vec![FieldError {
             pointer: "/resume".to_owned(),
-            detail: "must be what an answer to this request said".to_owned(),
+            detail: "must be `resume` of a response to the same request".to_owned(),
         }])),
     }
 }
 
-/// The name of a run that begins now: by time, so that runs sort; with a random end, so that no two are one.
+/// The name of a run that begins now: a time, by which runs sort, and a random suffix, which makes it unique.
 fn run_name(now: DateTime<Utc>) -> String {
-    format!("{}-{}", now.format("%Y%m%dT%H%M%SZ"), drawn())
+    format!("{}-{}", now.format("%Y%m%dT%H%M%SZ"), random_suffix())
 }
 
-/// A name that nobody else has.
-fn drawn() -> String {
-    let (drawn, _, _, _) = Uuid::new_v4().as_fields();
-    format!("{drawn:08x}")
+fn random_suffix() -> String {
+    let (random, _, _, _) = Uuid::new_v4().as_fields();
+    format!("{random:08x}")
 }
 
 fn file_name(invocation: &str, number: u32) -> String {

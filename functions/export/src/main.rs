@@ -7,7 +7,7 @@ use hearback_lambda::telemetry;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::Value;
 
-/// What is left of the time when the function hands the rest on: more than a batch of rows takes.
+/// The remaining time at which an invocation stops: more than a batch of rows takes.
 const MARGIN: Duration = Duration::from_mins(1);
 
 #[tokio::main(flavor = "current_thread")]

@@ -1,51 +1,51 @@
-//! The rows of one trace, as an answer.
+//! The rows of one trace, in the response.
 
-use hearback_domain::evaluation::{Request, Row};
+use hearback_domain::evaluation::{EvaluationRequest, EvaluationRow};
 use hearback_domain::identifier::Label;
-use hearback_storage::message_signals::Place;
+use hearback_storage::message_signals::SignalPosition;
 use serde::Serialize;
 
-use crate::{Exporter, Failure, LeftOut, ROWS_AT_ONCE, opened, sealed};
+use crate::{Exporter, Failure, ROWS_AT_ONCE, SkippedRows, decode_resume, encode_resume};
 
-/// Bytes of rows after which an answer ends. Lambda hands on 6 MB at most.
+/// Bytes of rows in a response, at most: Lambda returns up to 6 MB.
 const MAX_BYTES: usize = 5 * 1000 * 1000;
 
-/// Rows of a trace.
+/// A page of the rows of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TracePage {
-    /// The rows, on each page the earliest first.
-    pub rows: Vec<Row>,
-    /// How many of the page's rows are not in it, and why.
-    pub left_out: LeftOut,
-    /// With which `resume` to ask for the rest; `null` at the end.
+    /// The rows, the earliest of the page first.
+    pub rows: Vec<EvaluationRow>,
+    /// How many rows of the page are left out.
+    pub left_out: SkippedRows,
+    /// `resume` of the request for the next page; `null` on the last page.
     pub resume: Option<String>,
 }
 
 impl Exporter {
-    /// The rows of a trace, as many as an answer holds.
+    /// The next page of the rows of a trace.
     pub(crate) async fn trace(
         &self,
-        request: &Request,
+        request: &EvaluationRequest,
         trace: &Label,
     ) -> Result<TracePage, Failure> {
-        let after: Option<Place> = opened(request)?;
-        let mut places = self.store.signals_on_trace(&request.tenant, trace).await?;
-        places.retain(|place| after.as_ref().is_none_or(|after| place > after));
+        let after: Option<SignalPosition> = decode_resume(request)?;
+        let mut positions = self.store.signals_on_trace(&request.tenant, trace).await?;
+        positions.retain(|position| after.as_ref().is_none_or(|after| position > after));
         let mut page = TracePage {
             rows: Vec::new(),
-            left_out: LeftOut::default(),
+            left_out: SkippedRows::default(),
             resume: None,
         };
         let mut bytes = 0;
-        let mut left = places.as_slice();
+        let mut left = positions.as_slice();
         let mut step = ROWS_AT_ONCE;
         while !left.is_empty() {
-            let (some, rest) = left.split_at(step.min(left.len()));
-            let (rows, left_out) = self.rows(some).await?;
+            let (chunk, rest) = left.split_at(step.min(left.len()));
+            let (rows, left_out) = self.rows(chunk).await?;
             let size: usize = rows.iter().map(size).sum();
             if bytes + size > MAX_BYTES {
                 if step > 1 {
-                    // Not all of these fit; maybe the first of them does.
+                    // They do not all fit, but the first of them may.
                     step = 1;
                     continue;
                 }
@@ -56,7 +56,7 @@ impl Exporter {
             bytes += size;
             page.rows.extend(rows);
             page.left_out += left_out;
-            page.resume = some.last().map(|last| sealed(request, last));
+            page.resume = chunk.last().map(|last| encode_resume(request, last));
             left = rest;
         }
         if left.is_empty() {
@@ -67,6 +67,6 @@ impl Exporter {
     }
 }
 
-fn size(row: &Row) -> usize {
+fn size(row: &EvaluationRow) -> usize {
     serde_json::to_vec(row).map_or(0, |json| json.len())
 }

@@ -3,11 +3,14 @@
 use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hearback_domain::parse::FieldError;
 use hearback_lambda::Problem;
+use hearback_wire::FieldError;
+use hearback_wire::describe::optional_header;
 use serde::Serialize;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterIn};
 
-/// A body with the version that it shows as its `ETag`.
+/// A response body with its version as `ETag`.
 pub(crate) struct Tagged<T>(pub u64, pub T);
 
 impl<T: Serialize> IntoResponse for Tagged<T> {
@@ -27,6 +30,17 @@ pub(crate) fn expected_version(body: Option<u64>, headers: &HeaderMap) -> Result
         (Some(body), Some(tag)) if body != tag => Err(invalid("must be the version of If-Match")),
         (Some(version), _) | (None, Some(version)) => Ok(version),
         (None, None) => Err(invalid("is required")),
+    }
+}
+
+/// The header `If-Match` in the API description.
+pub(crate) struct IfMatch;
+
+impl IntoParams for IfMatch {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let description = "The version that the change is made on, as its `ETag`.";
+        let version = r#"^"[0-9]{1,18}"$"#;
+        vec![optional_header("If-Match", description, version)]
     }
 }
 
@@ -51,7 +65,7 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
         })
 }
 
-/// 409, in the source's shape (`SDS-009`, "Update Preferences").
+/// 409, with the current version.
 pub(crate) fn conflict(provided: u64, current: u64) -> Problem {
     Problem::new(StatusCode::CONFLICT, "version_conflict")
         .detail("The preferences were changed since that version.")

@@ -1,13 +1,8 @@
-//! The shapes of the source (`SDS-009`, "Preference API Specification").
-
-use std::collections::BTreeMap;
+//! Responses about preferences.
 
 use chrono::{DateTime, Utc};
 use hearback_domain::identifier::UserId;
-use hearback_domain::preferences::{
-    ArtifactPreference, Cause, CommunicationStyle, ContextPreference, DetailLevel, Preferences,
-    Resolved, Version,
-};
+use hearback_domain::preferences::{Cause, Preferences, Resolved, Version};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -16,7 +11,7 @@ use crate::lock::Tagged;
 /// A user's preferences.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Document {
+pub(crate) struct UserPreferences {
     /// The user.
     user_id: String,
     /// Goes up by one with each change.
@@ -29,11 +24,11 @@ pub(crate) struct Document {
     preferences: Preferences,
     /// When the first version was written.
     created_at: DateTime<Utc>,
-    /// When this one was.
+    /// When this version was written.
     updated_at: DateTime<Utc>,
 }
 
-impl Document {
+impl UserPreferences {
     pub(crate) fn of(user: UserId, version: &Version, anonymous: bool) -> Self {
         Self {
             user_id: user.into(),
@@ -46,50 +41,19 @@ impl Document {
     }
 }
 
-/// A change: what is left out stays, `null` goes back to the default.
+/// The result of a change.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(example = json!({
-    "preferenceVersion": 42,
-    "globalPreferences": {"detailLevel": "deep-dive"}
-}))]
-pub(crate) struct PreferencesPatch {
-    /// The version that the change is made on; needed unless `If-Match` has it.
-    #[schema(minimum = 0, nullable = false)]
-    preference_version: Option<u64>,
-    /// By artifact type.
-    artifact_preferences: Option<BTreeMap<String, ArtifactPreference>>,
-    /// By task type or project.
-    context_preferences: Option<BTreeMap<String, ContextPreference>>,
-    /// Everywhere.
-    global_preferences: Option<GlobalPreferencesPatch>,
-}
-
-/// A change of global preferences: what is left out stays, `null` goes back to the default.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct GlobalPreferencesPatch {
-    /// How to talk to the user.
-    communication_style: Option<CommunicationStyle>,
-    /// How much to tell.
-    detail_level: Option<DetailLevel>,
-    /// Whether feedback updates preferences.
-    learning_mode: Option<bool>,
-}
-
-/// A change was made.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Changed {
+pub(crate) struct PreferencesUpdated {
     /// The user.
     user_id: String,
-    /// The version that came of it.
+    /// The new version.
     preference_version: u64,
-    /// When.
+    /// When it was written.
     updated_at: DateTime<Utc>,
 }
 
-impl Changed {
+impl PreferencesUpdated {
     pub(crate) fn of(user: UserId, version: &Version) -> Tagged<Self> {
         let changed = Self {
             user_id: user.into(),
@@ -103,11 +67,11 @@ impl Changed {
 /// A page of versions, the newest first.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct History {
+pub(crate) struct PreferencesHistory {
     /// The user.
     pub user_id: String,
     /// The versions.
-    pub versions: Vec<Entry>,
+    pub versions: Vec<PreferencesVersion>,
     /// If there are older ones: `before` of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
@@ -116,10 +80,10 @@ pub(crate) struct History {
 /// One version.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Entry {
+pub(crate) struct PreferencesVersion {
     /// Its number.
     preference_version: u64,
-    /// Why it came to be.
+    /// What caused it.
     cause: Cause,
     #[serde(flatten)]
     preferences: Preferences,
@@ -127,7 +91,7 @@ pub(crate) struct Entry {
     updated_at: DateTime<Utc>,
 }
 
-impl From<Version> for Entry {
+impl From<Version> for PreferencesVersion {
     fn from(version: Version) -> Self {
         Self {
             preference_version: version.number,
@@ -141,7 +105,7 @@ impl From<Version> for Entry {
 /// The preferences that apply to one request.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ResolvedDocument {
+pub(crate) struct ResolvedPreferences {
     /// The user.
     pub user_id: String,
     /// The version that they come from; 0 for a user who has none.

@@ -1,4 +1,4 @@
-//! A feedback event as `GET /v1/feedback/{feedbackId}` answers it, in the shape in which it was submitted.
+//! A feedback event in the response of `GET /v1/feedback/{feedbackId}`, in the format in which it was submitted.
 
 use chrono::{DateTime, Utc};
 use hearback_domain::event::{
@@ -8,13 +8,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// An event as it is kept.
+/// A stored event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = StoredEvent)]
-pub(crate) struct Event {
+pub(crate) struct StoredFeedbackEvent {
     feedback_id: Uuid,
-    /// The user, or the pseudonym of one who asked for it.
+    /// The user, or the pseudonym of an anonymous event.
     user_id: String,
     /// The session, or its pseudonym.
     session_id: String,
@@ -23,16 +22,16 @@ pub(crate) struct Event {
     feedback_channel: Channel,
     #[serde(skip_serializing_if = "Option::is_none")]
     feedback_type: Option<FeedbackType>,
-    /// What was said or done.
+    /// The feedback itself.
     data: EventData,
     /// What the user corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     correction_data: Option<EventCorrection>,
-    /// What may be kept, and for how long.
+    /// What the event may be used for, and how long it is stored.
     privacy_flags: EventPrivacy,
     /// What the user was doing.
     context: EventContext,
-    /// When the act was.
+    /// When the user acted.
     timestamp: DateTime<Utc>,
 }
 
@@ -79,8 +78,8 @@ struct EventPrivacy {
     exclude_from_training: bool,
 }
 
-impl Event {
-    /// The event; `text` is what its user wrote, for callers who may read it.
+impl StoredFeedbackEvent {
+    /// The event, with `text` if the caller may read it.
     pub(crate) fn of(core: &EventCore, text: FreeText) -> Self {
         let PrivacyFlags {
             anonymize,

@@ -1,4 +1,4 @@
-//! What became of a feedback event.
+//! A feedback event and its outcome.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,6 +11,7 @@ use hearback_domain::signal::LearningSignal;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::params::PathId;
 use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::rejections::Rejections;
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, WithBlobs, routes};
 use hearback_storage::events::StoredEvent;
@@ -18,40 +19,39 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::event::Event;
+use crate::event::StoredFeedbackEvent;
 
 pub(crate) fn routes() -> Routes<WithBlobs> {
-    routes!(WithBlobs => feedback)
+    routes!(WithBlobs => get_feedback)
 }
 
 /// Where an event is in processing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[schema(as = FeedbackStatus)]
-enum Status {
-    /// Stored, not yet worked on.
+enum ProcessingStatus {
+    /// Stored, not yet processed.
     Queued,
-    /// Worked off.
+    /// Processed.
     Processed,
-    /// Another event had said the same.
+    /// An earlier event has the same dedupe key.
     Deduplicated,
-    /// It no longer holds: replaced or taken back.
+    /// It no longer holds: replaced or withdrawn.
     Retracted,
 }
 
-/// What became of an event.
+/// An event and its outcome.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Feedback {
+struct FeedbackRecord {
     /// The event.
     feedback_id: Uuid,
-    /// The key under which only the first of several equal acts counts.
+    /// Of several events with this key the first counts.
     dedupe_key: String,
     /// Where it is in processing.
-    status: Status,
+    status: ProcessingStatus,
     /// When it was received.
     received_at: DateTime<Utc>,
-    /// When it was worked off.
+    /// When it was processed.
     #[serde(skip_serializing_if = "Option::is_none")]
     processed_at: Option<DateTime<Utc>>,
     /// For `deduplicated`: the event that was first.
@@ -60,39 +60,37 @@ struct Feedback {
     /// For `retracted`: since when it no longer holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     retracted_at: Option<DateTime<Utc>>,
-    /// For `retracted`: the event that took its place.
+    /// For `retracted`: the event that replaced it.
     #[serde(skip_serializing_if = "Option::is_none")]
     replaced_by: Option<Uuid>,
-    /// The learning signals that it gave.
+    /// Its learning signals.
     signals: Vec<LearningSignal>,
-    /// The event itself, and what was written for its user alone.
-    event: Event,
+    /// The event itself, with its texts for its user only.
+    event: StoredFeedbackEvent,
 }
 
-/// An event, and what became of it
+/// An event and its outcome
 ///
-/// Sees every event whose submission was answered. An event of somebody else is not found. What a user wrote is
-/// answered to that user alone. `deduplicated` says that an event with the same dedupe key came first,
-/// `duplicateOf`: the user acted alike on the same artifact within the same UTC hour.
+/// Reads every event whose submission was accepted. Another user's event is not found. Texts are returned to their user
+/// only. `deduplicated` means that an event with the same dedupe key was first (`duplicateOf`): the user gave the same
+/// type of feedback on the same artifact within the same UTC hour.
 #[utoipa::path(
     get,
     path = "/v1/feedback/{feedbackId}",
     tag = "feedback",
     params(("feedbackId" = Uuid, Path, description = "The event")),
     responses(
-        (status = 200, description = "Its status and the signals it gave", body = Feedback),
-        (status = 400, description = "The path is no identifier", body = ProblemDocument),
-        (status = 401, description = "No valid token", body = ProblemDocument),
+        (status = 200, description = "Its status and the signals it gave", body = FeedbackRecord),
         (status = 404, description = "No such event, or not the caller's", body = ProblemDocument),
-        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+        Rejections,
     ),
     security(("bearer" = []))
 )]
-async fn feedback(
+async fn get_feedback(
     State(app): State<App>,
     Caller(caller): Caller,
     PathId(feedback_id): PathId<Label>,
-) -> Result<Json<Feedback>, Problem> {
+) -> Result<Json<FeedbackRecord>, Problem> {
     let feedback_id =
         Uuid::try_parse(feedback_id.as_str()).map_err(|_| Problem::no_such("event"))?;
     let stored = app
@@ -101,35 +99,39 @@ async fn feedback(
         .await?
         .ok_or_else(|| Problem::no_such("event"))?;
     let own = is_own(&app, &caller, &stored.core);
-    // A back end submits for users, but for what is private.
+    // A back end reads the events of its users, except private ones.
     if !own && (!caller.has(Scope::OnBehalf) || stored.core.private) {
         return Err(Problem::no_such("event"));
     }
-    Ok(Json(Feedback::of(stored, own)))
+    Ok(Json(FeedbackRecord::of(stored, own)))
 }
 
-impl Feedback {
+impl FeedbackRecord {
     fn of(stored: StoredEvent, own: bool) -> Self {
         let (status, duplicate_of, signals) = match &stored.outcome {
-            None => (Status::Queued, None, Vec::new()),
-            Some(Outcome::Processed(processed)) => (Status::Processed, None, processed.signals()),
-            Some(Outcome::Deduplicated { duplicate_of, .. }) => {
-                (Status::Deduplicated, Some(*duplicate_of), Vec::new())
+            None => (ProcessingStatus::Queued, None, Vec::new()),
+            Some(Outcome::Processed(processed)) => {
+                (ProcessingStatus::Processed, None, processed.signals())
             }
+            Some(Outcome::Deduplicated { duplicate_of, .. }) => (
+                ProcessingStatus::Deduplicated,
+                Some(*duplicate_of),
+                Vec::new(),
+            ),
         };
         let retraction = stored.retraction.as_ref();
         Self {
             feedback_id: stored.core.feedback_id,
             dedupe_key: stored.core.dedupe_key().to_string(),
-            // What it taught is not undone: the signals stay, and subscribers are told.
-            status: retraction.map_or(status, |_| Status::Retracted),
+            // Learning is not undone: the signals stay, and subscribers receive the retraction.
+            status: retraction.map_or(status, |_| ProcessingStatus::Retracted),
             received_at: stored.core.received_at,
             processed_at: stored.outcome.as_ref().map(Outcome::at),
             duplicate_of,
             retracted_at: retraction.map(|retraction| retraction.at),
             replaced_by: retraction.and_then(|retraction| retraction.replaced_by),
             signals,
-            event: Event::of(
+            event: StoredFeedbackEvent::of(
                 &stored.core,
                 if own {
                     stored.text
@@ -141,7 +143,7 @@ impl Feedback {
     }
 }
 
-/// Whether an event is the caller's own, be it under the pseudonym.
+/// Whether an event is the caller's own, under the user id or the pseudonym.
 fn is_own(app: &App, caller: &DomainCaller, event: &EventCore) -> bool {
     let pseudonym = app.pseudonyms.user(&caller.tenant, &caller.user);
     event.user_id == caller.user || pseudonym.is_ok_and(|name| event.user_id == name)

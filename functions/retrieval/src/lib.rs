@@ -1,4 +1,4 @@
-//! What became of feedback: every read but preferences.
+//! Reads of turns, feedback and outcomes: every read except that of preferences.
 
 mod event;
 mod feedback;
@@ -8,40 +8,53 @@ mod part;
 mod period;
 mod strategies;
 mod timeline;
+mod turn;
 mod turn_list;
-mod turns;
+mod turn_report;
 
 use hearback_domain::caller::Caller;
+use hearback_domain::identifier::UserId;
 use hearback_domain::reaction::StoredReaction;
 use hearback_lambda::WithBlobs;
 use hearback_lambda::routes::Routes;
-use hearback_storage::reactions::Row;
+use hearback_storage::reactions::ReactionRow;
+use hearback_wire::request;
 
 /// Largest body of a request for a report, in bytes.
 pub const MAX_BODY: usize = 1024 * 1024;
 
-/// The reactions that the caller may see, and what counts as such, without the words that are not for the
-/// caller.
-fn visible(rows: Vec<Row>, caller: &Caller) -> Vec<StoredReaction> {
-    let seen = rows.into_iter().filter_map(|row| match row {
-        Row::Reaction(reaction) => Some(*reaction),
-        Row::Counted(mut counted) => {
-            if !counted.shown_to(caller) {
+request! {
+    /// The user in whose view something is read.
+    struct ViewQuery, query {
+        /// The user in whose view the response is made, with `feedback:on-behalf`; the caller if left out.
+        "user_id" => user_id: optional UserId,
+    }
+}
+
+/// The reactions, and signals and events that count as such, that the caller may see, without texts that it may not
+/// see.
+fn visible(rows: Vec<ReactionRow>, caller: &Caller) -> Vec<StoredReaction> {
+    let reactions = rows.into_iter().filter_map(|row| match row {
+        ReactionRow::Reaction(reaction) => Some(*reaction),
+        ReactionRow::Counted(mut counted) => {
+            if !counted.is_visible_to(caller) {
                 counted.text.clear();
             }
             Some(*counted)
         }
-        // Of an older system, whose acts are not in the ledger.
-        Row::Legacy(..) | Row::Unreadable => None,
+        // Reactions of an older system are not in the ledger.
+        ReactionRow::Legacy(..) | ReactionRow::Unreadable => None,
     });
-    seen.filter(|reaction| caller.sees(&reaction.core.user_id))
+    reactions
+        .filter(|reaction| caller.sees(&reaction.core.user_id))
         .collect()
 }
 
 /// Every route of this function.
 pub fn routes() -> Routes<WithBlobs> {
     feedback::routes()
-        .and(turns::routes())
+        .and(turn::routes())
+        .and(turn_report::routes())
         .and(period::routes())
         .and(timeline::routes())
         .and(message_signals::routes())

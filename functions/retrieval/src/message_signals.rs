@@ -1,37 +1,38 @@
-//! What the caller said of messages: its own rows, whatever its scope.
+//! The caller's own message signals, whatever its scopes.
 
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_domain::digest::digest;
+use hearback_domain::identifier::{MessageId, UserId};
 use hearback_domain::message_signal::{MessageSignal, StoredSignal};
-use hearback_domain::payload::{MAX_PAGE, carried};
+use hearback_domain::payload::{MAX_PAGE, escaped_json_size};
 use hearback_lambda::caller::Caller;
-use hearback_lambda::params::Params;
-use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::params::Parameters;
+use hearback_lambda::rejections::{ForbiddenRejection, Rejections};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, WithBlobs, routes};
-use hearback_storage::keys;
-use hearback_storage::message_signals::Wanted;
+use hearback_storage::message_signals::SignalFilter;
+use hearback_storage::message_signals::signal_sort_key;
+use hearback_wire::{Integer, request};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Rows on a page, unless the caller says otherwise.
-const DEFAULT_LIMIT: u64 = 100;
-/// Most rows on a page.
-const MAX_LIMIT: u64 = 500;
-/// Most calls to the table for a page. A filter may leave out nearly all of what is read; the page
-/// then ends early.
+/// The default page limit.
+const DEFAULT_LIMIT: PageLimit = Integer(100);
+/// The page limit.
+type PageLimit = Integer<1, 500>;
+/// Calls to the table for a page, at most. If a filter leaves out nearly all rows, the page ends early.
 const MAX_CALLS: usize = 10;
 
 pub(crate) fn routes() -> Routes<WithBlobs> {
-    routes!(WithBlobs => signals)
+    routes!(WithBlobs => list_message_signals)
 }
 
 /// A signal on a message.
 #[derive(Serialize, ToSchema)]
-struct Row {
+struct ListedMessageSignal {
     id: String,
     message_id: String,
     /// The project in which it counts.
@@ -41,15 +42,15 @@ struct Row {
     signal: MessageSignal,
     reason: Option<String>,
     exclude_from_training: bool,
-    /// Its event: `GET /v1/feedback/{feedbackId}` tells what came of it.
+    /// Its event: `GET /v1/feedback/{feedbackId}` has the outcome.
     feedback_id: Uuid,
-    /// When it was first said.
+    /// When it was first given.
     created_at: DateTime<Utc>,
     /// When it last changed.
     updated_at: DateTime<Utc>,
 }
 
-impl From<StoredSignal> for Row {
+impl From<StoredSignal> for ListedMessageSignal {
     fn from(StoredSignal { core, reason }: StoredSignal) -> Self {
         Self {
             id: core.id(),
@@ -69,65 +70,75 @@ impl From<StoredSignal> for Row {
 
 /// A page of signals.
 #[derive(Serialize, ToSchema)]
-#[schema(as = SignalPage)]
-struct Page {
+struct MessageSignalPage {
     /// By message and signal.
-    feedback: Vec<Row>,
+    feedback: Vec<ListedMessageSignal>,
     /// Where the next page begins; `null` at the end.
     next_cursor: Option<String>,
 }
 
-/// What the caller said of messages
+request! {
+    /// Which signals are listed.
+    struct MessageSignalQuery, query {
+        /// Signals on this message.
+        "message_id" => message_id: optional MessageId,
+        /// This signal.
+        "signal" => signal: optional MessageSignal,
+        /// Most rows on the page.
+        "limit" => limit: optional PageLimit = DEFAULT_LIMIT,
+        /// `next_cursor` of the previous page.
+        "cursor" => cursor: optional String,
+        /// The user whose signals are listed, with `feedback:on-behalf`; the caller if left out.
+        "user_id" => user_id: optional UserId,
+    }
+}
+
+/// The caller's signals on messages
 ///
-/// In its projects. A page may end before `limit`; the list ends where `next_cursor` is `null`.
+/// In the projects of the token. A page may end before `limit`; the list ends where `next_cursor` is `null`.
 #[utoipa::path(
     get,
     path = "/api/v1/feedback",
     tag = "message signals",
     params(
-        ("message_id" = Option<String>, Query, description = "Of this message"),
-        ("signal" = Option<MessageSignal>, Query, description = "This signal"),
-        ("limit" = Option<u16>, Query, minimum = 1, maximum = 500, description = "Most rows on the page, 100 if left out"),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
-        ("user_id" = Option<String>, Query, min_length = 1, max_length = 256, description = "The user whose signals, with `feedback:on-behalf`; the caller without"),
+        MessageSignalQuery,
     ),
     responses(
-        (status = 200, description = "A page of the caller's own signals", body = Page),
-        (status = 400, description = "A parameter is wrong, or the cursor is not of this query", body = ProblemDocument),
-        (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "For another user without `feedback:on-behalf`", body = ProblemDocument),
-        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+        (status = 200, description = "A page of the caller's own signals", body = MessageSignalPage),
+        Rejections,
+        ForbiddenRejection,
     ),
     security(("bearer" = []))
 )]
-async fn signals(
+async fn list_message_signals(
     State(app): State<App>,
     Caller(caller): Caller,
-    mut params: Params,
-) -> Result<Json<Page>, Problem> {
-    let wanted = Wanted {
-        message: params.optional("message_id"),
-        signal: params.one_of("signal", MessageSignal::NAMES),
+    Parameters(query): Parameters<MessageSignalQuery>,
+) -> Result<Json<MessageSignalPage>, Problem> {
+    let filter = SignalFilter {
+        message: query.message_id,
+        signal: query.signal,
     };
-    let limit = params
-        .number("limit", 1, MAX_LIMIT)
-        .unwrap_or(DEFAULT_LIMIT);
-    let limit = usize::try_from(limit).unwrap_or_default();
-    let caller = params.on_behalf(caller)?;
+    let limit: usize = query.limit.to();
+    let caller = caller.on_behalf_of(query.user_id)?;
     let owner = (&caller.tenant, &caller.user);
-    let query = digest([
+    let digest = digest([
         "message signals",
         caller.tenant.as_str(),
         caller.user.as_str(),
-        wanted
+        filter
             .message
             .as_ref()
             .map_or("", |message| message.as_str()),
-        wanted.signal.map_or("", MessageSignal::as_str),
+        filter.signal.map_or("", MessageSignal::as_str),
     ]);
-    let mut after: Option<String> = match params.text("cursor") {
+    let mut after: Option<String> = match query.cursor {
         None => None,
-        Some(cursor) => Some(app.cursors.open(&query, cursor).map_err(Problem::cursor)?),
+        Some(cursor) => Some(
+            app.cursors
+                .open(&digest, &cursor)
+                .map_err(Problem::cursor)?,
+        ),
     };
     let mut page = Vec::new();
     let mut bytes = 0;
@@ -137,17 +148,17 @@ async fn signals(
         let left = i32::try_from(limit - page.len()).unwrap_or(1);
         let found = app
             .store
-            .signals_of(owner, (&wanted, app.clock.now()), after.as_deref(), left);
+            .signals_of(owner, (&filter, app.clock.now()), after.as_deref(), left);
         let (rows, next) = found.await?;
         after = next;
-        // Who left a project left its messages, too.
-        for said in rows
+        // The token may no longer hold the project of an older signal.
+        for signal in rows
             .into_iter()
-            .filter(|said| caller.holds(&said.core.workspace))
+            .filter(|signal| caller.holds(&signal.core.workspace))
         {
-            let key = keys::message_signal(&said.core.message_id, said.core.signal);
-            let row = Row::from(said);
-            bytes += carried(&row);
+            let key = signal_sort_key(&signal.core);
+            let row = ListedMessageSignal::from(signal);
+            bytes += escaped_json_size(&row);
             if bytes > MAX_PAGE {
                 after = last;
                 break 'page;
@@ -159,8 +170,8 @@ async fn signals(
             break;
         }
     }
-    Ok(Json(Page {
+    Ok(Json(MessageSignalPage {
         feedback: page,
-        next_cursor: after.map(|after| app.cursors.seal(&query, &after)),
+        next_cursor: after.map(|after| app.cursors.seal(&digest, &after)),
     }))
 }

@@ -1,14 +1,13 @@
-//! The part of a turn's or a conversation's feedback that an answer has room for.
+//! Divides the feedback on a turn or a conversation into pages.
 //!
-//! What is left is continued on the next page from a key that no change of a reaction moves: its turn,
-//! and whose it is.
+//! The next page continues after a key of the reaction that its changes do not move: its turn and its author.
 
 use hearback_domain::digest::digest;
 use hearback_domain::identifier::TurnId;
-use hearback_domain::reaction::{Means, Origin, StoredReaction};
+use hearback_domain::reaction::{FeedbackKind, Origin, StoredReaction};
 use serde::{Deserialize, Serialize};
 
-/// Up to which reaction a turn or a conversation is listed.
+/// The last reaction on a page.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct UpTo {
     turn: TurnId,
@@ -18,13 +17,12 @@ pub(crate) struct UpTo {
 impl UpTo {
     fn of(reaction: &StoredReaction) -> Self {
         let core = &reaction.core;
-        // A user has one reaction to a turn, whatever it says, and one signal of a kind; of events, and of what
-        // the machine says, there are many.
-        let id = match (core.origin, core.means) {
-            (Origin::Machine, _) | (_, Means::Event) => core.id.to_string(),
+        // A user has one reaction to a turn and one signal of a kind, but any number of events and machine reactions.
+        let id = match (core.origin, core.kind) {
+            (Origin::Machine, _) | (_, FeedbackKind::Event) => core.id.to_string(),
             (Origin::User, _) => String::new(),
         };
-        let (origin, means) = (core.origin.as_str(), core.means.as_str());
+        let (origin, means) = (core.origin.as_str(), core.kind.as_str());
         let digest = digest([origin, means, core.user_id.as_str(), &id]);
         Self {
             turn: core.at.turn.clone(),
@@ -32,22 +30,22 @@ impl UpTo {
         }
     }
 
-    /// Whether it is a reaction to this turn.
+    /// Whether the reaction is to this turn.
     pub(crate) fn is_of(&self, turn: &TurnId) -> bool {
         self.turn == *turn
     }
 }
 
-/// A part of some reactions.
+/// The reactions of one page.
 pub(crate) struct Part {
-    /// Its reactions, by turn.
+    /// The reactions, by turn.
     pub(crate) reactions: Vec<StoredReaction>,
-    /// Up to which it goes, if there are more.
+    /// The last of them, if there are more.
     pub(crate) rest: Option<UpTo>,
 }
 
 impl Part {
-    /// The reactions behind `after`, as many as `room` holds, and at least one.
+    /// The reactions after `after` that fit into `room` bytes, and at least one.
     pub(crate) fn of(
         reactions: Vec<StoredReaction>,
         after: Option<&UpTo>,

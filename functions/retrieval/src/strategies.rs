@@ -1,62 +1,61 @@
-//! Strategies to use again: the caller's past turns that are like a query, as they were taken.
+//! The strategy search: the caller's past turns that are similar to a query, with their status.
 
 use std::cmp::Ordering;
 
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use hearback_domain::detection::FeedbackType;
+use hearback_detection::FeedbackStatus;
 use hearback_domain::identifier::UserId;
-use hearback_domain::parse::{Errors, Object, identifier, number_in, string};
 use hearback_domain::satisfaction::{Rank, ValidationOutcome, satisfaction_score};
-use hearback_domain::target::{Compared, LEAST_SIMILARITY, TOP_K, Target};
-use hearback_domain::turn::{TurnRef, embedding};
-use hearback_lambda::body::JsonBody;
+use hearback_domain::target::{Compared, MIN_SIMILARITY, TOP_K, Target};
+use hearback_domain::turn::{Embedding, TurnRef};
+use hearback_lambda::body::Body;
 use hearback_lambda::params::InProject;
-use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, WithBlobs, routes};
-use hearback_storage::turns::IndexRow;
+use hearback_storage::turn_rows::IndexRow;
+use hearback_wire::{Number, request};
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::MAX_BODY;
 
-/// The quality of an answer that nobody judged.
-const UNJUDGED: f64 = 0.5;
+/// The quality of an answer without a `quality_score`.
+const DEFAULT_QUALITY: f64 = 0.5;
 
 pub(crate) fn routes() -> Routes<WithBlobs> {
-    routes!(WithBlobs => search)
+    routes!(WithBlobs => search_strategies)
 }
 
-/// What is looked for.
-#[derive(Serialize, ToSchema)]
-#[schema(example = json!({"query": "gaming laptops under $1000"}))]
-struct SearchRequest {
-    /// What is to be answered.
-    query: String,
-    /// Its embedding, by the maker of the turns' own; without it this deployment's embedder makes one.
-    #[schema(min_items = 1, max_items = 4096)]
-    embedding: Option<Vec<f32>>,
-    /// How like the query a turn must be at least.
-    #[schema(minimum = 0, maximum = 1, default = 0.2)]
-    min_similarity: Option<f64>,
-    /// The user among whose turns to search, with `feedback:on-behalf`; the caller without.
-    #[schema(min_length = 1, max_length = 256)]
-    user_id: Option<String>,
+/// The similarity if the request has none.
+const DEFAULT_SIMILARITY: Number<0, 1> = Number(MIN_SIMILARITY);
+
+request! {
+    /// A query for past turns.
+    struct StrategySearchRequest, closed {
+        /// The query to answer.
+        "query" => query: required String,
+        /// An embedding of the query, by the maker of the turns' own; without it this deployment's embedder makes one.
+        "embedding" => embedding: nullable Embedding,
+        /// The least similarity of a turn to the query.
+        "min_similarity" => min_similarity: nullable Number<0, 1> = DEFAULT_SIMILARITY,
+        /// The user among whose turns to search, with `feedback:on-behalf`; the caller if left out.
+        "user_id" => user_id: nullable UserId,
+    }
+    example {"query": "gaming laptops under $1000"}
 }
 
 /// Past turns whose strategies may be used again.
 #[derive(Serialize, ToSchema)]
 struct Strategies {
-    /// Who made the vectors that were compared.
+    /// The embedder of the compared vectors.
     embedder: String,
-    /// Which vectors were looked at.
+    /// The compared vectors.
     vectors: Compared,
-    /// The turns: accepted ones first, then those of which nothing is known, each by
-    /// `ranking_score`, and of equal ones by `similarity`. Rejected ones are left out, and those that
-    /// are less like the query than `min_similarity`.
+    /// The turns: accepted ones first, then neutral ones, each by `ranking_score` and then by `similarity`. Rejected
+    /// turns, and those below `min_similarity`, are left out.
     strategies: Vec<Strategy>,
 }
 
@@ -66,111 +65,76 @@ struct Strategy {
     conversation_id: String,
     turn_id: String,
     ts: DateTime<Utc>,
-    /// What its user had asked, in short.
+    /// The beginning of its user's message.
     query: String,
-    /// The strategy by which it was answered.
+    /// The strategy of its answer.
     strategy: Option<String>,
-    /// How like the query it is, −1 to 1.
+    /// The similarity to the query, −1 to 1.
     similarity: f64,
-    /// How it was taken.
-    user_feedback_status: FeedbackType,
-    /// How sure that is, 0 to 1.
+    /// The user's verdict.
+    user_feedback_status: FeedbackStatus,
+    /// The confidence of the verdict, 0 to 1.
     feedback_confidence: f64,
-    /// As it was registered, 0 to 1.
+    /// The quality as registered, 0 to 1.
     quality_score: Option<f64>,
-    /// 0.6 · quality + 0.4 · what its user made of it; a turn without a quality counts as 0.5.
+    /// 0.6 · quality + 0.4 · the weight of its feedback; a turn without a quality counts as 0.5.
     ranking_score: f64,
-    /// What a validation and its user made of it, −1 to 1.
+    /// From its validation and its feedback, −1 to 1.
     satisfaction_score: f64,
 }
 
 /// Search strategies
 ///
-/// Of the caller's own turns of the last 365 days that were not rejected, the five that are most like
-/// the query, as far as they are like it (0.20, or `min_similarity`).
+/// The five of the caller's own turns of the last 365 days that are most similar to the query. Rejected turns, and
+/// those below the least similarity (0.20, or `min_similarity`), are left out.
 #[utoipa::path(
     post,
     path = "/conversations/{tenant}/{project}/strategies/search",
     tag = "turns",
     params(
-        ("tenant" = String, Path, description = "The token's tenant"),
-        ("project" = String, Path, description = "A project that the token holds"),
+        InProject,
     ),
-    request_body = SearchRequest,
+    request_body = StrategySearchRequest,
     responses(
-        (status = 200, description = "The strategies, the first choice first", body = Strategies),
-        (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
-        (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Not the token's tenant or project, or for another user without `feedback:on-behalf`", body = ProblemDocument),
-        (status = 413, description = "The body has more than 1 MiB", body = ProblemDocument),
-        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+        (status = 200, description = "The strategies, the best first", body = Strategies),
+        BodyRejections,
+        ForbiddenRejection,
     ),
     security(("bearer" = []))
 )]
-async fn search(
+async fn search_strategies(
     State(app): State<App>,
     within: InProject,
-    JsonBody(body): JsonBody<MAX_BODY>,
+    Body(search): Body<StrategySearchRequest, MAX_BODY>,
 ) -> Result<Json<Strategies>, Problem> {
-    let search = parse(&body)?;
+    let embedding = search.embedding.map(|embedding| embedding.0);
     let caller = within.caller.on_behalf_of(search.user_id)?;
-    let about = (app.embeddings)
-        .of(search.embedding.as_deref(), search.query)
+    let vector = (app.embeddings)
+        .of(embedding.as_deref(), &search.query)
         .await;
     let owner = (&within.tenant, &caller.user);
     let now = app.clock.now();
     let targets = app
         .store
-        .targets(owner, &within.project, &about, now)
+        .targets(owner, &within.project, &vector, now)
         .await?;
-    // The likeliest that were not rejected.
     let mut ranked: Vec<(Rank, Strategy)> = (targets.found.into_iter())
-        .filter(|(target, _)| target.similarity >= search.min_similarity)
+        .filter(|(target, _)| target.similarity >= search.min_similarity.0)
         .filter_map(|(target, row)| ranked(&target, row))
         .take(TOP_K)
         .collect();
     ranked.sort_by(|(one, _), (other, _)| -> Ordering { one.order(other) });
     Ok(Json(Strategies {
-        embedder: about.embedder,
+        embedder: vector.embedder,
         vectors: targets.compared,
         strategies: ranked.into_iter().map(|(_, strategy)| strategy).collect(),
     }))
 }
 
-/// What is searched for, and among whose turns.
-struct Search<'a> {
-    query: &'a str,
-    embedding: Option<Vec<f32>>,
-    min_similarity: f64,
-    user_id: Option<UserId>,
-}
-
-fn parse(body: &Value) -> Result<Search<'_>, Problem> {
-    let mut errors = Errors::default();
-    let request = Object::root(body, &mut errors);
-    request.known_only(
-        &["query", "embedding", "min_similarity", "user_id"],
-        &mut errors,
-    );
-    let query = request.required("query", &mut errors, string);
-    let embedding = request.nullable("embedding", &mut errors, embedding);
-    let least = request.nullable("min_similarity", &mut errors, number_in(0.0, 1.0));
-    let user_id = request.nullable("user_id", &mut errors, identifier);
-    match query {
-        Some(query) if errors.is_empty() => Ok(Search {
-            query,
-            embedding,
-            min_similarity: least.unwrap_or(LEAST_SIMILARITY),
-            user_id,
-        }),
-        _ => Err(Problem::invalid(errors.into_vec())),
-    }
-}
-
-/// A turn with its place, unless it was rejected.
+/// A turn with its rank, unless it was rejected.
 fn ranked(target: &Target<TurnRef>, row: IndexRow) -> Option<(Rank, Strategy)> {
     let status = row.status.status();
-    let quality = row.core.quality_score.unwrap_or(UNJUDGED);
+    let quality = row.core.quality_score.unwrap_or(DEFAULT_QUALITY);
     let rank = Rank::of((quality, target.similarity), status)?;
     let outcome = row.core.validation_outcome.as_ref();
     let outcome = outcome.and_then(|outcome| ValidationOutcome::named(outcome.as_str()));

@@ -1,56 +1,93 @@
-//! Turns by how they were taken: the caller's own, or with `feedback:report` those of the project.
+//! Turns by status: the caller's own, or with `feedback:report` those of the project.
 
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
+use hearback_detection::FeedbackStatus;
 use hearback_domain::caller::{Caller, Scope};
-use hearback_domain::detection::FeedbackType;
 use hearback_domain::digest::digest;
 use hearback_domain::follow_up::Correction;
-use hearback_domain::payload::{MAX_PAGE, carried};
-use hearback_lambda::params::{InProject, Params};
-use hearback_lambda::problem::ProblemDocument;
+use hearback_domain::identifier::UserId;
+use hearback_domain::payload::{MAX_PAGE, escaped_json_size};
+use hearback_lambda::params::{InProject, Parameters};
+use hearback_lambda::rejections::{ForbiddenRejection, Rejections};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, WithBlobs, routes};
-use hearback_storage::statuses::{Listed, Place};
-use hearback_storage::turns::IndexRow;
+use hearback_storage::statuses::{TurnPosition, TurnsByStatus};
+use hearback_storage::turn_rows::IndexRow;
+use hearback_wire::{Integer, request, wire_names};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Turns on a page, unless the caller says otherwise.
-const DEFAULT_LIMIT: u64 = 100;
-/// Most turns on a page.
-const MAX_LIMIT: u64 = 500;
-/// The caller's own turns that one call looks at.
-const LOOKED_AT: usize = 100;
-/// Most calls for a page. Few of what is looked at may be of the status; the page then ends early.
+/// The default page limit.
+const DEFAULT_LIMIT: PageLimit = Integer(100);
+/// The page limit.
+type PageLimit = Integer<1, 500>;
+/// The caller's own turns that one call reads.
+const READ_AT_ONCE: usize = 100;
+/// Calls to the table for a page, at most. If few of the turns have the status, the page ends early.
 const MAX_CALLS: usize = 10;
-/// What can be asked for: a turn is neutral if nothing is known of it.
-const STATUSES: &[(&str, FeedbackType)] = &[
-    ("rejected", FeedbackType::Rejected),
-    ("accepted", FeedbackType::Accepted),
-];
 
-pub(crate) fn routes() -> Routes<WithBlobs> {
-    routes!(WithBlobs => turns_by_status)
+/// The statuses that can be listed. A turn without feedback is neutral, and neutral turns are not listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum KnownStatus {
+    Rejected,
+    Accepted,
 }
 
-/// A turn, as it was taken.
+wire_names!(KnownStatus {
+    Rejected = "rejected",
+    Accepted = "accepted",
+});
+
+impl From<KnownStatus> for FeedbackStatus {
+    fn from(status: KnownStatus) -> Self {
+        match status {
+            KnownStatus::Rejected => Self::Rejected,
+            KnownStatus::Accepted => Self::Accepted,
+        }
+    }
+}
+
+request! {
+    /// Which turns are listed.
+    struct TurnListQuery, query {
+        /// The status of the turns.
+        "user_feedback_status" => status: required KnownStatus,
+        /// Turns from this time on (RFC 3339).
+        "from" => from: optional DateTime<Utc>,
+        /// Turns up to this time, included.
+        "to" => to: optional DateTime<Utc>,
+        /// Most turns on the page.
+        "limit" => limit: optional PageLimit = DEFAULT_LIMIT,
+        /// `next_cursor` of the previous page.
+        "cursor" => cursor: optional String,
+        /// The user in whose view the turns are listed, with `feedback:on-behalf`; the caller if left out.
+        "user_id" => user_id: optional UserId,
+    }
+}
+
+pub(crate) fn routes() -> Routes<WithBlobs> {
+    routes!(WithBlobs => list_turns_by_status)
+}
+
+/// A turn with its status.
 #[derive(Debug, Serialize, ToSchema)]
 struct ListedTurn {
     conversation_id: String,
     turn_id: String,
     /// Whose turn it is.
     user_id: String,
-    /// When it was.
+    /// The time of the turn.
     ts: DateTime<Utc>,
-    /// How it was taken.
-    user_feedback_status: FeedbackType,
-    /// How sure that is, 0 to 1.
+    /// The user's verdict.
+    user_feedback_status: FeedbackStatus,
+    /// The confidence of the verdict, 0 to 1.
     feedback_confidence: f64,
-    /// The turn in which it was found to be rejected.
+    /// The turn that rejected it.
     rejection_detected_in: Option<String>,
-    /// How the user's message rejects it, if that counts.
+    /// How the user's next message rejects it, if that decides the status.
     correction_type: Option<Correction>,
     strategy: Option<String>,
     artifact_type: Option<String>,
@@ -96,52 +133,37 @@ struct ListedTurnPage {
     path = "/conversations/{tenant}/{project}/turns",
     tag = "turns",
     params(
-        ("tenant" = String, Path, description = "The token's tenant"),
-        ("project" = String, Path, description = "A project that the token holds"),
-        ("user_feedback_status" = String, Query, description = "`rejected` or `accepted`"),
-        ("from" = Option<String>, Query, format = DateTime, description = "Turns from this time on (RFC 3339)"),
-        ("to" = Option<String>, Query, format = DateTime, description = "Turns up to this time, included"),
-        ("limit" = Option<u16>, Query, minimum = 1, maximum = 500, description = "Most turns on the page, 100 if left out"),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
-        ("user_id" = Option<String>, Query, min_length = 1, max_length = 256, description = "The user in whose view, with `feedback:on-behalf`; the caller without"),
+        InProject,
+        TurnListQuery,
     ),
     responses(
         (status = 200, description = "A page of turns", body = ListedTurnPage),
-        (status = 400, description = "A parameter is missing or wrong, or the cursor is not of this query", body = ProblemDocument),
-        (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Not the token's tenant or project, or for another user without `feedback:on-behalf`", body = ProblemDocument),
-        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+        Rejections,
+        ForbiddenRejection,
     ),
     security(("bearer" = []))
 )]
-async fn turns_by_status(
+async fn list_turns_by_status(
     State(app): State<App>,
     within: InProject,
-    mut params: Params,
+    Parameters(list): Parameters<TurnListQuery>,
 ) -> Result<Json<ListedTurnPage>, Problem> {
-    params.require(&["user_feedback_status"]);
-    let status = params.one_of("user_feedback_status", STATUSES);
-    let (from, to) = (params.time("from"), params.time("to"));
-    let limit = params.number("limit", 1, MAX_LIMIT);
-    let limit = usize::try_from(limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or_default();
-    let caller = params.on_behalf(within.caller.clone())?;
-    let Some(status) = status else {
-        return Err(params.problem());
-    };
-    let listed = Listed {
+    let limit: usize = list.limit.to();
+    let caller = within.caller.clone().on_behalf_of(list.user_id)?;
+    let listed = TurnsByStatus {
         tenant: &within.tenant,
         project: &within.project,
-        status,
+        status: list.status.into(),
         span: (
-            from.unwrap_or(DateTime::UNIX_EPOCH),
-            to.unwrap_or(DateTime::<Utc>::MAX_UTC),
+            list.from.unwrap_or(DateTime::UNIX_EPOCH),
+            list.to.unwrap_or(DateTime::<Utc>::MAX_UTC),
         ),
         now: app.clock.now(),
     };
     let query = fingerprint(&caller, &listed);
-    let mut after: Option<Place> = match params.text("cursor") {
+    let mut after: Option<TurnPosition> = match list.cursor {
         None => None,
-        Some(cursor) => Some(app.cursors.open(&query, cursor).map_err(Problem::cursor)?),
+        Some(cursor) => Some(app.cursors.open(&query, &cursor).map_err(Problem::cursor)?),
     };
     let (mut turns, mut bytes) = (Vec::new(), 0);
     let more = 'page: {
@@ -154,18 +176,18 @@ async fn turns_by_status(
             } else {
                 let user = &caller.user;
                 app.store
-                    .own_turns_by_status(user, &listed, after.as_ref(), LOOKED_AT)
+                    .own_turns_by_status(user, &listed, after.as_ref(), READ_AT_ONCE)
                     .await?
             };
-            for (place, row) in page.rows {
+            for (position, row) in page.rows {
                 let turn = ListedTurn::from(row);
-                let size = carried(&turn) + 1;
+                let size = escaped_json_size(&turn) + 1;
                 if turns.len() == limit || (!turns.is_empty() && bytes + size > MAX_PAGE) {
                     break 'page true;
                 }
                 bytes += size;
                 turns.push(turn);
-                after = Some(place);
+                after = Some(position);
             }
             let Some(next) = page.next else {
                 break 'page false;
@@ -184,8 +206,7 @@ async fn turns_by_status(
     }))
 }
 
-/// Tells one query from every other.
-fn fingerprint(caller: &Caller, listed: &Listed<'_>) -> [u8; 32] {
+fn fingerprint(caller: &Caller, listed: &TurnsByStatus<'_>) -> [u8; 32] {
     let (from, to) = listed.span;
     let [from, to] = [from, to].map(|instant| instant.timestamp_micros().to_string());
     digest([

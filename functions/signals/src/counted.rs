@@ -1,58 +1,59 @@
-//! Counting what a signal or an event says of a turn: its row among the turn's reactions, and the turn's status
-//! where it is the turn's own user who said it. Each step may be repeated, and comes in any order with those of
-//! other acts: the latest act counts.
+//! Counts a signal or an event for its turn: writes a row among the turn's reactions and, if the feedback is from the
+//! turn's own user, updates the turn's status. Each step may be repeated, and acts may arrive in any order: the latest
+//! act counts.
 
 use hearback_domain::counted;
 use hearback_domain::event::EventCore;
-use hearback_domain::reaction::{Means, StoredReaction};
+use hearback_domain::reaction::{FeedbackKind, StoredReaction};
 use hearback_lambda::clock::Clock;
-use hearback_storage::{Replaced, Standing, Store};
+use hearback_storage::{Attempt, Store, Versioned, update};
 use uuid::Uuid;
 
-use crate::work::Failure;
+use crate::failure::Failure;
 
-/// How often a row is tried that others write too: of one user's signal, that is its other deliveries.
-const TRIES: usize = 20;
+/// Attempts of one write among concurrent ones. Only other deliveries of the same signal compete for it.
+const ATTEMPTS: usize = 20;
 
-/// Counts what somebody said. `erased` is the last erasure of their data, if there was one.
+/// Counts feedback for its turn. `erased` is the last erasure of the user's data, if there was one.
 pub(crate) async fn count(
     store: &Store,
-    said: StoredReaction,
+    reaction: StoredReaction,
     erased: Option<Uuid>,
 ) -> Result<(), Failure> {
-    put(store, &said, erased).await?;
-    let core = &said.core;
-    // An event is never taken back: one without a verdict says nothing of how the turn was taken.
-    let tells = core.reaction.is_some() || core.means != Means::Event;
-    if core.own && tells {
+    put(store, &reaction, erased).await?;
+    let core = &reaction.core;
+    // An event is never withdrawn: one without a verdict has no effect on the status.
+    let has_verdict = core.reaction.is_some() || core.kind != FeedbackKind::Event;
+    if core.own && has_verdict {
         let turn = (&core.at, core.turn_ts);
         let act = (core.reaction, core.ts);
-        store.note_said(turn, core.means, act).await?;
+        store.note_given_feedback(turn, core.kind, act).await?;
     }
     Ok(())
 }
 
-/// Puts the row, unless that of a later act is there.
-async fn put(store: &Store, said: &StoredReaction, erased: Option<Uuid>) -> Result<(), Failure> {
-    let mut standing: Option<Standing<StoredReaction>> = None;
-    for _ in 0..TRIES {
-        let held = standing.as_ref().map(|standing| &standing.held);
-        let Some(next) = said.clone().counted_over(held) else {
-            return Ok(());
+/// Writes the row, unless the current one is of a later act.
+async fn put(
+    store: &Store,
+    reaction: &StoredReaction,
+    erased: Option<Uuid>,
+) -> Result<(), Failure> {
+    let written = update(ATTEMPTS, None, |current: Option<Versioned<_>>| async move {
+        let value = current.as_ref().map(|current| &current.value);
+        let Some(next) = reaction.clone().replacement_of(value) else {
+            return Ok(Attempt::Finished(()));
         };
-        if next.core.says_something() {
-            // First, so that no report misses what counts.
+        if next.core.is_reportable() {
+            // Before the row, so that no report misses it.
             store.mark_activity_once(&next.core, erased).await?;
         }
-        match store.put_counted(&next, standing.as_ref()).await? {
-            Replaced::Done => return Ok(()),
-            Replaced::Lost(now) => standing = now.map(|held| *held),
-        }
-    }
-    Err(Failure::Contended)
+        let replaced = store.put_counted(&next, current.as_ref()).await?;
+        Ok::<_, Failure>(Attempt::of(replaced, ()))
+    });
+    written.await?.ok_or(Failure::Contended)
 }
 
-/// Counts an event for the turn that it names, if it names one that is registered.
+/// Counts an event for the turn that it names, if that is registered.
 pub(crate) async fn count_event(
     store: &Store,
     clock: Clock,
@@ -65,13 +66,13 @@ pub(crate) async fn count_event(
     let Some(turn) = store.turn(&at, clock.now()).await? else {
         return Ok(());
     };
-    // What was written travels with no message.
+    // Messages have no free text.
     let comment = if event.commented {
         let stored = store.event(&event.tenant, event.feedback_id, clock.now());
         stored.await?.and_then(|stored| stored.text.comment)
     } else {
         None
     };
-    let said = counted::of_event((event, comment), &turn.core, clock.now());
-    count(store, said, erased).await
+    let reaction = counted::of_event((event, comment), &turn.core, clock.now());
+    count(store, reaction, erased).await
 }

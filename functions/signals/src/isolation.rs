@@ -1,14 +1,12 @@
-//! Keeps messages apart: what one of them does to the code that works on it, a panic included,
-//! stays its own trouble.
+//! Isolates messages: an error or a panic while one is processed does not affect the others.
 
 use std::future::Future;
 
 use futures::future::join_all;
-use hearback_lambda::queue::{Failure, Reason, ended};
+use hearback_lambda::queue::{Failure, Reason, task_result};
 
-/// Works on groups side by side, each in a task of its own. A group that fails, by error or
-/// panic, is tried again item by item, so that only the items that fail alone are reported. That
-/// is right only for work that may be repeated.
+/// Processes groups concurrently, each in a task of its own. A group that fails or panics is repeated item by item, so
+/// that only the items that fail alone are reported. `work` must be repeatable.
 pub(crate) async fn each_group<T, W, F, E>(groups: Vec<Vec<T>>, work: W) -> Vec<(T, Reason)>
 where
     T: Clone + Send + 'static,
@@ -18,7 +16,7 @@ where
 {
     let attempts = groups.into_iter().map(|group| {
         let attempt = tokio::spawn(work(group.clone()));
-        async move { (group, ended(attempt.await)) }
+        async move { (group, task_result(attempt.await)) }
     });
     let mut failed = Vec::new();
     for (mut group, result) in join_all(attempts).await {
@@ -28,7 +26,7 @@ where
             continue;
         }
         for item in group {
-            if let Err(reason) = ended(tokio::spawn(work(vec![item.clone()])).await) {
+            if let Err(reason) = task_result(tokio::spawn(work(vec![item.clone()])).await) {
                 failed.push((item, reason));
             }
         }
@@ -40,7 +38,7 @@ where
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use hearback_lambda::queue::Tries;
+    use hearback_lambda::queue::RetryLimit;
 
     use super::*;
 
@@ -49,13 +47,13 @@ mod tests {
     struct Fails;
 
     impl Failure for Fails {
-        fn tries(&self) -> Tries {
-            Tries::Many
+        fn tries(&self) -> RetryLimit {
+            RetryLimit::Many
         }
     }
 
     #[tokio::test]
-    async fn a_panic_or_an_error_harms_no_neighbour() {
+    async fn a_panic_or_an_error_does_not_affect_other_items() {
         let done = Arc::new(Mutex::new(Vec::new()));
         let seen = done.clone();
         let failed = each_group(vec![vec![1, 2, 3], vec![4], vec![5, 6]], move |group| {
@@ -80,8 +78,8 @@ mod tests {
         assert_eq!(
             failed,
             [
-                (2, reason("the function panicked", Tries::Few)),
-                (4, reason("four fails", Tries::Many))
+                (2, reason("the function panicked", RetryLimit::Few)),
+                (4, reason("four fails", RetryLimit::Many))
             ]
         );
     }

@@ -1,21 +1,21 @@
-//! The signal generator: turns stored feedback into learning signals and preferences, exactly
-//! once, however often a message is delivered and wherever the function dies.
+//! The signal generator: processes feedback into learning signals and preferences, exactly once, however often a
+//! message is delivered and wherever the function crashes.
 //!
-//! A batch is worked off in three steps, each of which may be repeated (`work.rs`):
+//! A batch is processed in three steps, each of which may be repeated (`work.rs`):
 //!
 //! 1. claim the dedupe key of each event;
-//! 2. append one preference version for all that the user's events teach;
-//! 3. count each event that names a turn for it (`counted.rs`), and store what came of the event, which the
-//!    table's stream then publishes ([`publish`]).
+//! 2. append one preference version with everything that is learned from the user's events;
+//! 3. count an event for the turn that it names (`counted.rs`), and store the outcome of the event, which is published
+//!    from the table's stream ([`publish`]).
 //!
-//! A reaction on a turn, or a signal on its message, enters the ledger as an event first, which
-//! then comes here by the same way (`reactions.rs`, `message_signals.rs`).
+//! A reaction to a turn, or a signal on its message, first becomes an event in the ledger, which then arrives here
+//! (`reactions.rs`, `message_signals.rs`).
 //!
-//! Messages are kept apart (`isolation.rs`): one that cannot be worked off, or panics, harms no
-//! neighbour, and after its last receive it goes to the dead-letter queue with its reason
-//! ([`DeadLetters`]).
+//! Messages are isolated (`isolation.rs`): one that fails or panics does not affect the others. After its last receive
+//! it goes to the DLQ with its reason ([`DeadLetters`]).
 
 mod counted;
+mod failure;
 mod isolation;
 mod message_signals;
 pub mod publish;
@@ -31,17 +31,18 @@ use hearback_domain::event::EventCore;
 use hearback_domain::message_signal::SignalCore;
 use hearback_domain::reaction::ReactionCore;
 use hearback_lambda::MissingSetting;
-use hearback_lambda::app::{DEAD_LETTERS_URL, blobs_from_env, setting, store_from_env};
+use hearback_lambda::app::{blobs_from_env, store_from_env};
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::queue::{Reason, report};
+use hearback_lambda::settings::{DEAD_LETTERS_URL, setting};
 use hearback_storage::stream::{self, Submitted};
 use hearback_storage::{Blobs, Store};
 
-use work::Failure;
+use failure::Failure;
 
-/// Works off messages of the signals queue.
+/// Processes messages of the signals queue.
 #[derive(Debug, Clone)]
 pub struct Generator {
     store: Store,
@@ -50,14 +51,14 @@ pub struct Generator {
     dead_letters: DeadLetters,
 }
 
-/// A message and what it asks for.
+/// A message with its task.
 #[derive(Debug, Clone)]
 struct Delivery {
     message: SqsMessage,
     task: Task,
 }
 
-/// What is to be worked off.
+/// The task of a message.
 #[derive(Debug, Clone)]
 enum Task {
     Event(Box<EventCore>),
@@ -66,7 +67,7 @@ enum Task {
 }
 
 impl Generator {
-    /// A generator on this table and bucket, with this queue for dead letters.
+    /// A generator for this table and bucket, with its dead letters.
     #[must_use]
     pub fn new(store: Store, blobs: Blobs, dead_letters: DeadLetters, clock: Clock) -> Self {
         Self {
@@ -89,7 +90,7 @@ impl Generator {
         ))
     }
 
-    /// Works off a batch, and names the messages that must be delivered again.
+    /// Processes a batch, and returns the messages that must be delivered again.
     pub async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         let mut failed = Vec::new();
         let mut by_user: BTreeMap<_, Vec<Delivery>> = BTreeMap::new();
@@ -124,7 +125,7 @@ impl Generator {
         let generator = self.clone();
         let results = isolation::each_group(groups, move |group: Vec<Delivery>| {
             let generator = generator.clone();
-            async move { generator.work_off(group).await }
+            async move { generator.process(group).await }
         })
         .await;
         failed.extend(
@@ -135,35 +136,35 @@ impl Generator {
         report(&self.dead_letters, failed).await
     }
 
-    /// Works off events of one user, or what was said of one turn, one after the other: reactions
-    /// write into the same log.
-    async fn work_off(&self, group: Vec<Delivery>) -> Result<(), Failure> {
+    /// Processes events of one user, or reactions and signals on one turn. These are processed one after the other,
+    /// because reactions change the same turn log.
+    async fn process(&self, group: Vec<Delivery>) -> Result<(), Failure> {
         let mut events = Vec::new();
         for delivery in group {
             match delivery.task {
                 Task::Event(event) => events.push(*event),
-                Task::Reaction(said) => {
-                    let owner = (&said.at.within.tenant, &said.user_id);
+                Task::Reaction(reaction) => {
+                    let owner = (&reaction.at.within.tenant, &reaction.user_id);
                     let erasure = work::erasure_of(&self.store, owner).await?;
-                    if !is_erased(erasure.as_ref(), said.received_at) {
-                        reactions::work_off(&self.store, &self.blobs, self.clock, &said).await?;
+                    if !is_erased(erasure.as_ref(), reaction.received_at) {
+                        reactions::process(&self.store, &self.blobs, self.clock, &reaction).await?;
                     }
                 }
-                Task::Signal(said) => {
-                    let owner = (&said.at.within.tenant, &said.user_id);
+                Task::Signal(signal) => {
+                    let owner = (&signal.at.within.tenant, &signal.user_id);
                     let erasure = work::erasure_of(&self.store, owner).await?;
-                    if !is_erased(erasure.as_ref(), said.ts) {
-                        let said = (&*said, erasure.map(|erasure| erasure.id));
-                        message_signals::work_off(&self.store, self.clock, said).await?;
+                    if !is_erased(erasure.as_ref(), signal.ts) {
+                        let erased = erasure.map(|erasure| erasure.id);
+                        message_signals::process(&self.store, self.clock, &signal, erased).await?;
                     }
                 }
             }
         }
-        work::work_off(&self.store, self.clock, events).await
+        work::process(&self.store, self.clock, events).await
     }
 }
 
-/// Whether what was received at `at` of a user is to be erased: then nothing may come of it.
+/// Whether feedback that was received at `at` is erased: then it has no effect.
 fn is_erased(erasure: Option<&Erasure>, at: DateTime<Utc>) -> bool {
     erasure.is_some_and(|erasure| erasure.covers(at))
 }

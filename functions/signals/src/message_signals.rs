@@ -1,5 +1,5 @@
-//! What follows from a signal on a message: the withdrawal of what it replaced or took back, what it counts for
-//! its turn, and its own event in the ledger. Each step may be repeated.
+//! Processes a signal on a message: stores the retraction of the event that it replaced or withdrew, counts the signal
+//! for its turn, and stores its own event in the ledger. Each step may be repeated.
 
 use hearback_domain::counted;
 use hearback_domain::ledger::{event_of_signal, retraction_of_signal};
@@ -9,13 +9,14 @@ use hearback_storage::Store;
 use uuid::Uuid;
 
 use crate::counted::count;
-use crate::work::Failure;
+use crate::failure::Failure;
 
-/// Works off one signal, or its tombstone. `erased` is the last erasure of its user's data, if there was one.
-pub(crate) async fn work_off(
+/// Processes one signal, or its tombstone. `erased` is the last erasure of its user's data, if there was one.
+pub(crate) async fn process(
     store: &Store,
     clock: Clock,
-    (signal, erased): (&SignalCore, Option<Uuid>),
+    signal: &SignalCore,
+    erased: Option<Uuid>,
 ) -> Result<(), Failure> {
     if let Some(retraction) = retraction_of_signal(signal, clock.now()) {
         store.put_retraction(&retraction).await?;
@@ -27,25 +28,25 @@ pub(crate) async fn work_off(
             reason: None,
         };
         return match counted::of_signal(&tombstone, now) {
-            Some(nothing) => count(store, nothing, erased).await,
+            Some(reaction) => count(store, reaction, erased).await,
             None => Ok(()),
         };
     }
-    // What was written with it stands in the table alone. If another act took its place since, its words are
-    // gone with it, and that act's own message withdraws it and counts.
-    let standing = match signal.signal {
+    // The text is only in the table. If another act has replaced the signal, its text is gone, and the message of that
+    // act retracts this one and counts.
+    let current = match signal.signal {
         MessageSignal::Regenerate => None,
         _ => store.signal(signal, now).await?,
     };
-    let own = standing.filter(|standing| standing.core.act == signal.act);
-    if let Some(said) = own.as_ref().and_then(|own| counted::of_signal(own, now)) {
-        count(store, said, erased).await?;
+    let own = current.filter(|current| current.core.act == signal.act);
+    if let Some(reaction) = own.as_ref().and_then(|own| counted::of_signal(own, now)) {
+        count(store, reaction, erased).await?;
     }
-    let said = StoredSignal {
+    let signal = StoredSignal {
         core: signal.clone(),
         reason: own.and_then(|own| own.reason),
     };
-    if let Some(event) = event_of_signal(&said, now) {
+    if let Some(event) = event_of_signal(&signal, now) {
         store.put_event(&event).await?;
     }
     Ok(())

@@ -1,27 +1,27 @@
-//! What subscribers are told: the messages that stored outcomes become.
+//! Makes the messages to subscribers from stored outcomes.
 //!
-//! In AWS this is the enrichment of a pipe, whose target is a topic with one queue for each
-//! subject. One record that cannot be read harms no other of its batch: it is a dead letter.
+//! In AWS this is the enrichment of a pipe, whose target is a topic with one queue for each subject. A record that
+//! cannot be read becomes a dead letter, and the others of its batch are published.
 
-use hearback_domain::carried;
 use hearback_domain::publication::{Outcome, Subject, retracted};
+use hearback_domain::sqs_text;
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::dead_letters::{DeadLetters, NotSent};
 use hearback_storage::Error;
-use hearback_storage::stream::{self, Published};
+use hearback_storage::stream::{self, ResultRecord};
 use serde_json::Value;
 
 /// The setting that names the URL of the queue for records that cannot be published. Without it such a record fails
 /// its batch, which the pipe then divides.
 pub const STREAM_DEAD_LETTERS_URL: &str = "HEARBACK_STREAM_DEAD_LETTERS_URL";
 
-/// Makes messages of stream records.
+/// Makes messages from stream records.
 #[derive(Debug, Clone)]
 pub struct Publisher {
     dead_letters: Option<DeadLetters>,
 }
 
-/// Why nothing is published of a batch.
+/// Why a batch is not published.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A record cannot be read, and there is no queue for it.
@@ -33,7 +33,7 @@ pub enum Failure {
 }
 
 impl Publisher {
-    /// Sends what cannot be read to this queue, if there is one.
+    /// A publisher with this queue for unreadable records, if there is one.
     #[must_use]
     pub fn new(dead_letters: Option<DeadLetters>) -> Self {
         Self { dead_letters }
@@ -61,8 +61,8 @@ impl Publisher {
                 (Err(error), Some(dead_letters)) => {
                     let reason = error.to_string();
                     tracing::warn!(reason, "result not published");
-                    let letter = stream::place(record).to_string();
-                    dead_letters.bury(&letter, &reason).await?;
+                    let position = stream::key_record(record).to_string();
+                    dead_letters.send(&position, &reason).await?;
                 }
             }
         }
@@ -70,30 +70,30 @@ impl Publisher {
     }
 }
 
-/// The messages of one stream record, each with its subject. All of them can be carried: of what was stored before
-/// identifiers had to be, the characters that cannot are replaced.
+/// The messages of one stream record, each with its subject. Characters that a queue does not accept are replaced:
+/// older events may have them in identifiers.
 pub fn addressed(record: &Value) -> Result<Vec<(Subject, Value)>, Error> {
     let mut messages = match stream::result(record)? {
-        Published::Outcome(Outcome::Processed(processed)) => processed.messages(),
-        Published::Outcome(Outcome::Deduplicated { .. }) => Vec::new(),
-        Published::Retraction(retraction) => vec![retracted(&retraction)],
+        ResultRecord::Outcome(Outcome::Processed(processed)) => processed.messages(),
+        ResultRecord::Outcome(Outcome::Deduplicated { .. }) => Vec::new(),
+        ResultRecord::Retraction(retraction) => vec![retracted(&retraction)],
     };
     for (_, message) in &mut messages {
-        carry(message);
+        replace_unsendable(message);
     }
     Ok(messages)
 }
 
-/// Replaces in all strings of a message what cannot be carried.
-fn carry(message: &mut Value) {
+/// Replaces the characters of all strings that a queue does not accept.
+fn replace_unsendable(message: &mut Value) {
     match message {
         Value::String(text) => {
-            if let std::borrow::Cow::Owned(carried) = carried::text(text) {
+            if let std::borrow::Cow::Owned(carried) = sqs_text::replace_unsupported(text) {
                 *text = carried;
             }
         }
-        Value::Array(values) => values.iter_mut().for_each(carry),
-        Value::Object(members) => members.values_mut().for_each(carry),
+        Value::Array(values) => values.iter_mut().for_each(replace_unsendable),
+        Value::Object(members) => members.values_mut().for_each(replace_unsendable),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -1,13 +1,13 @@
-//! The steps from a user's events to what came of them. An event of somebody who is erased is removed
-//! instead: it was under way when nobody could find it. Each step is a conditional write that may
-//! be repeated, so a crash between any two of them changes nothing but who finishes.
+//! The steps from a user's events to their outcomes. Events of a user whose data is erased are removed instead: they
+//! were in flight when the erasure searched for them. Each step is a repeatable conditional write, so after a crash
+//! between any two of them the next delivery continues.
 //!
-//! | died after | the next delivery finds | and goes on with |
+//! | crashed after | the next delivery finds | and continues with |
 //! |---|---|---|
 //! | nothing | no claim | everything |
 //! | the claim | its own claim, no version newer than its fence that names the event | learning |
 //! | the version | the version that names the event | its turn, the outcome, with the crossing it recorded |
-//! | any of what counts for its turn | the same, which is written once | the outcome |
+//! | a write for its turn | the same, which is written once | the outcome |
 //! | the outcome | the outcome | nothing |
 
 use std::cmp::Reverse;
@@ -16,59 +16,41 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::future::try_join_all;
-use hearback_domain::erasure::{Erasure, Kind};
+use hearback_domain::erasure::{Erasure, RemovedKind};
 use hearback_domain::event::EventCore;
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::preferences::{Cause, Crossing, Lesson, Version, learn};
 use hearback_domain::publication::{Outcome, Processed};
 use hearback_lambda::clock::Clock;
-use hearback_lambda::queue::{self, Tries};
 use hearback_storage::Written;
 use hearback_storage::claims::Claim;
-use hearback_storage::erasures::{Owner, Unit};
-use hearback_storage::preferences::{Freshness, Page};
+use hearback_storage::erasures::{Owner, RowGroup};
+use hearback_storage::preferences::{Freshness, VersionRange};
 use hearback_storage::{Error, Store};
 use uuid::Uuid;
 
 use crate::counted::count_event;
+use crate::failure::Failure;
 
-/// The pauses before a preference version is tried again, when others write too. Each loss means that
-/// somebody else went on; a message that lost them all is simply delivered again. Without pauses, workers
-/// for one user lose to each other again and again: forty at once wrote ten times for each version.
+/// The pauses before a preference version is written again after a conflict. Each conflict means that another worker
+/// succeeded; after the last one the message is delivered again. Without pauses forty concurrent workers for one user
+/// needed ten writes for each version.
 const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
     .with_min_delay(Duration::from_millis(10))
     .with_max_delay(Duration::from_millis(320))
     .with_max_times(19)
     .with_jitter();
 
-/// Why events could not be worked off.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error(transparent)]
-    Storage(#[from] Error),
-    #[error("what it writes to was changed too often at once")]
-    Contended,
-}
-
-impl queue::Failure for Failure {
-    fn tries(&self) -> Tries {
-        match self {
-            Self::Storage(error) => error.tries(),
-            Self::Contended => Tries::Many,
-        }
-    }
-}
-
-/// The events of one user that are this delivery's to finish.
+/// The events of one user that this delivery processes.
 #[derive(Default)]
 struct Open {
     events: Vec<EventCore>,
-    /// If one of them was delivered before: versions newer than this may have learned from it.
+    /// If one of them was delivered before: only versions newer than this may have learned from it.
     fence: Option<u64>,
 }
 
-/// Works off events of one user.
-pub(crate) async fn work_off(
+/// Processes events of one user.
+pub(crate) async fn process(
     store: &Store,
     clock: Clock,
     mut events: Vec<EventCore>,
@@ -82,25 +64,25 @@ pub(crate) async fn work_off(
     };
     let erasure = erasure_of(store, (&tenant, &user_id)).await?;
     if let Some(erasure) = &erasure {
-        let late: Vec<_> = events
+        let erased: Vec<_> = events
             .extract_if(.., |event| erasure.covers(event.received_at))
             .collect();
-        // Each by itself: two may have one name, one received before it was removed and one after.
-        for event in late {
-            let unit = Unit::event(&event)?;
+        // One at a time: two deliveries of one event may have been received before and after its removal.
+        for event in erased {
+            let unit = RowGroup::event(&event)?;
             store
-                .erase((&tenant, &user_id), None, Kind::Events, vec![unit])
+                .erase((&tenant, &user_id), None, RemovedKind::Events, vec![unit])
                 .await?;
         }
     }
-    // A message that is twice in a batch is one event; of one name the last that came is what is stored.
-    let mut names = BTreeSet::new();
-    events.retain(|event| names.insert(event.feedback_id));
-    // First come, first claimed.
+    // Of several messages with one id the last that was received is the stored event.
+    let mut ids = BTreeSet::new();
+    events.retain(|event| ids.insert(event.feedback_id));
+    // Claim in the order in which the events were received.
     events.reverse();
-    let teaches = events.iter().any(|event| Lesson::of(event).is_some());
-    let newest = if teaches {
-        // Read before the claims: no version up to here can have learned from what is fresh.
+    let has_lessons = events.iter().any(|event| Lesson::of(event).is_some());
+    let newest = if has_lessons {
+        // Read before the claims: no version up to this one can have learned from events that are claimed now.
         store
             .newest_version(&tenant, &user_id, Freshness::Eventual)
             .await?
@@ -120,7 +102,7 @@ pub(crate) async fn work_off(
         let outcome = Outcome::Processed(Box::new(processed));
         let erased = erasure.as_ref().map(|erasure| erasure.id);
         async move {
-            // Before its outcome, behind which nobody comes back to it.
+            // Before the outcome, because an event with an outcome is not processed again.
             count_event(store, clock, event, erased).await?;
             store.put_outcome(event, &outcome).await?;
             Ok::<_, Failure>(())
@@ -130,39 +112,40 @@ pub(crate) async fn work_off(
     Ok(())
 }
 
-/// The erasure of a user's data, if one was asked for. That it was is seen soon enough, since it waits for
-/// what it was not seen by; that it is done is seen at once, since nothing that came after may be removed.
+/// The latest erasure of a user's data. An eventually consistent read is enough to see a new one, because an erasure
+/// waits for operations that did not see it. Whether it is done is read consistently, so that no later event is
+/// removed.
 pub(crate) async fn erasure_of(
     store: &Store,
     owner: Owner<'_>,
 ) -> Result<Option<Erasure>, Failure> {
-    let seen = store.erasure(owner, Freshness::Eventual).await?;
-    Ok(if seen.as_ref().is_some_and(Erasure::is_open) {
+    let latest = store.erasure(owner, Freshness::Eventual).await?;
+    Ok(if latest.as_ref().is_some_and(Erasure::is_open) {
         store.erasure(owner, Freshness::Latest).await?
     } else {
-        seen
+        latest
     })
 }
 
-/// Claims the key of each event, and settles those that came second.
+/// Claims the key of each event, and stores the outcome of those whose key another event has.
 async fn claim(
     store: &Store,
     clock: Clock,
     events: Vec<EventCore>,
     newest: Option<&Version>,
 ) -> Result<Open, Failure> {
-    let seen = newest.map_or(0, |version| version.number);
+    let newest = newest.map_or(0, |version| version.number);
     let mut open = Open::default();
     for event in events {
-        match store.claim(&event, seen).await? {
-            Claim::Fresh => open.events.push(event),
-            Claim::Mine { fence } => {
+        match store.claim(&event, newest).await? {
+            Claim::New => open.events.push(event),
+            Claim::Own { fence } => {
                 if !store.has_outcome(&event).await? {
                     open.fence = Some(open.fence.map_or(fence, |other| other.min(fence)));
                     open.events.push(event);
                 }
             }
-            Claim::Theirs { first } => {
+            Claim::Other { first } => {
                 let outcome = Outcome::Deduplicated {
                     at: clock.now(),
                     duplicate_of: first,
@@ -174,7 +157,7 @@ async fn claim(
     Ok(open)
 }
 
-/// Appends what a user's events teach to the log of preferences.
+/// Appends what is learned from a user's events to their preferences.
 struct Learner<'a> {
     store: &'a Store,
     clock: Clock,
@@ -183,8 +166,7 @@ struct Learner<'a> {
 }
 
 impl Learner<'_> {
-    /// Learns from each event once, and answers which of them made an acceptance rate cross the
-    /// threshold, then or now.
+    /// Learns from each event once, and returns the crossings of these events, including earlier ones.
     async fn learn(
         &self,
         open: &Open,
@@ -229,13 +211,13 @@ impl Learner<'_> {
                     crossings.extend(learned.crossings);
                     return Ok(crossings);
                 }
-                Ok(Written::Known) => {
+                Ok(Written::AlreadyExists) => {
                     check = true;
                     let pause = pauses.next().ok_or(Failure::Contended)?;
                     tokio::time::sleep(pause).await;
                 }
-                // What the user set fills the version. The events are processed all the same, or they would come
-                // again for ever.
+                // The user's own settings fill the version. The events are processed nevertheless, or they would be
+                // delivered again forever.
                 Err(Error::TooLarge { measured }) => {
                     tracing::warn!(measured, "preferences have no room for what was learned");
                     return Ok(crossings);
@@ -247,13 +229,13 @@ impl Learner<'_> {
 
     /// Versions newer than a number, the newest first.
     async fn newer_than(&self, after: u64) -> Result<Vec<Version>, Failure> {
-        let page = Page {
+        let range = VersionRange {
             after,
             before: None,
             limit: None,
             freshness: Freshness::Latest,
         };
-        Ok(self.store.versions(self.tenant, self.user, page).await?)
+        Ok(self.store.versions(self.tenant, self.user, range).await?)
     }
 }
 
@@ -261,7 +243,7 @@ fn number(version: Option<&Version>) -> u64 {
     version.map_or(0, |version| version.number)
 }
 
-/// Which events versions learned from already, by their place; what crossed then is noted.
+/// The indexes of the events that these versions learned from. Their crossings are added to `crossings`.
 fn learned_from(
     versions: &[Version],
     events: &[EventCore],

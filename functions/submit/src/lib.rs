@@ -1,6 +1,6 @@
-//! What a user says: feedback events, reactions on turns, and signals on messages.
+//! Feedback of users: events, reactions to turns, and signals on messages.
 //!
-//! A handler parses, makes one conditional write and answers. Everything else follows from the
+//! A handler parses the request, makes one conditional write and responds. The signal generator does the rest, from the
 //! table's stream.
 
 mod message_signals;
@@ -11,77 +11,78 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use hearback_domain::submission::{Refused, Submission};
+use hearback_domain::submission::{Draft, EventRejected, FeedbackEventRequest};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection};
 use hearback_lambda::routes::Routes;
-use hearback_lambda::{App, Problem, routes};
+use hearback_lambda::{App, Problem, anonymous, routes};
 use hearback_storage::Written;
 
-use wire::{FeedbackEvent, Queued};
+use wire::{QueuedFeedback, SubmissionStatus};
+
+pub use reactions::MAX_BODY as MAX_REACTION_BODY;
 
 /// Largest body of one event, in bytes.
 pub const MAX_BODY: usize = 256 * 1024;
 
 /// Every route of this function.
 pub fn routes() -> Routes<App> {
-    routes!(App => submit)
+    routes!(App => submit_feedback)
         .and(reactions::routes())
         .and(message_signals::routes())
 }
 
 /// Submit a feedback event
 ///
-/// Answers once the event is stored; what it teaches is worked out right after. The same
-/// `feedbackId` is taken once. Of several events with the same `dedupeKey`, that is, of the same user about the same
-/// artifact and of the same type within one UTC hour, the first counts: a second rating within the hour is
-/// `deduplicated`, and changes nothing. `GET /v1/feedback/{feedbackId}` then names the first, `duplicateOf`.
+/// Responds once the event is stored; it is processed right after. The same `feedbackId` is accepted once. Of several
+/// events with the same `dedupeKey`, that is, of the same user about the same artifact and of the same type within one
+/// UTC hour, the first counts: a second rating within the hour is `deduplicated`, and changes nothing.
+/// `GET /v1/feedback/{feedbackId}` then returns the first as `duplicateOf`.
 #[utoipa::path(
     post,
     path = "/v1/feedback/submit",
     tag = "feedback",
-    request_body = FeedbackEvent,
+    request_body = FeedbackEventRequest,
     responses(
-        (status = 202, description = "Stored, and queued for processing", body = Queued),
-        (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
-        (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Another user's feedback without `feedback:on-behalf`, or about a turn of a project that the token does not hold", body = ProblemDocument),
-        (status = 409, description = "The feedbackId is known", body = ProblemDocument),
-        (status = 413, description = "The body has more than 256 KiB", body = ProblemDocument),
+        (status = 202, description = "Stored, and queued for processing", body = QueuedFeedback),
+        (status = 409, description = "The feedbackId was submitted before", body = ProblemDocument),
         (status = 422, description = "Unknown channel or type", body = ProblemDocument),
-        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+        BodyRejections,
+        ForbiddenRejection,
     ),
     security(("bearer" = []))
 )]
-async fn submit(
+async fn submit_feedback(
     State(app): State<App>,
     Caller(caller): Caller,
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Response, Problem> {
-    let submission =
-        Submission::parse(&body, &caller, &app.pseudonyms, app.clock.now()).map_err(refused)?;
-    caller.may_say(&submission.event.core)?;
+    let draft = Draft::read(&body, &caller, app.clock.now()).map_err(problem)?;
+    let submission = anonymous::submission(draft, &app.pseudonyms).await;
+    let submission = submission.map_err(problem)?;
+    caller.may_submit(&submission.event.core)?;
     let feedback_id = submission.event.core.feedback_id;
     match app.store.put_event(&submission.event).await? {
         Written::New => {
-            let queued = Queued {
+            let queued = QueuedFeedback {
                 feedback_id,
                 dedupe_key: submission.dedupe_key,
-                status: wire::Status::Queued,
+                status: SubmissionStatus::Queued,
             };
             Ok((StatusCode::ACCEPTED, Json(queued)).into_response())
         }
-        Written::Known => Err(Problem::new(StatusCode::CONFLICT, "duplicate_feedback_id")
+        Written::AlreadyExists => Err(Problem::new(StatusCode::CONFLICT, "duplicate_feedback_id")
             .detail("This feedbackId was submitted before.")
             .member("feedbackId", feedback_id.to_string())),
     }
 }
 
-fn refused(refused: Refused) -> Problem {
+fn problem(refused: EventRejected) -> Problem {
     match refused {
-        Refused::Invalid(errors) => Problem::invalid(errors),
-        Refused::Unprocessable(errors) => Problem::unprocessable(errors),
-        Refused::Forbidden(forbidden) => forbidden.into(),
+        EventRejected::Invalid(errors) => Problem::invalid(errors),
+        EventRejected::Unprocessable(errors) => Problem::unprocessable(errors),
+        EventRejected::Forbidden(forbidden) => forbidden.into(),
     }
 }

@@ -1,78 +1,54 @@
-//! Reactions on turns: add, replace, clear.
+//! Reactions to turns: add, replace, withdraw.
 //!
-//! The turn is looked up before anything is written. Then the conversation is marked as active
-//! and the reaction put where the user's last one stood, under the condition that it still stands
-//! there; of two at once the one that loses looks at what it lost to and decides again. Its place
-//! in the ledger and in the turn's log follow from the table's stream.
+//! The turn is read first. Then the conversation is marked as active, and the reaction replaces the user's current one,
+//! on the condition that that is still current; after a conflict the new current reaction is read and the request is
+//! resolved again. The signal generator adds the event to the ledger and the mirror to the turn's log, from the table's
+//! stream.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hearback_domain::reaction::{Posted, ReactionCore, Refused, Step, StoredReaction};
+use hearback_domain::reaction::{
+    NewReaction, Reaction, ReactionCore, ReactionRejected, ReactionRequest, ReactionUpdate,
+    StoredReaction,
+};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InTurn;
 use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, routes};
-use hearback_storage::keys;
-use hearback_storage::{Replaced, Standing};
+use hearback_storage::{Attempt, Versioned, update};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// Largest body of a reaction, in bytes.
 pub const MAX_BODY: usize = 16 * 1024;
-/// How often a place is tried that others want too. Each loss means that somebody else got it.
-const TRIES: usize = 200;
-
-/// A reaction as callers post it.
-#[derive(Serialize, ToSchema)]
-#[schema(example = json!({
-    "reaction": "ok", "text": "Great explanation!", "ts": "2025-11-06T15:30:00Z"
-}))]
-pub(crate) struct ReactionBody {
-    /// Must be there; `null` clears.
-    #[schema(required = true)]
-    reaction: Option<hearback_domain::reaction::Reaction>,
-    /// Up to 1,000 characters.
-    #[schema(max_length = 1000)]
-    text: Option<String>,
-    /// RFC 3339 with an offset, at most 5 minutes ahead; the time of receipt if left out.
-    #[schema(format = DateTime)]
-    ts: Option<String>,
-    /// Another user than the caller, with `feedback:on-behalf`.
-    #[schema(min_length = 1, max_length = 256)]
-    user_id: Option<String>,
-    /// `machine` needs `feedback:on-behalf`.
-    origin: Option<hearback_domain::reaction::Origin>,
-    /// Of the machine: at least 0.70.
-    #[schema(minimum = 0, maximum = 1)]
-    confidence: Option<f64>,
-    /// Whether to write it into the turn's log too; as the project wants it if left out.
-    mirror: Option<bool>,
-}
+/// Attempts of one write among concurrent ones. Each that fails means that another writer succeeded.
+const ATTEMPTS: usize = 200;
 
 /// The routes of reactions.
 pub(crate) fn routes() -> Routes<App> {
-    routes!(App => react)
+    routes!(App => react_to_turn)
 }
 
-/// What became of a reaction.
+/// The outcome of a reaction.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Reacted {
+pub(crate) struct ReactionResult {
     /// Always true.
     success: bool,
     turn_id: String,
-    /// What stands now.
-    reaction: Option<hearback_domain::reaction::Reaction>,
-    /// What happened, for a person.
+    /// The current verdict.
+    reaction: Option<Reaction>,
+    /// The outcome, for people.
     message: &'static str,
-    /// Whether something was cleared.
+    /// Whether a reaction was withdrawn.
     cleared: bool,
     /// Whether the reaction counts: `false` where a newer one of the same user does.
     applied: bool,
-    /// The event of what is current, for `GET /v1/feedback/{feedbackId}`; after a clear, the event that
-    /// it withdrew. `null` where there was nothing to clear.
+    /// The event of the current reaction, for `GET /v1/feedback/{feedbackId}`; after a clear, the event that was
+    /// withdrawn. `null` if there was nothing to clear.
     feedback_id: Option<Uuid>,
     /// The reaction's artifact, a tombstone's too; `null` if there never was one.
     rn: Option<String>,
@@ -80,109 +56,102 @@ pub(crate) struct Reacted {
 
 /// React to a turn
 ///
-/// One reaction of each user stands: the newest by `ts`, and of two with the same `ts` the one
-/// that arrived last. What the machine infers is added beside, and sets how the turn was taken unless its
-/// user says so on purpose.
+/// Each user has one current reaction to a turn: the newest by `ts`, and of two with the same `ts` the one that arrived
+/// last. Machine reactions are stored in addition, and set the status of the turn unless its user gave
+/// explicit feedback. The body has at most 16 KiB.
 #[utoipa::path(
     post,
     path = "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}/feedback",
     tag = "reactions",
     params(
-        ("tenant" = String, Path, description = "The token's tenant"),
-        ("project" = String, Path, description = "A project that the token holds"),
-        ("conversation_id" = String, Path, description = "The conversation"),
-        ("turn_id" = String, Path, description = "The turn"),
+        InTurn,
     ),
-    request_body = ReactionBody,
+    request_body = ReactionRequest,
     responses(
-        (status = 200, description = "It stands, or was cleared", body = Reacted),
-        (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
-        (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Not the token's tenant or project, or for another user or the machine without `feedback:on-behalf`", body = ProblemDocument),
+        (status = 200, description = "The reaction is stored, or withdrawn", body = ReactionResult),
         (status = 404, description = "The turn is not registered", body = ProblemDocument),
         (status = 409, description = "The user's data is being erased", body = ProblemDocument),
-        (status = 413, description = "The body has more than 16 KiB", body = ProblemDocument),
-        (status = 422, description = "The machine is not sure enough", body = ProblemDocument),
-        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+        (status = 422, description = "The confidence is too low", body = ProblemDocument),
+        BodyRejections,
+        ForbiddenRejection,
     ),
     security(("bearer" = []))
 )]
-async fn react(
+async fn react_to_turn(
     State(app): State<App>,
     InTurn { at, caller }: InTurn,
     JsonBody(body): JsonBody<MAX_BODY>,
-) -> Result<Json<Reacted>, Problem> {
+) -> Result<Json<ReactionResult>, Problem> {
     let now = app.clock.now();
-    let posted = Posted::parse(&body, &caller, now).map_err(refused)?;
-    // What the machine says may be in the name of the turn's owner, who is not known yet; whether
-    // it said so before, the conditional put tells.
-    let place = posted
-        .place(&caller)
-        .map(|user| keys::user_reaction(&at.turn, user));
-    let standing = async {
-        let standing = app.store.turn_and_reaction(&at, place.as_deref(), now);
-        standing.await?.ok_or_else(|| Problem::no_such("turn"))
+    let posted = NewReaction::parse(&body, &caller, now).map_err(rejected)?;
+    // A machine reaction belongs to the turn's owner, who is not known yet; its conditional put detects a repeat.
+    let author = posted.replaces_reaction_of(&caller).cloned();
+    let found = async {
+        let found = app.store.turn_and_reaction(&at, author.as_ref(), now);
+        found.await?.ok_or_else(|| Problem::no_such("turn"))
     };
-    let taken = async {
-        match posted.place(&caller) {
-            Some(user) => app.refuse_while_erased(&at.within.tenant, user).await,
+    let erasure = async {
+        match &author {
+            Some(user) => app.reject_during_erasure(&at.within.tenant, user).await,
             None => Ok(None),
         }
     };
-    // Both to their end: an unknown turn costs what a known one does.
-    let (standing, erased) = futures::join!(standing, taken);
-    let ((turn, standing), mut erased) = (standing?, erased?);
+    // Both are awaited: the time of the response must not reveal whether the turn exists.
+    let (found, erased) = futures::join!(found, erasure);
+    let ((turn, current), mut erased) = (found?, erased?);
     let reaction = posted
-        .about(&turn, &caller, app.mirrors(&at.within), now)
-        .named_by(&app.pseudonyms);
-    if place.is_none() {
-        // In whose name the machine speaks, the turn told.
+        .on(&turn, &caller, app.mirrors(&at.within), now)
+        .with_keyed_id(&app.pseudonyms);
+    if author.is_none() {
+        // The owner is known now.
         let user = &reaction.core.user_id;
-        erased = app.refuse_while_erased(&at.within.tenant, user).await?;
+        erased = app.reject_during_erasure(&at.within.tenant, user).await?;
         app.store.note_machine(&reaction, None).await?;
     }
-    settle(&app, reaction, (standing, erased)).await.map(Json)
+    store_reaction(&app, &reaction, current, erased)
+        .await
+        .map(Json)
 }
 
-async fn settle(
+async fn store_reaction(
     app: &App,
-    reaction: StoredReaction,
-    (mut standing, erased): (Option<Standing<StoredReaction>>, Option<Uuid>),
-) -> Result<Reacted, Problem> {
-    for _ in 0..TRIES {
-        let step = reaction
-            .clone()
-            .over(standing.as_ref().map(|standing| &standing.held));
-        let next = match step {
-            Step::Write(next) => next,
-            Step::Repeat(held) => return Ok(stands(&held.core)),
-            Step::Superseded => return Ok(superseded(reaction.core, standing)),
-            Step::NothingToClear => {
-                return Ok(Reacted {
-                    message: "There was nothing to clear.",
-                    cleared: false,
-                    feedback_id: None,
-                    rn: None,
-                    ..stands(&reaction.core)
-                });
+    reaction: &StoredReaction,
+    current: Option<Versioned<StoredReaction>>,
+    erased: Option<Uuid>,
+) -> Result<ReactionResult, Problem> {
+    let stored = update(ATTEMPTS, current, |current| async move {
+        let value = current.as_ref().map(|current| &current.value);
+        let resolved = reaction.clone().resolve(value);
+        let next = match resolved {
+            ReactionUpdate::Write(next) => next,
+            ReactionUpdate::Repeat(current) => {
+                return Ok(Attempt::Finished(recorded(&current.core)));
+            }
+            ReactionUpdate::Superseded => {
+                return Ok(Attempt::Finished(superseded(
+                    &value.unwrap_or(reaction).core,
+                )));
+            }
+            ReactionUpdate::NothingToWithdraw => {
+                return Ok(Attempt::Finished(nothing_to_withdraw(&reaction.core)));
             }
         };
         if next.core.reaction.is_some() {
-            // First, so that no report misses a reaction that stands.
+            // Before the reaction, so that no report misses it.
             app.store.mark_activity_once(&next.core, erased).await?;
         }
-        match app.store.put_reaction(&next, standing.as_ref()).await? {
-            Replaced::Done => return Ok(stands(&next.core)),
-            Replaced::Lost(now) => standing = now.map(|held| *held),
-        }
-    }
-    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable")
-        .detail("Too many reactions to this turn at once. Try again."))
+        let replaced = app.store.put_reaction(&next, current.as_ref()).await?;
+        Ok::<_, Problem>(Attempt::of(replaced, recorded(&next.core)))
+    });
+    stored.await?.ok_or_else(|| {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable")
+            .detail("Too many reactions to this turn at once. Try again.")
+    })
 }
 
-fn stands(core: &ReactionCore) -> Reacted {
+fn recorded(core: &ReactionCore) -> ReactionResult {
     let cleared = core.reaction.is_none();
-    Reacted {
+    ReactionResult {
         success: true,
         turn_id: core.at.turn.to_string(),
         reaction: core.reaction,
@@ -201,21 +170,32 @@ fn stands(core: &ReactionCore) -> Reacted {
     }
 }
 
-/// Tells what stands instead.
-fn superseded(posted: ReactionCore, standing: Option<Standing<StoredReaction>>) -> Reacted {
-    Reacted {
+fn superseded(current: &ReactionCore) -> ReactionResult {
+    ReactionResult {
         message: "A newer reaction of the same user stands.",
         cleared: false,
         applied: false,
-        ..stands(&standing.map_or(posted, |standing| standing.held.core))
+        ..recorded(current)
     }
 }
 
-fn refused(refused: Refused) -> Problem {
-    match refused {
-        Refused::Invalid(errors) => Problem::invalid(errors),
-        Refused::Unsure => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "low_confidence")
-            .detail(Refused::Unsure.to_string()),
-        Refused::Forbidden(forbidden) => forbidden.into(),
+fn nothing_to_withdraw(reaction: &ReactionCore) -> ReactionResult {
+    ReactionResult {
+        message: "There was nothing to clear.",
+        cleared: false,
+        feedback_id: None,
+        rn: None,
+        ..recorded(reaction)
+    }
+}
+
+fn rejected(rejected: ReactionRejected) -> Problem {
+    match rejected {
+        ReactionRejected::Invalid(errors) => Problem::invalid(errors),
+        ReactionRejected::LowConfidence => {
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "low_confidence")
+                .detail(ReactionRejected::LowConfidence.to_string())
+        }
+        ReactionRejected::Forbidden(forbidden) => forbidden.into(),
     }
 }

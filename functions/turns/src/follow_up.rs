@@ -1,19 +1,19 @@
-//! What a turn says of the one before it: detected at its registration, and noted with that turn.
+//! The feedback of a turn on the previous one: detected at its registration, and stored with the previous turn.
 
+use hearback_detection::{Exchange, FeedbackStatus};
 use hearback_domain::caller::Caller;
-use hearback_domain::detection::{Exchange, FeedbackType};
 use hearback_domain::embedded::Embedded;
-use hearback_domain::follow_up::{FollowUp, Precedence, SESSION, UserFeedback};
+use hearback_domain::follow_up::{FollowUp, Precedence, SESSION_TIMEOUT, UserFeedback};
 use hearback_domain::language::Language;
 use hearback_domain::turn::{Turn, TurnCore};
 use hearback_lambda::App;
 use hearback_storage::Error;
-use hearback_storage::turns::IndexRow;
-use hearback_storage::vectors::{Span, TurnVector};
+use hearback_storage::turn_rows::IndexRow;
+use hearback_storage::vectors::{TimeRange, TurnVector};
 
 use crate::{Registry, machine};
 
-/// What a turn says of the one before it, and that one; `None` if it follows none within a session.
+/// The feedback of a turn on the previous one, with the previous turn; `None` if there is none within a session.
 pub(crate) async fn detect(
     registry: &Registry,
     turn: &Turn,
@@ -30,10 +30,10 @@ pub(crate) async fn detect(
         language: turn.core.language.as_ref().map(Language::as_str),
         embedding_similarity: similarity(turn, &vector),
     });
-    // What the user said of it on purpose ends a row of rejections.
-    let goes_on =
-        detection.feedback_type == FeedbackType::Rejected && !previous.status.is_excused();
-    let before = if goes_on {
+    // Explicit feedback ends a sequence of rejections.
+    let continues_sequence = detection.feedback_type == FeedbackStatus::Rejected
+        && !previous.status.is_explicitly_not_rejected();
+    let before = if continues_sequence {
         app.store
             .rejections_before(&previous, app.clock.now())
             .await?
@@ -45,18 +45,18 @@ pub(crate) async fn detect(
     Ok(Some((follow_up, previous.core)))
 }
 
-/// The cosine of the embeddings that the caller made of both turns, if there are both.
+/// The cosine of the embeddings that the caller submitted for both turns.
 fn similarity(turn: &Turn, previous: &TurnVector) -> Option<f64> {
-    let own = Embedded::given(turn.embedding.as_deref()?);
+    let own = Embedded::from_caller(turn.embedding.as_deref()?);
     own.cosine(&previous.mark.embedder, &previous.embedding)
 }
 
-/// The turn of the same user in the same conversation that was last before this one, with its
-/// vector, if that was within a session. Of one that has no answer yet nothing can be said.
+/// The previous turn of the same user in the same conversation, with its vector, if it is within a session and has an
+/// answer.
 async fn previous(app: &App, turn: &TurnCore) -> Result<Option<(IndexRow, TurnVector)>, Error> {
     let owner = (&turn.at.within.tenant, &turn.user_id);
-    let span = Span {
-        from: turn.ts - SESSION,
+    let span = TimeRange {
+        from: turn.ts - SESSION_TIMEOUT,
         to: turn.ts,
     };
     for earlier in app.store.latest_turns(owner, span).await? {
@@ -73,13 +73,14 @@ async fn previous(app: &App, turn: &TurnCore) -> Result<Option<(IndexRow, TurnVe
     Ok(None)
 }
 
-/// Notes with the turn before what this one says of it, and writes down what the machine infers of
-/// that, if it is sure enough. Each step may be repeated.
+/// Stores the feedback with the previous turn, and the machine reaction if the confidence is high enough. Each step may
+/// be repeated.
 pub(crate) async fn note(
     app: &App,
     caller: &Caller,
     turn: &TurnCore,
-    (follow_up, previous): (&FollowUp, &TurnCore),
+    follow_up: &FollowUp,
+    previous: &TurnCore,
 ) -> Result<(), Error> {
     let feedback = UserFeedback::of(follow_up, turn.at.turn.clone(), app.clock.now());
     let precedence = Precedence::of_follow_up(turn.ts, &turn.at.turn);
@@ -88,17 +89,17 @@ pub(crate) async fn note(
         .note_inferred((&previous.at, previous.ts), &feedback, precedence)
         .await?
     {
-        // Another turn came nearer after it: that one tells.
+        // The feedback of a turn that follows more closely counts.
         return Ok(());
     }
-    let said = (&follow_up.detection, turn.ts);
-    if let Some(reaction) = machine::reaction(app, caller, previous, said) {
+    let detection = &follow_up.detection;
+    if let Some(reaction) = machine::reaction(app, caller, previous, detection, turn.ts) {
         machine::put(app, &reaction).await?;
     }
     Ok(())
 }
 
-/// Notes again what a turn that is known says, for a registration that may have died before.
+/// Stores the feedback of a registered turn again, in case its registration crashed before.
 pub(crate) async fn note_again(app: &App, caller: &Caller, known: &IndexRow) -> Result<(), Error> {
     let Some(follow_up) = &known.follow_up else {
         return Ok(());
@@ -106,7 +107,7 @@ pub(crate) async fn note_again(app: &App, caller: &Caller, known: &IndexRow) -> 
     let mut at = known.core.at.clone();
     at.turn = follow_up.previous_turn_id.clone();
     match app.store.turn(&at, app.clock.now()).await? {
-        Some(previous) => note(app, caller, &known.core, (follow_up, &previous.core)).await,
+        Some(previous) => note(app, caller, &known.core, follow_up, &previous.core).await,
         None => Ok(()),
     }
 }

@@ -1,21 +1,21 @@
-//! What a message says of an answer that it does not name: detected, and attached to the turn that it is
-//! most likely about.
+//! Infers feedback from a message that names no turn, and stores it with the turn that the message is most likely
+//! about.
 
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use hearback_domain::detection::{Detection, Exchange};
+use hearback_detection::{Detection, Exchange};
 use hearback_domain::identifier::UserId;
-use hearback_domain::parse::{Errors, Object, identifier, string};
-use hearback_domain::target::{Compared, LEAST_SIMILARITY, TOP_K, Target};
-use hearback_domain::turn::{TurnRef, embedding};
-use hearback_lambda::body::JsonBody;
+use hearback_domain::target::{Compared, MIN_SIMILARITY, TOP_K, Target};
+use hearback_domain::turn::{Embedding, TurnRef};
+use hearback_lambda::body::Body;
 use hearback_lambda::params::InProject;
 use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{Problem, routes};
+use hearback_wire::request;
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::{Registry, machine};
@@ -24,54 +24,54 @@ use crate::{Registry, machine};
 const MAX_BODY: usize = 256 * 1024;
 
 pub(crate) fn routes() -> Routes<Registry> {
-    routes!(Registry => infer)
+    routes!(Registry => infer_feedback)
 }
 
-/// A message that may be about any of the caller's turns.
-#[derive(Serialize, ToSchema)]
-#[schema(example = json!({"message": "The laptops you showed me were wrong, I meant gaming laptops"}))]
-struct InferRequest {
-    /// What the user says.
-    message: String,
-    /// Its language, as `en` or `en-GB`; guessed if left out.
-    language: Option<String>,
-    /// Its embedding, by the maker of the turns' own; without it this deployment's embedder makes one.
-    #[schema(min_items = 1, max_items = 4096)]
-    embedding: Option<Vec<f32>>,
-    /// The user who says it and among whose turns to look, with `feedback:on-behalf`; the caller without.
-    #[schema(min_length = 1, max_length = 256)]
-    user_id: Option<String>,
+request! {
+    /// A message that may be about any of the caller's turns.
+    struct InferRequest, closed {
+        /// The user's message.
+        "message" => message: required String,
+        /// The language of the message, as `en` or `en-GB`; guessed if left out.
+        "language" => language: nullable String,
+        /// An embedding of the message, by the maker of the turns' own; without it this deployment's embedder makes
+        /// one.
+        "embedding" => embedding: nullable Embedding,
+        /// The user who wrote it and whose turns are searched, with `feedback:on-behalf`; the caller if left out.
+        "user_id" => user_id: nullable UserId,
+    }
+    example {"message": "The laptops you showed me were wrong, I meant gaming laptops"}
 }
 
-/// What was inferred.
+/// The inferred feedback.
 #[derive(Serialize, ToSchema)]
-struct Inferred {
-    /// What the message says.
+struct InferredFeedback {
+    /// The feedback in the message.
     detection: Detection,
-    /// Who made the vectors that were compared.
+    /// The embedder of the compared vectors.
     embedder: String,
-    /// Which vectors were looked at.
+    /// The compared vectors.
     vectors: Compared,
-    /// The turns that it may be about, the likeliest first, at most five.
-    targets: Vec<Likely>,
-    /// The artifact of the machine's reaction to the first of them; `null` if the detection is not
-    /// sure enough, or no turn is like the message.
+    /// The turns that it may be about, the most likely first, at most five.
+    targets: Vec<LikelyTurn>,
+    /// The artifact of the machine reaction to the first of them; `null` if the confidence is too low, or no turn is
+    /// similar enough.
     rn: Option<String>,
 }
 
 /// A turn that a message may be about.
 #[derive(Serialize, ToSchema)]
-struct Likely {
+struct LikelyTurn {
     conversation_id: String,
     turn_id: String,
     ts: DateTime<Utc>,
-    /// How like the message it is, −1 to 1.
+    /// The similarity to the message, −1 to 1.
     similarity: f64,
     /// 0.85 · similarity + 0.15 · recency.
     score: f64,
 }
 
-impl Likely {
+impl LikelyTurn {
     fn of(target: &Target<TurnRef>) -> Self {
         Self {
             conversation_id: target.turn.within.conversation.to_string(),
@@ -83,67 +83,55 @@ impl Likely {
     }
 }
 
-struct Request<'a> {
-    message: &'a str,
-    language: Option<&'a str>,
-    embedding: Option<Vec<f32>>,
-    user_id: Option<UserId>,
-}
-
 /// Infer feedback from a message
 ///
-/// Detects what it says, and looks among the caller's own turns of the last 365 days for the one that it
-/// is about. If the detection is sure enough (0.70), and the likeliest turn is like the message (0.20),
-/// the machine's reaction is written to that turn and sets its status; the same message about the same
-/// turn changes nothing.
+/// Detects feedback in the message, and searches the caller's own turns of the last 365 days for the one that it is
+/// about. If the confidence (0.70) and the similarity of the most likely turn (0.20) are high enough, a machine
+/// reaction is stored for that turn and sets its status. Repeating the same message about the same turn changes
+/// nothing.
 #[utoipa::path(
     post,
     path = "/conversations/{tenant}/{project}/feedback/infer",
     tag = "reactions",
     params(
-        ("tenant" = String, Path, description = "The token's tenant"),
-        ("project" = String, Path, description = "A project that the token holds"),
+        InProject,
     ),
     request_body = InferRequest,
     responses(
-        (status = 200, description = "What was inferred", body = Inferred),
-        (status = 400, description = "The body is not JSON or breaks the schema", body = ProblemDocument),
-        (status = 401, description = "No valid token", body = ProblemDocument),
-        (status = 403, description = "Not the token's tenant or project, or for another user without `feedback:on-behalf`", body = ProblemDocument),
+        (status = 200, description = "The inferred feedback", body = InferredFeedback),
         (status = 409, description = "The user's data is being erased", body = ProblemDocument),
-        (status = 413, description = "The body has more than 256 KiB", body = ProblemDocument),
-        (status = 503, description = "The store could not be reached; try again", body = ProblemDocument),
+        BodyRejections,
+        ForbiddenRejection,
     ),
     security(("bearer" = []))
 )]
-async fn infer(
+async fn infer_feedback(
     State(registry): State<Registry>,
     within: InProject,
-    JsonBody(body): JsonBody<MAX_BODY>,
-) -> Result<Json<Inferred>, Problem> {
+    Body(request): Body<InferRequest, MAX_BODY>,
+) -> Result<Json<InferredFeedback>, Problem> {
     let app = &registry.app.app;
-    let request = parse(&body)?;
     let caller = within.caller.on_behalf_of(request.user_id)?;
     let now = app.clock.now();
     let detection = registry.detector.detect(&Exchange {
-        message: request.message,
-        language: request.language,
+        message: &request.message,
+        language: request.language.as_deref(),
         ..Exchange::default()
     });
     let owner = (&within.tenant, &caller.user);
-    app.refuse_while_erased(&within.tenant, &caller.user)
+    app.reject_during_erasure(&within.tenant, &caller.user)
         .await?;
-    let about = (app.embeddings)
-        .of(request.embedding.as_deref(), request.message)
+    let embedding = request.embedding.map(|embedding| embedding.0);
+    let vector = (app.embeddings)
+        .of(embedding.as_deref(), &request.message)
         .await;
     let targets = app
         .store
-        .targets(owner, &within.project, &about, now)
+        .targets(owner, &within.project, &vector, now)
         .await?;
-    let likely =
-        (targets.found.first()).filter(|(target, _)| target.similarity >= LEAST_SIMILARITY);
-    let said = (&detection, now);
-    let reaction = likely.and_then(|(_, turn)| machine::reaction(app, &caller, &turn.core, said));
+    let likely = (targets.found.first()).filter(|(target, _)| target.similarity >= MIN_SIMILARITY);
+    let reaction =
+        likely.and_then(|(_, turn)| machine::reaction(app, &caller, &turn.core, &detection, now));
     let rn = match reaction {
         Some(reaction) => {
             let correction = detection.correction_type;
@@ -152,35 +140,13 @@ async fn infer(
         }
         None => None,
     };
-    Ok(Json(Inferred {
+    Ok(Json(InferredFeedback {
         detection,
-        embedder: about.embedder,
+        embedder: vector.embedder,
         vectors: targets.compared,
         targets: (targets.found.iter().take(TOP_K))
-            .map(|(target, _)| Likely::of(target))
+            .map(|(target, _)| LikelyTurn::of(target))
             .collect(),
         rn,
     }))
-}
-
-fn parse(body: &Value) -> Result<Request<'_>, Problem> {
-    let mut errors = Errors::default();
-    let request = Object::root(body, &mut errors);
-    request.known_only(
-        &["message", "language", "embedding", "user_id"],
-        &mut errors,
-    );
-    let message = request.required("message", &mut errors, string);
-    let language = request.nullable("language", &mut errors, string);
-    let embedding = request.nullable("embedding", &mut errors, embedding);
-    let user_id = request.nullable("user_id", &mut errors, identifier);
-    match message {
-        Some(message) if errors.is_empty() => Ok(Request {
-            message,
-            language,
-            embedding,
-            user_id,
-        }),
-        _ => Err(Problem::invalid(errors.into_vec())),
-    }
 }

@@ -1,8 +1,8 @@
-//! A body for a turn that is known: its repeat, its completion, or another body.
+//! A request for a registered turn: a repeat, a completion, or a conflict.
 //!
-//! A completion stores the whole log beside that of the open turn, then changes the row under the condition
-//! that it still is what was read, and last gives the turn's vector its answer's part. A repeat sees to
-//! it that all of this was done. Of two completions the one whose row update was first wins.
+//! A completion stores the complete log next to that of the open turn, updates the row on the condition that it has not
+//! changed, and then replaces the turn's vector. A repeat makes sure that all of this is done. Of two completions the
+//! first one that updates the row counts.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -11,23 +11,23 @@ use hearback_domain::caller::Caller;
 use hearback_domain::registration::{Conflict, Resolution};
 use hearback_domain::turn::Turn;
 use hearback_lambda::Problem;
-use hearback_storage::turns::{IndexRow, Moved};
+use hearback_storage::turn_rows::IndexRow;
+use hearback_storage::turns::TurnUpdate;
 
-use crate::wire::Registered;
-use crate::{Registry, enter_message, fits, follow_up};
+use crate::wire::RegisteredTurn;
+use crate::{Registry, check_size, enter_message, follow_up};
 
-/// How often a turn is looked at that others write to meanwhile.
-const TRIES: usize = 20;
+/// Attempts of one request among concurrent changes of the turn.
+const ATTEMPTS: usize = 20;
 
-/// Answers a body for a turn that is known.
-pub(crate) async fn settle(
+pub(crate) async fn register_again(
     registry: &Registry,
     caller: &Caller,
     turn: &Turn,
     mut known: IndexRow,
 ) -> Result<Response, Problem> {
     let app = &registry.app;
-    for _ in 0..TRIES {
+    for _ in 0..ATTEMPTS {
         if turn.core.user_id != known.core.user_id {
             return Err(conflict(&Conflict::Owner));
         }
@@ -38,21 +38,21 @@ pub(crate) async fn settle(
             match turn.resolve(&known.core, log) {
                 Resolution::Repeat => return repeated(registry, caller, turn, known).await,
                 Resolution::Conflict(reason) => return Err(conflict(&reason)),
-                Resolution::Completes(whole) => {
-                    fits(&whole.log)?;
-                    if complete(registry, &whole, &known).await? {
-                        known.core = whole.core;
+                Resolution::Completes(completed) => {
+                    check_size(&completed.log)?;
+                    if complete(registry, &completed, &known).await? {
+                        known.core = completed.core;
                         return repeated(registry, caller, turn, known).await;
                     }
                 }
             }
         }
-        // Somebody else changed the row meanwhile.
+        // The row was changed concurrently.
         let now = app.app.clock.now();
         let row = app.app.store.turn(&turn.core.at, now).await?;
         let row = row.ok_or_else(|| Problem::no_such("turn"))?;
         if row == known {
-            // The bucket has deleted its log, so nothing tells what it holds.
+            // The log is gone, so the body cannot be compared.
             return Err(conflict(&Conflict::Body));
         }
         known = row;
@@ -61,37 +61,37 @@ pub(crate) async fn settle(
         .detail("Too many changes of this turn at once. Try again."))
 }
 
-/// Completes an open turn, and answers whether it is this completion that counts. What one that lost
-/// stored is removed.
-async fn complete(registry: &Registry, whole: &Turn, open: &IndexRow) -> Result<bool, Problem> {
+/// Completes an open turn, and returns whether this completion counts. If another one does, the data of this one is
+/// removed.
+async fn complete(registry: &Registry, turn: &Turn, open: &IndexRow) -> Result<bool, Problem> {
     let app = &registry.app;
     let store = &app.app.store;
-    enter_message(app, whole).await?;
-    let log = app.blobs.put_turn_log(&whole.core, &whole.log).await?;
-    if store.complete_turn(whole, (open, &log)).await? == Moved::Done {
-        app.blobs.forget(&open.hosted_uri).await;
+    enter_message(app, turn).await?;
+    let log = app.blobs.put_turn_log(&turn.core, &turn.log).await?;
+    if store.complete_turn(turn, (open, &log)).await? == TurnUpdate::Done {
+        app.blobs.discard_turn_log(&open.hosted_uri).await;
         return Ok(true);
     }
-    let Some(row) = store.kept_turn(&whole.core.at).await? else {
+    let Some(row) = store.kept_turn(&turn.core.at).await? else {
         app.blobs.delete_turn_log(&log).await?;
         return Ok(false);
     };
-    // It may be this completion after all, whose answer was lost: then the log of the open turn is left.
-    let left = if row.hosted_uri == log {
+    // If the row has this log, this completion counts, and the response to the update was lost.
+    let unused = if row.hosted_uri == log {
         &open.hosted_uri
     } else {
         &log
     };
-    app.blobs.forget(left).await;
-    if row.core.message_id != whole.core.message_id
-        && let Some(message) = &whole.core.message_id
+    app.blobs.discard_turn_log(unused).await;
+    if row.core.message_id != turn.core.message_id
+        && let Some(message) = &turn.core.message_id
     {
-        store.remove_message(message, &whole.core).await?;
+        store.remove_message(message, &turn.core).await?;
     }
     Ok(false)
 }
 
-/// Answers what is registered, and sees to it that all of it was done.
+/// Responds with the registered turn, after making sure that its registration is complete.
 async fn repeated(
     registry: &Registry,
     caller: &Caller,
@@ -99,7 +99,7 @@ async fn repeated(
     known: IndexRow,
 ) -> Result<Response, Problem> {
     let app = &registry.app.app;
-    // What the caller gave before stays the turn's vector.
+    // An embedding that the caller submitted before is kept.
     if turn.completed(&known.core) && (turn.embedding.is_some() || !known.embedded) {
         let vector = app
             .embeddings
@@ -108,7 +108,7 @@ async fn repeated(
         app.store.put_vector(&known.core, &vector).await?;
     }
     follow_up::note_again(app, caller, &known).await?;
-    Ok(Json(Registered::of(&known.core, known.follow_up)).into_response())
+    Ok(Json(RegisteredTurn::of(&known.core, known.follow_up)).into_response())
 }
 
 fn conflict(reason: &Conflict) -> Problem {

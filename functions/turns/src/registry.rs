@@ -1,20 +1,20 @@
-//! What the registry of turns works with.
+//! The state of the handlers.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
-use hearback_domain::detection::Detector;
+use hearback_detection::Detector;
 use hearback_domain::retention::Retention;
-use hearback_lambda::app::{PHRASES, TURN_RETENTION_DAYS, setting};
+use hearback_lambda::settings::{PHRASES, TURN_RETENTION_DAYS, setting};
 use hearback_lambda::{App, BadSetting, FromEnv, WithBlobs};
 
-/// Table, bucket, and what detects and embeds.
+/// The table, the bucket and the detector.
 #[derive(Debug, Clone)]
 pub struct Registry {
     /// Table and bucket.
     pub app: WithBlobs,
-    /// Detects what a message says of the answer before it.
+    /// Detects feedback in messages.
     pub detector: Arc<Detector>,
     /// How long turns are kept.
     pub retention: Retention,
@@ -31,7 +31,7 @@ impl Registry {
         }
     }
 
-    /// The same, which keeps turns for so long.
+    /// Sets how long turns are kept.
     #[must_use]
     pub fn keeping(self, retention: Retention) -> Self {
         Self { retention, ..self }
@@ -58,7 +58,6 @@ impl FromEnv for Registry {
     }
 }
 
-/// How long the environment says that turns are kept.
 fn retention() -> Result<Retention, BadSetting> {
     let Ok(days) = setting(TURN_RETENTION_DAYS) else {
         return Ok(Retention::default());
@@ -73,8 +72,7 @@ fn retention() -> Result<Retention, BadSetting> {
     })
 }
 
-/// A detector with the built-in phrases, and those of a folder's `.toml` files; or everything that is
-/// wrong with these.
+/// A detector with the built-in phrases and those of a folder's `.toml` files; or all errors of these files.
 pub fn detector(folder: &Path) -> Result<Detector, String> {
     let unreadable = |error: std::io::Error| format!("{}: {error}", folder.display());
     let mut files = Vec::new();
@@ -88,7 +86,7 @@ pub fn detector(folder: &Path) -> Result<Detector, String> {
             files.push((path.display().to_string(), text));
         }
     }
-    // The same whatever order the folder has them in.
+    // The result must not depend on the order of the directory.
     files.sort();
     let files = files
         .iter()

@@ -1,4 +1,4 @@
-//! The bundle: engines, resources, functions, and what carries work between them.
+//! The bundle: engines, resources, functions, the relay and the event sources.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,17 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use aws_sdk_sqs::config::timeout::TimeoutConfig;
-use axum::Router;
 use chrono::TimeDelta;
-use hearback_batch::{Importer, Ingest, Intake};
+use hearback_batch::{Importer, Ingest, Intake, Queues};
+use hearback_detection::Detector;
 use hearback_domain::cursor::Cursors;
-use hearback_domain::detection::Detector;
 use hearback_domain::privacy::Pseudonyms;
 use hearback_domain::retention::Retention;
 use hearback_erasure::{Eraser, Erasures};
 use hearback_lambda::app::mirrored;
-use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::embedder::Embeddings;
@@ -28,26 +25,33 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::connections;
-use crate::data_dir::{DataDir, replace_json, secret};
-use crate::engines::{self, Endpoints, Sockets, Threads};
+use crate::atomic::replace_json;
+use crate::check::{self, BackgroundCheck};
+use crate::clients::Clients;
+use crate::connections::{self, ConnectionLimits};
+use crate::data_dir::DataDir;
+use crate::engines::{self, Access, EngineLifecycle, KeyPair, Maintenance, Sockets, Threads};
 use crate::event_source::{Consumer, EventSource};
-use crate::gateway::{self, Limits};
+use crate::files::{
+    ENDPOINTS_FILE, GATEWAY_FILE, POSITION_FILE, PSEUDONYM_KEY_FILE, QUEUES_FILE, TABLE_FILE,
+    TOKEN_KEY_FILE,
+};
+use crate::gateway::{self, Gateway, Limits};
 use crate::health::Health;
+use crate::hosts::Hosts;
 use crate::load::Load;
+use crate::manifest::{self, FolderPart};
 use crate::names::Names;
+use crate::position::{RelayPosition, RelayProgress};
+use crate::probe::Probe;
 use crate::provision::{self, QueueUrls};
+use crate::rejections::RejectionLog;
 use crate::relay::Relay;
+use crate::secrets::secret;
 use crate::stream::Stream;
-use crate::token::{KEY_FILE, Tokens};
+use crate::token::Tokens;
 
-/// The file of the pseudonyms' key in the data folder.
-pub const PSEUDONYM_KEY_FILE: &str = "pseudonym.key";
-/// The file that tells other commands where the engines are.
-pub const ENDPOINTS_FILE: &str = "endpoints.json";
-/// The file that tells other commands where the gateway is.
-pub const GATEWAY_FILE: &str = "gateway.json";
-/// Batches that are worked off side by side.
+/// Workers of a queue, each with its own batch.
 const EVENT_SOURCES: usize = 2;
 
 /// How to run the bundle.
@@ -55,25 +59,32 @@ const EVENT_SOURCES: usize = 2;
 pub struct Options {
     /// The port of the gateway; the engines take the three that follow. 0 for any free ones.
     pub port: u16,
-    /// The folder; none to keep everything in memory.
+    /// The data folder; `None` keeps everything in memory.
     pub data: Option<PathBuf>,
-    /// Another AWS-compatible endpoint instead of the engines, or `aws`.
+    /// An AWS-compatible endpoint to use instead of the embedded engines, or `aws`.
     pub endpoint_url: Option<String>,
-    /// The stack whose resources are used.
+    /// The names of the resources.
     pub names: Names,
-    /// After this, a message that was received and not worked off comes again.
+    /// The visibility timeout of the queues: a message that was received but not processed is delivered again after it.
     pub visibility: Duration,
-    /// How long the erasure of a user's data waits for what began before it, and between its passes.
+    /// How long an erasure waits before its first pass and between passes.
     pub settle: TimeDelta,
-    /// Projects whose reactions are mirrored into turn logs, as `tenant/project` with commas
-    /// between.
+    /// Projects whose reactions are mirrored into turn logs: a comma-separated list of `tenant/project`.
     pub mirror: String,
     /// How long turns are kept.
     pub retention: Retention,
-    /// A folder of phrase files that add to those of the detector.
+    /// A folder of phrase files to add to the built-in ones.
     pub phrases: Option<PathBuf>,
-    /// How much the gateway takes on.
+    /// Load limits of the gateway.
     pub limits: Limits,
+    /// The hosts that the gateway serves.
+    pub hosts: Hosts,
+    /// Parts of the folder that may be missing or replaced. Their content is lost.
+    pub accept: Vec<FolderPart>,
+    /// The clock of the functions and the engines.
+    pub clock: Clock,
+    /// How often the table's engine deletes expired items and relayed stream records, and shrinks its file.
+    pub maintenance_interval: Duration,
 }
 
 impl Default for Options {
@@ -84,85 +95,28 @@ impl Default for Options {
             endpoint_url: None,
             names: Names::default(),
             visibility: Duration::from_secs(10),
-            // Longer than a request takes, or a batch of messages: nothing here is frozen on its way.
+            // Longer than a request or a batch takes. Unlike in Lambda, no process is frozen in between.
             settle: TimeDelta::seconds(10),
             mirror: String::new(),
             retention: Retention::default(),
             phrases: None,
             limits: Limits::default(),
+            hosts: Hosts::default(),
+            accept: Vec::new(),
+            clock: Clock::system(),
+            maintenance_interval: Maintenance::default().interval,
         }
     }
 }
 
-/// Clients of everything that the bundle stands on.
-#[derive(Debug, Clone)]
-pub struct Clients {
-    /// DynamoDB.
-    pub dynamodb: aws_sdk_dynamodb::Client,
-    /// Its streams.
-    pub streams: aws_sdk_dynamodbstreams::Client,
-    /// SQS.
-    pub sqs: aws_sdk_sqs::Client,
-    /// S3.
-    pub s3: aws_sdk_s3::Client,
-}
-
-impl Clients {
-    /// Clients of the embedded engines.
-    #[must_use]
-    pub fn of_engines(endpoints: &Endpoints) -> Self {
-        Self::new(
-            &Aws::local(&endpoints.dynamodb).config(),
-            &Aws::local(&endpoints.sqs).config(),
-            &Aws::local(&endpoints.s3).config(),
-        )
-    }
-
-    /// Clients of one endpoint for all, or with `aws` of AWS's own, with the environment's region
-    /// and credentials.
-    #[must_use]
-    pub fn of_endpoint(url: &str) -> Self {
-        let aws = Aws {
-            endpoint_url: (url != "aws").then(|| url.to_owned()),
-            ..Aws::from_env(Service::DynamoDb)
-        };
-        let config = aws.config();
-        Self::new(&config, &config, &config)
-    }
-
-    fn new(
-        dynamodb: &aws_types::SdkConfig,
-        sqs: &aws_types::SdkConfig,
-        s3: &aws_types::SdkConfig,
-    ) -> Self {
-        // A receive waits for messages, for up to 20 seconds: no time-out before that.
-        let waiting = TimeoutConfig::builder()
-            .operation_attempt_timeout(Duration::from_secs(30))
-            .operation_timeout(Duration::from_mins(1))
-            .build();
-        let waiting = aws_sdk_sqs::config::Builder::from(sqs)
-            .timeout_config(waiting)
-            .build();
-        let path_style = aws_sdk_s3::config::Builder::from(s3)
-            .force_path_style(true)
-            .build();
-        Self {
-            dynamodb: aws_sdk_dynamodb::Client::new(dynamodb),
-            streams: aws_sdk_dynamodbstreams::Client::new(dynamodb),
-            sqs: aws_sdk_sqs::Client::from_conf(waiting),
-            s3: aws_sdk_s3::Client::from_conf(path_style),
-        }
-    }
-}
-
-/// The bundle while it runs.
+/// A running bundle.
 #[derive(Debug)]
 pub struct Bundle {
-    /// Where the gateway is.
+    /// The address of the gateway.
     pub address: SocketAddr,
-    /// Where the engines are, if they are embedded.
-    pub endpoints: Option<Endpoints>,
-    /// Clients of what it stands on.
+    /// Addresses and credentials of the engines, if they are embedded.
+    pub access: Option<Access>,
+    /// AWS clients.
     pub clients: Clients,
     /// The table.
     pub store: Store,
@@ -170,7 +124,7 @@ pub struct Bundle {
     pub blobs: Blobs,
     /// The queues.
     pub queues: QueueUrls,
-    /// Makes tokens that the gateway takes.
+    /// Signs tokens that the gateway accepts.
     pub tokens: Tokens,
     mirrored: Arc<[String]>,
     retention: Retention,
@@ -178,17 +132,21 @@ pub struct Bundle {
     load: Load,
     health: Health,
     limits: Limits,
+    hosts: Hosts,
     visibility: Duration,
     settle: TimeDelta,
-    stop: CancellationToken,
-    tasks: TaskTracker,
+    clock: Clock,
+    progress: RelayProgress,
+    work: Tasks,
+    engines: Tasks,
+    names: Names,
     _threads: Option<Threads>,
-    // Last, so that the folder is freed after everything that uses it.
+    // The last field, so that the folder is unlocked after everything that uses it is dropped.
     data: DataDir,
 }
 
 impl Bundle {
-    /// Starts everything, and returns when it can be called.
+    /// Starts the bundle, and returns once it serves requests.
     pub async fn start(options: Options) -> Result<Self> {
         let data = match &options.data {
             Some(folder) => DataDir::open(folder)?,
@@ -199,24 +157,52 @@ impl Bundle {
             None => Detector::embedded(),
         };
         let gateway = engines::bind(options.port).await?;
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let (clients, endpoints, threads) = if let Some(url) = &options.endpoint_url {
+        let (work, engines) = (Tasks::default(), Tasks::default());
+        let health = Health::default();
+        let used: &[FolderPart] = if options.endpoint_url.is_some() {
+            &FolderPart::KEYS
+        } else {
+            &FolderPart::ALL[1..]
+        };
+        let verified = manifest::verify(data.path(), used, &options.accept)?;
+        let (progress, clock) = (RelayProgress::default(), options.clock);
+        let (clients, access, threads) = if let Some(url) = &options.endpoint_url {
             (Clients::of_endpoint(url), None, None)
         } else {
             let sockets = Sockets::bind(options.port).await?;
             let endpoints = sockets.endpoints()?;
-            let threads = engines::start(&data, sockets, &stop, &tasks)?;
+            check_databases(&data, &work, &health)?;
+            let maintenance = Maintenance {
+                progress: progress.clone(),
+                clock: hearback_sqs::clock::Clock::of(move || clock.now().into()),
+                interval: options.maintenance_interval,
+            };
+            let lifecycle = EngineLifecycle {
+                stop: &engines.stop,
+                tasks: &engines.tracker,
+                health: &health,
+            };
+            let threads = engines::start(&data, sockets, maintenance, lifecycle)?;
             replace_json(&data.path().join(ENDPOINTS_FILE), &endpoints)?;
-            let clients = Clients::of_engines(&endpoints);
-            (clients, Some(endpoints), Some(threads))
+            let keys = KeyPair::of_folder(data.path())?;
+            let access = Access { endpoints, keys };
+            (Clients::of_engines(&access), Some(access), Some(threads))
         };
+        let tokens = Tokens::new(&secret(data.path(), TOKEN_KEY_FILE)?);
+        secret(data.path(), PSEUDONYM_KEY_FILE)?;
+        verified.complete()?;
         let store = Store::new(clients.dynamodb.clone(), options.names.table());
+        if access.is_some() {
+            let repaired = store.repair_table().await;
+            repaired
+                .context("the creation of the table was interrupted, and cannot be completed")?;
+        }
         provision::table(&store).await?;
         provision::bucket(&clients.s3, &options.names).await?;
         let queues = provision::queues(&clients.sqs, &options.names, options.visibility).await?;
         let bundle = Self {
             address: gateway.local_addr()?,
-            endpoints,
+            access,
             blobs: Blobs::new(clients.s3.clone(), options.names.bucket()),
             clients,
             mirrored: mirrored(&options.mirror),
@@ -224,42 +210,50 @@ impl Bundle {
             detector: Arc::new(detector),
             store,
             queues,
-            tokens: Tokens::new(&secret(data.path(), KEY_FILE)?),
+            tokens,
             load: Load::new(options.limits.requests),
-            health: Health::default(),
+            health,
             limits: options.limits,
+            hosts: options.hosts,
             visibility: options.visibility,
             settle: options.settle,
-            stop,
-            tasks,
+            clock,
+            progress,
+            work,
+            engines,
+            names: options.names,
             _threads: threads,
             data,
         };
-        bundle.carry().await?;
+        bundle.start_workers().await?;
         bundle.serve(gateway)?;
         let address = bundle.address.to_string();
         replace_json(&bundle.data.path().join(GATEWAY_FILE), &address)?;
         Ok(bundle)
     }
 
-    /// Starts what carries work: the relay and the event sources.
-    async fn carry(&self) -> Result<()> {
+    /// Starts the relay and the event sources.
+    async fn start_workers(&self) -> Result<()> {
         let relay = Relay {
             stream: self.stream().await?,
             store: self.store.clone(),
             blobs: self.blobs.clone(),
             sqs: self.clients.sqs.clone(),
             queues: self.queues.clone(),
-            position: self.data.path().join("relay.json"),
+            position: RelayPosition::new(
+                self.data.path().join(POSITION_FILE),
+                self.progress.clone(),
+            ),
             health: self.health.clone(),
         };
-        self.tasks.spawn(relay.run(self.stop.clone()));
+        self.work.spawn(relay.run(self.work.stop.clone()));
         for _ in 0..EVENT_SOURCES {
-            self.feed(("signals", &self.queues.signals), self.generator());
-            self.feed(("imports", &self.queues.imports), self.importer()?);
+            self.consume("signals", &self.queues.signals, self.generator());
+            self.consume("imports", &self.queues.imports, self.importer()?);
         }
-        self.feed(("ingest", &self.queues.ingest), self.ingest()?);
-        self.feed(("erasures", &self.queues.erasures), self.eraser());
+        self.consume("signals-bulk", &self.queues.signals_bulk, self.generator());
+        self.consume("ingest", &self.queues.ingest, self.ingest()?);
+        self.consume("erasures", &self.queues.erasures, self.eraser());
         Ok(())
     }
 
@@ -269,29 +263,37 @@ impl Bundle {
         Ok(Stream::new(self.clients.streams.clone(), arn))
     }
 
-    /// Feeds a function from its queue.
-    fn feed(&self, (name, queue_url): (&'static str, &str), consumer: impl Consumer) {
+    fn consume(&self, name: &'static str, queue_url: &str, consumer: impl Consumer) {
         let source = EventSource {
             client: self.clients.sqs.clone(),
             queue_url: queue_url.to_owned(),
             consumer,
             visibility: self.visibility,
             load: self.load.clone(),
-            pulse: self.health.watch(name),
+            status: self.health.register(name),
         };
-        self.tasks.spawn(source.run(self.stop.clone()));
+        self.work.spawn(source.run(self.work.stop.clone()));
     }
 
     fn importer(&self) -> Result<Importer> {
         let intake = Intake::from(self.app()?);
-        let queue = (self.clients.sqs.clone(), &self.queues.imports);
-        let letters = self.letters(&self.queues.imports_dead_letters);
-        Ok(Importer::new(intake, self.blobs.clone(), queue, letters))
+        let queues = Queues {
+            client: self.clients.sqs.clone(),
+            imports: self.queues.imports.clone(),
+            signals_bulk: self.queues.signals_bulk.clone(),
+        };
+        let dead_letters = self.dead_letters(&self.queues.imports_dead_letters);
+        Ok(Importer::new(
+            intake,
+            self.blobs.clone(),
+            queues,
+            dead_letters,
+        ))
     }
 
     fn ingest(&self) -> Result<Ingest> {
-        let letters = self.letters(&self.queues.ingest_dead_letters);
-        Ok(Ingest::new(Intake::from(self.app()?), letters))
+        let dead_letters = self.dead_letters(&self.queues.ingest_dead_letters);
+        Ok(Ingest::new(Intake::from(self.app()?), dead_letters))
     }
 
     fn erasures(&self) -> Erasures {
@@ -300,11 +302,11 @@ impl Bundle {
 
     fn eraser(&self) -> Eraser {
         let (store, blobs) = (self.store.clone(), self.blobs.clone());
-        let letters = self.letters(&self.queues.erasures_dead_letters);
-        Eraser::new(store, blobs, Clock::system(), (self.erasures(), letters))
+        let dead_letters = self.dead_letters(&self.queues.erasures_dead_letters);
+        Eraser::new(store, blobs, self.clock, self.erasures(), dead_letters)
     }
 
-    fn letters(&self, queue_url: &str) -> DeadLetters {
+    fn dead_letters(&self, queue_url: &str) -> DeadLetters {
         DeadLetters::new(self.clients.sqs.clone(), queue_url)
     }
 
@@ -314,19 +316,19 @@ impl Bundle {
         Generator::new(
             self.store.clone(),
             self.blobs.clone(),
-            self.letters(&self.queues.dead_letters),
-            Clock::system(),
+            self.dead_letters(&self.queues.dead_letters),
+            self.clock,
         )
     }
 
-    /// What the functions work with, on this bundle's table.
+    /// The state of the HTTP functions.
     fn app(&self) -> Result<App> {
         let key = secret(self.data.path(), PSEUDONYM_KEY_FILE)?;
         Ok(App {
             store: self.store.clone(),
             cursors: Cursors::new(key.as_slice()),
             pseudonyms: Pseudonyms::new(key),
-            clock: Clock::system(),
+            clock: self.clock,
             embeddings: Embeddings::from_env()?,
             mirrored: self.mirrored.clone(),
         })
@@ -339,28 +341,98 @@ impl Bundle {
             blobs: self.blobs.clone(),
         };
         let registry = Registry::new(app, self.detector.clone()).keeping(self.retention);
-        let router: Router = gateway::router(
-            gateway::functions(registry, self.erasures()),
-            self.tokens.clone(),
-            (self.load.clone(), self.limits.request_time),
-            self.health.clone(),
-        );
-        let bounds = (self.limits.connections, self.limits.idle);
-        self.tasks.spawn(connections::serve(
-            listener,
-            router,
-            bounds,
-            self.stop.clone(),
-        ));
+        let folder = self.access.is_some().then(|| self.data.path().to_owned());
+        let (names, health) = (self.names.clone(), self.health.clone());
+        let probe = Probe::new(self.clients.clone(), names, health, folder);
+        let rejections = RejectionLog::default();
+        self.work
+            .spawn(rejections.clone().report(self.work.stop.clone()));
+        let gateway = Gateway {
+            tokens: self.tokens.clone(),
+            hosts: self.hosts.clone(),
+            load: self.load.clone(),
+            limits: self.limits,
+            probe,
+            rejections,
+        };
+        let router = gateway.router(gateway::functions(registry, self.erasures()));
+        let limits = ConnectionLimits {
+            connections: self.limits.connections,
+            idle: self.limits.idle,
+        };
+        let stop = self.work.stop.clone();
+        self.work
+            .spawn(connections::serve(listener, router, limits, stop));
         Ok(())
     }
 
-    /// Ends everything: no new request is taken, and what was begun is finished.
+    /// Stops the bundle: accepts no new requests, and finishes those in progress.
     pub async fn stop(self) {
-        self.stop.cancel();
-        self.tasks.close();
-        // A client that keeps a request open must not keep us: everything acknowledged is on
-        // disk, and what is not is carried on at the next start.
-        let _ = tokio::time::timeout(Duration::from_secs(5), self.tasks.wait()).await;
+        // A client that keeps a request open must not delay the stop: everything acknowledged is on
+        // disk, and unfinished work continues after the next start.
+        self.work.end(Duration::from_secs(5)).await;
+        // Last, since the other tasks call the engines.
+        self.engines.end(Duration::from_secs(1)).await;
     }
+}
+
+/// Tasks that are stopped together.
+#[derive(Debug, Default)]
+struct Tasks {
+    /// Asks the tasks to finish.
+    stop: CancellationToken,
+    /// Drops the tasks that have not finished.
+    abandoned: CancellationToken,
+    tracker: TaskTracker,
+}
+
+impl Tasks {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let abandoned = self.abandoned.clone();
+        self.tracker.spawn(async move {
+            abandoned.run_until_cancelled(task).await;
+        });
+    }
+
+    /// Asks all tasks to finish, and drops those that take longer.
+    async fn end(&self, timeout: Duration) {
+        self.stop.cancel();
+        self.tracker.close();
+        let _ = tokio::time::timeout(timeout, self.tracker.wait()).await;
+        self.abandoned.cancel();
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// Fails if a database is damaged. Large databases are checked in the background while the bundle runs.
+fn check_databases(data: &DataDir, work: &Tasks, health: &Health) -> Result<()> {
+    for (file, part) in [(TABLE_FILE, "table"), (QUEUES_FILE, "queue")] {
+        let path = data.path().join(file);
+        if check::check_at_start(&path)? {
+            continue;
+        }
+        let check = BackgroundCheck::open(&path)?;
+        let interrupt = check.interrupt_handle();
+        let (stop, health) = (work.stop.clone(), health.clone());
+        work.spawn(async move {
+            let mut check = tokio::task::spawn_blocking(|| check.run());
+            let result = tokio::select! {
+                result = &mut check => result,
+                () = stop.cancelled() => {
+                    interrupt.interrupt();
+                    check.await
+                }
+            };
+            if let Ok(Some(reason)) = result {
+                tracing::error!(file, reason, "a database is damaged");
+                health.record_damage(part, &reason);
+            }
+        });
+    }
+    Ok(())
 }

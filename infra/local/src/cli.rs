@@ -1,34 +1,44 @@
 //! The command line.
 
+mod check;
 mod export;
 mod import;
+mod repair;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use hearback_domain::caller::Scope;
-use hearback_domain::identifier::UserId;
+use hearback_domain::identifier::{InvalidIdentifier, TenantId, UserId};
 use hearback_domain::publication::Subject;
 use hearback_domain::retention::Retention;
-use hearback_lambda::telemetry::filter_over;
-use hearback_storage::Store;
+use hearback_lambda::telemetry::filter_with_overrides;
+use rustix::fs::Mode;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::bundle::{Bundle, Clients, ENDPOINTS_FILE, GATEWAY_FILE, Options};
-use crate::data_dir::{read_json, secret};
+use crate::atomic::read_json;
+use crate::bundle::{Bundle, Options};
+use crate::clients::Clients;
 use crate::demo;
+use crate::engines::Access;
+use crate::files::{GATEWAY_FILE, TOKEN_KEY_FILE};
+use crate::hosts::{Host, Hosts};
+use crate::log_limit::{self, LimitedFormat, Limiter};
+use crate::manifest::FolderPart;
 use crate::names::{DEFAULT_STACK, Names};
 use crate::open_files;
 use crate::queue_tools;
-use crate::replay;
-use crate::token::{Claims, KEY_FILE, Tokens};
+use crate::replay::{self, ReplayTarget};
+use crate::secrets::secret;
+use crate::token::{Claims, Tokens};
 
-/// Hears what users make of an AI's answers and turns it into learning.
+/// Collects feedback on AI answers and turns it into learning signals.
 #[derive(Parser)]
 #[command(name = "hearback", version, args_conflicts_with_subcommands = true)]
 struct Cli {
@@ -44,53 +54,67 @@ enum Command {
     Serve(Serve),
     /// Print a token for the local gateway; the last line is the token alone
     Token(Token),
-    /// Print what is published under the subjects, and follow
+    /// Print messages as they are published under the subjects
     Tail(Tail),
-    /// Move the dead letters of the signal generator back to its queue
-    Redrive(Redrive),
+    /// Move dead letters back to their source queues
+    Redrive(repair::Redrive),
+    /// Send stored feedback that was never processed to the signal generator again; safe to repeat
+    Requeue(repair::Requeue),
     /// Register the turns of a file of conversations with a running bundle; safe to repeat
     Replay(Replay),
     /// Import a file of feedback events (JSON Lines, plain, gzip or zstd) with a running bundle, and print
     /// its report; safe to repeat
     Import(import::Import),
-    /// Print what was said of messages over all users, or what a model can learn, as JSON Lines
+    /// Check the integrity of each part of a data folder; the bundle may be running
+    Check(check::Check),
+    /// Print the message signals of all users, or training data, as JSON Lines
     Export(export::Export),
 }
 
 #[derive(Args)]
 struct Serve {
-    /// Port of the gateway; the engines take the three that follow
+    /// Port of the gateway; the engines use the three ports that follow
     #[arg(long, default_value_t = 3000)]
     port: u16,
-    /// Folder that keeps everything
+    /// Data folder
     #[arg(long, default_value = ".hearback", value_name = "DIR")]
     data: PathBuf,
-    /// Keep everything in memory instead
+    /// Keep all data in memory instead
     #[arg(long, conflicts_with = "data")]
     memory: bool,
-    /// Use another AWS-compatible endpoint instead of the embedded engines, or `aws` for AWS's
-    /// own; creates what is missing there; region and credentials come from the environment
+    /// Use an AWS-compatible endpoint instead of the embedded engines, or `aws` for AWS itself. Missing
+    /// resources are created there; region and credentials come from the environment
     #[arg(long, value_name = "URL")]
     endpoint_url: Option<String>,
-    /// Stack whose resources are used
+    /// Stack whose resources to use
     #[arg(long, default_value = DEFAULT_STACK, value_name = "NAME")]
     stack: String,
-    /// Projects whose reactions are mirrored into turn logs unless a request says otherwise, as
-    /// tenant/project with commas between
+    /// Projects whose reactions are mirrored into turn logs unless a request says otherwise, as a
+    /// comma-separated list of tenant/project
     #[arg(long, default_value = "", value_name = "LIST")]
     mirror: String,
-    /// Days for which turns are kept, with their reactions and signals; 0 is without end
+    /// Days for which turns are kept, with their reactions and signals; 0 keeps them forever
     #[arg(long, default_value_t = Retention::DEFAULT_DAYS, value_name = "DAYS",
         value_parser = clap::value_parser!(u16).range(..=i64::from(Retention::MAX_DAYS)))]
     turn_retention_days: u16,
-    /// Folder of phrase files (<language>.toml) that add to those by which feedback is detected
+    /// Folder of phrase files (<language>.toml) to add to the built-in ones
     #[arg(long, value_name = "DIR")]
     phrases: Option<PathBuf>,
+    /// An additional host name or address under which the gateway is reached, without a port, for example
+    /// that of a reverse proxy. May be given more than once. Requests for hosts other than these and the
+    /// loopback names are rejected
+    #[arg(long, value_name = "HOST")]
+    allowed_host: Vec<Host>,
+    /// Start although this part of the data folder (dynamodb.sqlite, sqs.sqlite, s3, pseudonym.key, token.key,
+    /// credentials.json, manifest.json) is missing or belongs to another folder. Its content is lost for good;
+    /// pass the option for one start only. May be given more than once
+    #[arg(long, value_name = "PART")]
+    accept: Vec<FolderPart>,
 }
 
 #[derive(Args)]
 struct Replay {
-    /// Conversations as JSON Lines, each with its turns
+    /// Conversations with their turns, as JSON Lines
     file: PathBuf,
     /// The project
     #[arg(long)]
@@ -98,57 +122,45 @@ struct Replay {
     /// The tenant
     #[arg(long, default_value = "acme")]
     tenant: String,
-    /// The user whose turns they are
+    /// User that owns the turns
     #[arg(long, default_value = "replay")]
     sub: String,
-    /// Folder of the running bundle
+    /// Data folder of the running bundle
     #[arg(long, default_value = ".hearback", value_name = "DIR")]
     data: PathBuf,
 }
 
 #[derive(Args)]
 struct Token {
-    /// The user
-    #[arg(long, value_parser = identifier)]
+    /// User
+    #[arg(long, value_parser = identifier::<UserId>)]
     sub: String,
     /// The tenant
-    #[arg(long, value_parser = identifier)]
+    #[arg(long, value_parser = identifier::<TenantId>)]
     tenant: String,
-    /// Projects, the most recent first, with commas between
+    /// Comma-separated projects, the most recent first
     #[arg(long, value_delimiter = ',')]
     projects: Vec<String>,
-    /// Scopes, with spaces between
+    /// Space-separated scopes
     #[arg(long, default_value = "")]
     scope: String,
-    /// Folder of the bundle that the token is for
+    /// Data folder of the bundle that the token is for
     #[arg(long, default_value = ".hearback", value_name = "DIR")]
     data: PathBuf,
 }
 
 #[derive(Args)]
-struct Target {
-    /// Folder of the running bundle
+struct BundleArgs {
+    /// Data folder of the running bundle
     #[arg(long, default_value = ".hearback", value_name = "DIR")]
     data: PathBuf,
-    /// Another AWS-compatible endpoint, or `aws` for AWS's own; region and credentials come from
-    /// the environment
+    /// An AWS-compatible endpoint, or `aws` for AWS itself; region and credentials come from the
+    /// environment
     #[arg(long, value_name = "URL")]
     endpoint_url: Option<String>,
-    /// Stack whose queues are meant
+    /// Stack whose queues to use
     #[arg(long, default_value = DEFAULT_STACK, value_name = "NAME")]
     stack: String,
-}
-
-#[derive(Args)]
-struct Redrive {
-    /// Those of the stream: read each record again, and deliver it
-    #[arg(long)]
-    stream: bool,
-    /// The table, where it is not called as the stack: `TableName` of a deployed one
-    #[arg(long, value_name = "NAME", requires = "stream")]
-    table: Option<String>,
-    #[command(flatten)]
-    target: Target,
 }
 
 #[derive(Args)]
@@ -156,17 +168,21 @@ struct Tail {
     /// Only this subject
     #[arg(long, value_parser = subject)]
     subject: Option<Subject>,
-    /// End when the queues are empty
+    /// Stop when the queues are empty
     #[arg(long)]
     drain: bool,
     #[command(flatten)]
-    target: Target,
+    bundle: BundleArgs,
 }
 
-/// A token of nobody, or of no tenant, would be refused.
-fn identifier(text: &str) -> Result<String, String> {
-    let user = UserId::try_from(text).map_err(|error| error.to_string())?;
-    Ok(user.into())
+/// Rejects names that the API would reject in a token.
+fn identifier<T>(text: &str) -> Result<String, String>
+where
+    T: TryFrom<String, Error = InvalidIdentifier>,
+    String: From<T>,
+{
+    let name = T::try_from(text.to_owned()).map_err(|error| error.to_string())?;
+    Ok(name.into())
 }
 
 fn subject(name: &str) -> Result<Subject, String> {
@@ -181,25 +197,27 @@ fn subject(name: &str) -> Result<Subject, String> {
 #[must_use]
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
-    start_logging();
+    let limiter = start_logging();
     let result = tokio::runtime::Runtime::new()
         .context("the runtime cannot start")
         .and_then(|runtime| {
             runtime.block_on(async {
                 match cli.command.unwrap_or(Command::Serve(cli.serve)) {
-                    Command::Serve(serve) => serve.run().await,
+                    Command::Serve(serve) => serve.run(limiter).await,
                     Command::Token(token) => token.run(),
                     Command::Tail(tail) => tail.run().await,
                     Command::Redrive(redrive) => redrive.run().await,
+                    Command::Requeue(requeue) => requeue.run().await,
                     Command::Replay(replay) => replay.run().await,
                     Command::Import(import) => import.run().await,
                     Command::Export(export) => export.run().await,
+                    Command::Check(check) => check.run(),
                 }
             })
         });
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read our output has seen enough.
+        // The reader of the output, such as `head`, has closed the pipe.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "error: {error:#}");
@@ -214,25 +232,29 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// Logs go to standard error, so that what a command prints can be piped on.
-fn start_logging() {
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    // A condition that does not hold is no warning here: it is how the functions settle races. Nor is that
-    // the bucket keeps no versions.
-    // What `RUST_LOG` does not name stays so: of the engines, what is no news is an error.
+/// Logs go to standard error, so that the output of a command can be piped.
+fn start_logging() -> Arc<Limiter> {
+    let limiter = Arc::new(Limiter::default());
+    let format = LimitedFormat::new(tracing_subscriber::fmt::format(), limiter.clone());
+    let lines = tracing_subscriber::fmt::layer()
+        .event_format(format)
+        .with_writer(std::io::stderr);
+    // Engines warn of failed conditions, which are how the functions settle races, and of the bucket's missing
+    // versions. Their other errors are logged. `RUST_LOG` overrides these levels for the targets that it names.
     let _ = tracing_subscriber::registry()
         .with(lines)
-        .with(filter_over("warn,dynoxide=error,s3s=off"))
+        .with(filter_with_overrides("warn,dynoxide=error,s3s=off"))
         .try_init();
+    limiter
 }
 
-/// Ends with Ctrl-C or SIGTERM.
-fn ended() -> Result<CancellationToken> {
+/// A token that is cancelled by Ctrl-C or SIGTERM.
+fn shutdown() -> Result<CancellationToken> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let ended = CancellationToken::new();
-    let token = ended.clone();
+    let shutdown = CancellationToken::new();
+    let token = shutdown.clone();
     tokio::spawn(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -240,13 +262,15 @@ fn ended() -> Result<CancellationToken> {
         }
         token.cancel();
     });
-    Ok(ended)
+    Ok(shutdown)
 }
 
 impl Serve {
-    async fn run(self) -> Result<()> {
-        open_files::allow();
-        let ended = ended()?;
+    async fn run(self, limiter: Arc<Limiter>) -> Result<()> {
+        open_files::raise_limit();
+        // Files that libraries create from now on are private to the user.
+        rustix::process::umask(Mode::RWXG | Mode::RWXO);
+        let shutdown = shutdown()?;
         let bundle = Bundle::start(Options {
             port: self.port,
             data: (!self.memory).then_some(self.data),
@@ -255,18 +279,23 @@ impl Serve {
             mirror: self.mirror,
             retention: Retention::days(self.turn_retention_days),
             phrases: self.phrases,
+            hosts: Hosts::with(self.allowed_host),
+            accept: self.accept,
             ..Options::default()
         })
         .await?;
-        greet(&bundle)?;
-        ended.cancelled().await;
+        print_welcome(&bundle)?;
+        let minute = || tokio::time::sleep(log_limit::INTERVAL);
+        while shutdown.run_until_cancelled(minute()).await.is_some() {
+            log_limit::report(&limiter);
+        }
         bundle.stop().await;
         Ok(())
     }
 }
 
-/// Says where the bundle is and how to talk to it.
-fn greet(bundle: &Bundle) -> Result<()> {
+/// Prints addresses, a token and example calls.
+fn print_welcome(bundle: &Bundle) -> Result<()> {
     let token = bundle.tokens.sign(Claims {
         sub: "user-123".to_owned(),
         tenant: "acme".to_owned(),
@@ -286,7 +315,7 @@ fn greet(bundle: &Bundle) -> Result<()> {
     )?;
     writeln!(
         out,
-        r#"Tell it something, and see what it made of that:
+        r#"Submit feedback, and read what was learned from it:
 
   curl -s http://{address}/v1/feedback/submit -H "Authorization: Bearer $TOKEN" -d '{{
     "feedbackId": "f47ac10b-58cc-4372-a567-0e02b2c3d479",
@@ -300,32 +329,37 @@ fn greet(bundle: &Bundle) -> Result<()> {
   curl -s http://{address}/v1/feedback/f47ac10b-58cc-4372-a567-0e02b2c3d479 -H "Authorization: Bearer $TOKEN"
 "#
     )?;
-    if let Some(endpoints) = &bundle.endpoints {
+    if let Some(Access { endpoints, keys }) = &bundle.access {
         writeln!(
             out,
-            "AWS tools find its table, queues and bucket here (version 2 of the AWS CLI; version 1 takes\n\
-             no AWS_ENDPOINT_URL_SQS, and would talk to AWS: give it --endpoint-url):\n\n  \
+            "AWS tools reach the table, queues and bucket with these settings (version 2 of the AWS CLI; version 1\n\
+             ignores AWS_ENDPOINT_URL_SQS and would call AWS: pass it --endpoint-url):\n\n  \
              export AWS_ENDPOINT_URL_DYNAMODB={} AWS_ENDPOINT_URL_SQS={} AWS_ENDPOINT_URL_S3={}\n  \
-             export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local\n",
-            endpoints.dynamodb, endpoints.sqs, endpoints.s3
+             export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1\n  \
+             export AWS_ACCESS_KEY_ID={} AWS_SECRET_ACCESS_KEY={}\n",
+            endpoints.dynamodb,
+            endpoints.sqs,
+            endpoints.s3,
+            keys.access_key_id,
+            keys.secret_access_key
         )?;
     }
-    writeln!(out, "Ctrl-C ends it.")?;
+    writeln!(out, "Press Ctrl-C to stop.")?;
     out.flush()?;
     Ok(())
 }
 
 impl Token {
     fn run(self) -> Result<()> {
-        if !self.data.join(KEY_FILE).exists() {
+        if !self.data.join(TOKEN_KEY_FILE).exists() {
             let shown = self.data.display();
-            // Not an error: the key that is drawn now is the one that a bundle will find there.
+            // Not an error: a bundle that is started on this folder later uses the key that is generated now.
             writeln!(
                 std::io::stderr(),
-                "note: no bundle was started on {shown} yet; only one that is will take this token"
+                "note: no bundle was started on {shown} yet; the token is valid for one that is started there"
             )?;
         }
-        let tokens = Tokens::new(&secret(&self.data, KEY_FILE)?);
+        let tokens = Tokens::new(&secret(&self.data, TOKEN_KEY_FILE)?);
         let token = tokens.sign(Claims {
             sub: self.sub,
             tenant: self.tenant,
@@ -341,8 +375,8 @@ impl Replay {
     async fn run(self) -> Result<()> {
         let file = self.data.join(GATEWAY_FILE);
         let address: String = read_json(&file)?.with_context(|| not_started(&self.data))?;
-        let tokens = Tokens::new(&secret(&self.data, KEY_FILE)?);
-        let target = replay::Target {
+        let tokens = Tokens::new(&secret(&self.data, TOKEN_KEY_FILE)?);
+        let target = ReplayTarget {
             address,
             token: tokens.sign(Claims {
                 sub: self.sub,
@@ -354,68 +388,43 @@ impl Replay {
             project: self.project,
         };
         let summary = replay::replay(&self.file, &target).await?;
-        for refused in summary.refused.iter().take(REFUSED_SHOWN) {
-            writeln!(std::io::stderr(), "refused: {refused}")?;
+        for rejected in summary.rejected.iter().take(MAX_REJECTED_SHOWN) {
+            writeln!(std::io::stderr(), "rejected: {rejected}")?;
         }
         writeln!(std::io::stdout(), "{summary}")?;
-        anyhow::ensure!(summary.refused.is_empty(), "not every turn was taken");
+        anyhow::ensure!(summary.rejected.is_empty(), "some turns were rejected");
         Ok(())
     }
 }
 
-/// Why nothing of a bundle can be reached.
 const NOT_RUNNING: &str = "no bundle answers; is it running?";
-/// Refused turns that are told one by one.
-const REFUSED_SHOWN: usize = 20;
+const MAX_REJECTED_SHOWN: usize = 20;
 
 fn not_started(data: &Path) -> String {
     format!(
-        "no bundle was started on {}; say which with --data",
+        "no bundle was started on {}; choose its folder with --data",
         data.display()
     )
 }
 
-impl Target {
+impl BundleArgs {
     fn clients(&self) -> Result<Clients> {
         if let Some(url) = &self.endpoint_url {
             return Ok(Clients::of_endpoint(url));
         }
-        let file = self.data.join(ENDPOINTS_FILE);
-        let endpoints = read_json(&file)?.with_context(|| not_started(&self.data))?;
-        Ok(Clients::of_engines(&endpoints))
-    }
-}
-
-impl Redrive {
-    async fn run(self) -> Result<()> {
-        let (clients, names) = (self.target.clients()?, Names::new(&self.target.stack));
-        if self.stream {
-            let table = self.table.unwrap_or_else(|| names.table());
-            let store = Store::new(clients.dynamodb.clone(), table);
-            let done = queue_tools::redrive_stream(&clients, &names, &store).await?;
-            let (moved, left) = (done.moved, done.left);
-            writeln!(
-                std::io::stdout(),
-                "dead letters of the stream done: {moved}; left: {left}"
-            )?;
-            anyhow::ensure!(left == 0, "not every record could be delivered");
-            return Ok(());
-        }
-        let moved = queue_tools::redrive(&clients.sqs, &names).await?;
-        let letters = if moved == 1 { "letter" } else { "letters" };
-        writeln!(std::io::stdout(), "{moved} dead {letters} moved back")?;
-        Ok(())
+        let access = Access::of_folder(&self.data)?.with_context(|| not_started(&self.data))?;
+        Ok(Clients::of_engines(&access))
     }
 }
 
 impl Tail {
     async fn run(self) -> Result<()> {
-        let names = Names::new(&self.target.stack);
+        let names = Names::new(&self.bundle.stack);
         let subjects: Vec<Subject> = match self.subject {
             Some(subject) => vec![subject],
             None => Subject::NAMES.iter().map(|(_, subject)| *subject).collect(),
         };
-        let sqs = self.target.clients()?.sqs;
-        queue_tools::tail(&sqs, &names, &subjects, self.drain, &ended()?).await
+        let sqs = self.bundle.clients()?.sqs;
+        queue_tools::tail(&sqs, &names, &subjects, self.drain, &shutdown()?).await
     }
 }

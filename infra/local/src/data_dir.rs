@@ -1,30 +1,34 @@
-//! The folder that holds everything: engines' files, keys, the relay's position.
+//! The data folder: the engines' files, keys, and the relay's position. It is private: no other user of the machine may
+//! read it.
 
-use std::fs::{File, TryLockError};
-use std::io::Write;
+use std::fs::{DirBuilder, DirEntry, File, Permissions, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-/// A folder that this process alone uses, as long as it holds this.
+use crate::files::{LOCK_FILE, MANIFEST_FILE, TABLE_FILE, TOKEN_KEY_FILE};
+
+/// Permission bits of the group and of others.
+const OTHERS: u32 = 0o077;
+
+/// A data folder, locked for this process until the value is dropped.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
     _lock: File,
-    /// Removed at the end, for a folder in memory.
+    /// Removes a folder in memory when it is dropped.
     _temporary: Option<tempfile::TempDir>,
 }
 
 impl DataDir {
-    /// Takes a folder, creating it where there is none. A folder in use is an error.
+    /// Locks a folder, and creates it if it does not exist. Fails if the folder is in use.
     pub fn open(path: &Path) -> Result<Self> {
         Self::lock(path.to_owned(), None)
     }
 
-    /// A folder in memory where the system has one, else among temporary files. It is removed
-    /// when it is dropped.
+    /// A folder in `/dev/shm` if the system has it, otherwise a temporary folder. It is removed on drop.
     pub fn in_memory() -> Result<Self> {
         let memory = Path::new("/dev/shm");
         let temporary = if memory.is_dir() {
@@ -34,21 +38,30 @@ impl DataDir {
         } else {
             tempfile::Builder::new().prefix("hearback-").tempdir()
         }
-        .context("no temporary folder can be made")?;
+        .context("cannot create a temporary folder")?;
         Self::lock(temporary.path().to_owned(), Some(temporary))
     }
 
     fn lock(path: PathBuf, temporary: Option<tempfile::TempDir>) -> Result<Self> {
         let shown = path.display().to_string();
-        std::fs::create_dir_all(&path).with_context(|| format!("cannot create {shown}"))?;
-        let lock =
-            File::create(path.join("lock")).with_context(|| format!("cannot write to {shown}"))?;
+        create_private(&path)?;
+        check_ours(&path)?;
+        let lock = File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path.join(LOCK_FILE))
+            .with_context(|| format!("cannot write to {shown}"))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self {
-                path,
-                _lock: lock,
-                _temporary: temporary,
-            }),
+            Ok(()) => {
+                make_private(&path)?;
+                Ok(Self {
+                    path,
+                    _lock: lock,
+                    _temporary: temporary,
+                })
+            }
             Err(TryLockError::WouldBlock) => bail!(
                 "{shown} is in use by another hearback; stop that one, or choose another folder with --data"
             ),
@@ -58,69 +71,133 @@ impl DataDir {
         }
     }
 
-    /// The folder.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A folder inside, created where there is none.
+    /// A folder inside, created if it does not exist.
     pub fn folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.path.join(name);
-        std::fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+        create_private(&folder)?;
         Ok(folder)
     }
-}
 
-/// A secret of a folder, drawn when it is first asked for. Reading one needs no lock, so that
-/// `hearback token` works while the bundle runs.
-pub fn secret(folder: &Path, name: &str) -> Result<Vec<u8>> {
-    let path = folder.join(name);
-    let shown = path.display().to_string();
-    if let Ok(secret) = std::fs::read(&path) {
-        return Ok(secret);
-    }
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot create {}", folder.display()))?;
-    let drawn: String = (0..2)
-        .map(|_| uuid::Uuid::new_v4().simple().to_string())
-        .collect();
-    // Whoever creates the file first decides; the other reads that.
-    match new_private_file(&path).and_then(|mut file| {
-        file.write_all(drawn.as_bytes())?;
-        file.sync_all()
-    }) {
-        Ok(()) => Ok(drawn.into_bytes()),
-        Err(_) => std::fs::read(&path).with_context(|| format!("cannot create {shown}")),
+    /// A private file inside, created empty if it does not exist. A library that opens it keeps its mode.
+    pub fn file(&self, name: &str) -> Result<PathBuf> {
+        let path = self.path.join(name);
+        let options = File::options()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path);
+        options.with_context(|| format!("cannot write to {}", path.display()))?;
+        Ok(path)
     }
 }
 
-fn new_private_file(path: &Path) -> std::io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+pub(crate) fn create_private(folder: &Path) -> Result<()> {
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    created.with_context(|| format!("cannot create {}", folder.display()))
 }
 
-/// Replaces a JSON file so that a crash leaves either the old one or the new one.
-pub fn replace_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    serde_json::to_writer(&mut file, value)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
+/// Every folder that was used before, or restored, has at least one of these files.
+const KNOWN: [&str; 4] = [LOCK_FILE, TOKEN_KEY_FILE, TABLE_FILE, MANIFEST_FILE];
+/// The root of a new file system contains this folder.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// Fails if the folder has files of other programs and others may read it: making it private would lock them out.
+fn check_ours(folder: &Path) -> Result<()> {
+    let shown = folder.display();
+    let unreadable = || format!("cannot read {shown}");
+    let private = mode(folder).with_context(unreadable)? & OTHERS == 0;
+    if private || KNOWN.iter().any(|name| folder.join(name).exists()) {
+        return Ok(());
+    }
+    let content = std::fs::read_dir(folder).with_context(unreadable)?;
+    let mut names = content.filter_map(|entry| Some(entry.ok()?.file_name()));
+    if names.all(|name| name == LOST_AND_FOUND) {
+        return Ok(());
+    }
+    bail!(
+        "{shown} has files that do not belong to Hearback, and other users of this machine can read it; choose \
+         another folder with --data, or make this one private (`chmod go= {shown}`)"
+    )
+}
+
+/// Removes all permissions of other users on a folder and its content: an older version, a copy or an archive may have
+/// left some. The mode of an inner folder changes after that of its content, so a private folder needs no second look.
+fn make_private(folder: &Path) -> Result<()> {
+    let made = restrict(folder).and_then(|()| restrict_content(folder));
+    // Some file systems have one mode for all files, and ignore a change without an error.
+    let open = made.is_ok() && mode(folder)? & OTHERS != 0;
+    made.and_then(|()| if open { Err(ErrorKind::Unsupported.into()) } else { Ok(()) })
+        .with_context(|| {
+            let shown = folder.display();
+            format!(
+                "other users of this machine can read {shown}, and its mode cannot be changed; have its owner run \
+                 `chmod -R go= {shown}`, or choose another folder with --data"
+            )
+        })
+}
+
+fn restrict_content(folder: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        match restrict_entry(&entry?) {
+            // SQLite removes a journal when its last connection closes, which may be after its bundle ended.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            restricted => restricted?,
+        }
+    }
     Ok(())
 }
 
-/// Reads a JSON file, if it is there.
-pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    match std::fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map(Some)
-            .with_context(|| format!("{} is damaged", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+fn restrict_entry(entry: &DirEntry) -> std::io::Result<()> {
+    let (path, found) = (entry.path(), entry.metadata()?);
+    if found.is_symlink() || found.permissions().mode() & OTHERS == 0 {
+        return Ok(());
+    }
+    if found.is_dir() {
+        restrict_content(&path)?;
+    }
+    restrict(&path)
+}
+
+fn restrict(path: &Path) -> std::io::Result<()> {
+    let mode = mode(path)?;
+    if mode & OTHERS == 0 {
+        return Ok(());
+    }
+    std::fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS))
+}
+
+fn mode(path: &Path) -> std::io::Result<u32> {
+    Ok(std::fs::metadata(path)?.permissions().mode())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_opens_while_files_vanish_from_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    for name in ["a-wal", "b-wal", "c-shm"] {
+                        std::fs::write(folder.path().join(name), "").unwrap();
+                    }
+                    for name in ["a-wal", "b-wal", "c-shm"] {
+                        std::fs::remove_file(folder.path().join(name)).unwrap();
+                    }
+                }
+            });
+            let opened = (0..2_000).try_for_each(|_| make_private(folder.path()));
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            opened.unwrap();
+        });
     }
 }

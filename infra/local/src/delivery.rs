@@ -1,5 +1,5 @@
-//! Messages on their way into queues: each by itself, however many a call sends. What a queue refuses is told from
-//! what may be tried again.
+//! Sends messages to queues in batches, and reports the outcome of each message: whether its queue rejects it, or it
+//! may be sent again.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use futures::future::{BoxFuture, FutureExt, join, join_all};
 use hearback_lambda::aws::error_code;
 
-/// Messages of one call.
-const MESSAGES: usize = 10;
-/// Bytes of one call.
-const BYTES: usize = 1024 * 1024;
-/// Errors of a call that come of what it sends: another try gets the same.
-const OF_CONTENT: [&str; 8] = [
+/// Messages in a call.
+const MAX_MESSAGES: usize = 10;
+/// Bytes in a call.
+const MAX_BYTES: usize = 1024 * 1024;
+/// Errors that the content of a call causes: a retry would fail in the same way.
+const CONTENT_ERRORS: [&str; 8] = [
     "InvalidMessageContents",
     "InvalidParameterValue",
     "InvalidParameterValueException",
@@ -27,56 +27,56 @@ const OF_CONTENT: [&str; 8] = [
 
 /// A message for a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct OutgoingMessage {
     /// The queue's URL.
     pub queue: String,
-    /// The body.
+    /// The message body.
     pub body: String,
 }
 
-/// What became of a message.
+/// The outcome of sending a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendOutcome {
     /// It is in the queue.
-    Done,
-    /// The queue does not take it, and never will.
-    Refused(String),
-    /// It was not taken this time.
+    Sent,
+    /// The queue rejects it because of its content; a retry is useless.
+    Rejected(String),
+    /// It was not sent; a retry may succeed.
     Failed(String),
 }
 
-/// A message with its place among those that are sent.
-type Placed<'a> = (usize, &'a str);
+/// A message body with its index among the messages to send.
+type Indexed<'a> = (usize, &'a str);
 
-/// Sends messages, as many with a call as it takes; answers what became of each, in their order.
-pub async fn send(client: &Client, messages: &[Outgoing]) -> Vec<Sent> {
-    let mut by_queue: BTreeMap<&str, Vec<Placed<'_>>> = BTreeMap::new();
-    for (at, Outgoing { queue, body }) in messages.iter().enumerate() {
-        by_queue.entry(queue).or_default().push((at, body));
+/// Sends messages with as few calls as possible; returns their outcomes in order.
+pub async fn send(client: &Client, messages: &[OutgoingMessage]) -> Vec<SendOutcome> {
+    let mut by_queue: BTreeMap<&str, Vec<Indexed<'_>>> = BTreeMap::new();
+    for (index, OutgoingMessage { queue, body }) in messages.iter().enumerate() {
+        by_queue.entry(queue).or_default().push((index, body));
     }
     let calls: Vec<_> = (by_queue.iter())
-        .flat_map(|(queue, messages)| packed(messages).into_iter().map(|some| (*queue, some)))
+        .flat_map(|(queue, messages)| batches(messages).into_iter().map(|batch| (*queue, batch)))
         .collect();
     let calls = calls
         .iter()
-        .map(|(queue, some)| send_some(client, queue, some));
-    let mut sent = vec![Sent::Failed("not sent".to_owned()); messages.len()];
-    for (at, became) in join_all(calls).await.into_iter().flatten() {
-        if let Some(place) = sent.get_mut(at) {
-            *place = became;
+        .map(|(queue, batch)| send_batch(client, queue, batch));
+    let mut outcomes = vec![SendOutcome::Failed("not sent".to_owned()); messages.len()];
+    for (index, outcome) in join_all(calls).await.into_iter().flatten() {
+        if let Some(slot) = outcomes.get_mut(index) {
+            *slot = outcome;
         }
     }
-    sent
+    outcomes
 }
 
 /// Divides messages into calls.
-fn packed<'a>(messages: &[Placed<'a>]) -> Vec<Vec<Placed<'a>>> {
-    let mut calls: Vec<Vec<Placed<'a>>> = Vec::new();
+fn batches<'a>(messages: &[Indexed<'a>]) -> Vec<Vec<Indexed<'a>>> {
+    let mut calls: Vec<Vec<Indexed<'a>>> = Vec::new();
     let mut bytes = 0;
     for message in messages {
         let size = message.1.len();
         match calls.last_mut() {
-            Some(call) if call.len() < MESSAGES && bytes + size <= BYTES => {
+            Some(call) if call.len() < MAX_MESSAGES && bytes + size <= MAX_BYTES => {
                 call.push(*message);
                 bytes += size;
             }
@@ -89,52 +89,58 @@ fn packed<'a>(messages: &[Placed<'a>]) -> Vec<Vec<Placed<'a>>> {
     calls
 }
 
-/// Sends messages with one call. If that fails because of what one of them is, they are halved until it is alone.
-fn send_some<'a>(
+/// Sends messages with one call. If the content of one makes the call fail, the batch is halved until that message is
+/// alone.
+fn send_batch<'a>(
     client: &'a Client,
     queue: &'a str,
-    messages: &'a [Placed<'a>],
-) -> BoxFuture<'a, Vec<(usize, Sent)>> {
-    let each = |became: Sent| messages.iter().map(move |(at, _)| (*at, became.clone()));
+    messages: &'a [Indexed<'a>],
+) -> BoxFuture<'a, Vec<(usize, SendOutcome)>> {
+    let each = |outcome: SendOutcome| {
+        messages
+            .iter()
+            .map(move |(index, _)| (*index, outcome.clone()))
+    };
     async move {
-        let entries = messages.iter().map(|(at, body)| {
+        let entries = messages.iter().map(|(index, body)| {
             SendMessageBatchRequestEntry::builder()
-                .id(at.to_string())
+                .id(index.to_string())
                 .message_body(*body)
                 .build()
         });
         let entries: Vec<_> = match entries.collect() {
             Ok(entries) => entries,
-            Err(_) => return each(Sent::Refused("no message".to_owned())).collect(),
+            Err(_) => return each(SendOutcome::Rejected("no message".to_owned())).collect(),
         };
         let call = client.send_message_batch().queue_url(queue);
         let error = match call.set_entries(Some(entries)).send().await {
-            Ok(answer) => {
-                let mut sent: BTreeMap<usize, Sent> = each(Sent::Done).collect();
-                for failed in answer.failed() {
+            Ok(response) => {
+                let mut outcomes: BTreeMap<usize, SendOutcome> = each(SendOutcome::Sent).collect();
+                for failed in response.failed() {
                     let code = failed.code().to_owned();
-                    let became = if failed.sender_fault() {
-                        Sent::Refused(code)
+                    let outcome = if failed.sender_fault() {
+                        SendOutcome::Rejected(code)
                     } else {
-                        Sent::Failed(code)
+                        SendOutcome::Failed(code)
                     };
-                    sent.extend(failed.id().parse().ok().map(|at: usize| (at, became)));
+                    let index = failed.id().parse().ok();
+                    outcomes.extend(index.map(|index: usize| (index, outcome)));
                 }
-                return sent.into_iter().collect();
+                return outcomes.into_iter().collect();
             }
             Err(error) => error,
         };
         let code = error_code(&error).to_owned();
-        if !is_of_content(&error) {
-            return each(Sent::Failed(code)).collect();
+        if !is_content_error(&error) {
+            return each(SendOutcome::Failed(code)).collect();
         }
         if messages.len() <= 1 {
-            return each(Sent::Refused(code)).collect();
+            return each(SendOutcome::Rejected(code)).collect();
         }
         let (first, second) = messages.split_at(messages.len() / 2);
         let halves = join(
-            send_some(client, queue, first),
-            send_some(client, queue, second),
+            send_batch(client, queue, first),
+            send_batch(client, queue, second),
         );
         let (first, second) = halves.await;
         first.into_iter().chain(second).collect()
@@ -142,12 +148,11 @@ fn send_some<'a>(
     .boxed()
 }
 
-/// Whether a call failed because of what it sent.
-fn is_of_content<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
+fn is_content_error<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
     let code = error
         .as_service_error()
         .and_then(ProvideErrorMetadata::code);
-    code.is_some_and(|code| OF_CONTENT.contains(&code))
+    code.is_some_and(|code| CONTENT_ERRORS.contains(&code))
 }
 
 #[cfg(test)]
@@ -155,15 +160,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_has_ten_messages_and_a_mebibyte_at_most() {
+    fn a_call_has_at_most_ten_messages_and_one_mebibyte() {
         let small = "x".repeat(10);
         let large = "x".repeat(400 * 1024);
-        let mut messages: Vec<Placed<'_>> = (0..25).map(|at| (at, small.as_str())).collect();
-        messages.extend((25..30).map(|at| (at, large.as_str())));
-        let calls = packed(&messages);
+        let mut messages: Vec<Indexed<'_>> = (0..25).map(|index| (index, small.as_str())).collect();
+        messages.extend((25..30).map(|index| (index, large.as_str())));
+        let calls = batches(&messages);
         let sizes: Vec<_> = calls.iter().map(Vec::len).collect();
         assert_eq!(sizes, [10, 10, 7, 2, 1]);
-        let places: Vec<_> = calls.iter().flatten().map(|(at, _)| *at).collect();
-        assert_eq!(places, (0..30).collect::<Vec<_>>());
+        let indexes: Vec<_> = calls.iter().flatten().map(|(index, _)| *index).collect();
+        assert_eq!(indexes, (0..30).collect::<Vec<_>>());
     }
 }

@@ -1,17 +1,14 @@
-//! The demo of the browser client, at `/demo`: a page that needs no token to be read, and one of the
-//! bundle's to do anything.
+//! The demo page of the browser client, at `/demo`. Loading the page needs no token; its API calls do.
 
 use axum::Router;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::routing::get;
 
-/// The only project that the page writes to, so that trying it out leaves real projects as they are. The
-/// page's script has the same name.
+/// The only project that the page writes to, so that a demo does not change real projects. `clients/web/demo/demo.js`
+/// has the same constant.
 pub(crate) const PROJECT: &str = "hearback-demo";
 
-/// As strict as a page can have it: the client is to work under such a policy.
+/// As strict as possible, to show that the client works under such a policy.
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'";
 
@@ -28,7 +25,7 @@ macro_rules! client {
     };
 }
 
-/// The files of the client, which stand below the page as they stand below `clients/web`.
+/// The client's files, with paths below `/demo` as below `clients/web`.
 const CLIENT: &[(&str, &str)] = client![
     "hearback-feedback.js",
     "src/client.js",
@@ -74,9 +71,7 @@ pub(crate) fn routes() -> Router {
             let headers = [
                 (CONTENT_TYPE, media_type),
                 (CONTENT_SECURITY_POLICY, POLICY),
-                (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-                (REFERRER_POLICY, "no-referrer"),
-                // The next version of the bundle brings other files under the same names.
+                // Another version of the bundle has other files under the same names.
                 (CACHE_CONTROL, "no-cache"),
             ];
             router.route(path, get(async move || (headers, content)))

@@ -1,5 +1,5 @@
-//! What Lambda's SQS event source does: receives batches, hands them to the function, deletes what
-//! was worked off, and leaves what was not to the queue's visibility and redrive.
+//! Replaces Lambda's SQS event source mapping: receives batches, passes them to the function, and deletes the processed
+//! messages. The queue's visibility timeout and redrive policy handle the others.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, Message,
     MessageSystemAttributeName,
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures::FutureExt;
 use hearback_batch::{Importer, Ingest};
 use hearback_erasure::Eraser;
@@ -17,30 +17,34 @@ use hearback_lambda::aws::error_code;
 use hearback_signals::Generator;
 use tokio_util::sync::CancellationToken;
 
-use crate::health::Pulse;
+use crate::health::LoopStatus;
 use crate::load::Load;
 
 /// How long a receive waits for a message.
 const WAIT_SECONDS: i32 = 20;
-/// How long to wait when the queue cannot be reached.
-const PAUSE: Duration = Duration::from_millis(500);
-/// How long an import works before it hands the rest on.
-const IMPORT_TIME: Duration = Duration::from_mins(1);
+/// Pause after a failed receive.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// A function that a queue triggers.
 pub trait Consumer: Send + Sync + 'static {
     /// Messages in a batch, as in the template.
     const BATCH: i32;
-    /// Whether it waits for others to be done who take feedback in, or is itself one of them.
-    const GIVES_WAY: bool;
+    /// Whether it yields to bursts of incoming feedback.
+    const YIELDS: bool;
+    /// Whether its batches count as such a burst. Imports do not: what users do must not wait for them.
+    const IS_BURST: bool;
+    /// Maximum duration of a batch, as the timeout in the template. A function that takes longer is stuck.
+    const TIMEOUT: TimeDelta;
 
-    /// Works off a batch, and names the messages that must be delivered again.
+    /// Processes a batch, and returns the messages that must be delivered again.
     fn handle(&self, batch: SqsEvent) -> impl Future<Output = SqsBatchResponse> + Send;
 }
 
 impl Consumer for Generator {
     const BATCH: i32 = 10;
-    const GIVES_WAY: bool = true;
+    const YIELDS: bool = true;
+    const IS_BURST: bool = false;
+    const TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch).await
@@ -49,7 +53,9 @@ impl Consumer for Generator {
 
 impl Consumer for Ingest {
     const BATCH: i32 = 10;
-    const GIVES_WAY: bool = false;
+    const YIELDS: bool = false;
+    const IS_BURST: bool = true;
+    const TIMEOUT: TimeDelta = TimeDelta::minutes(1);
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch).await
@@ -58,7 +64,9 @@ impl Consumer for Ingest {
 
 impl Consumer for Eraser {
     const BATCH: i32 = 1;
-    const GIVES_WAY: bool = true;
+    const YIELDS: bool = true;
+    const IS_BURST: bool = false;
+    const TIMEOUT: TimeDelta = TimeDelta::minutes(15);
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch, None).await
@@ -67,39 +75,40 @@ impl Consumer for Eraser {
 
 impl Consumer for Importer {
     const BATCH: i32 = 1;
-    const GIVES_WAY: bool = false;
+    const YIELDS: bool = true;
+    const IS_BURST: bool = false;
+    const TIMEOUT: TimeDelta = TimeDelta::minutes(15);
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
-        Self::handle(self, batch, Some(Utc::now() + IMPORT_TIME)).await
+        Self::handle(self, batch, None).await
     }
 }
 
-/// Feeds a function from its queue.
+/// Passes the messages of a queue to a function.
 #[derive(Debug)]
 pub struct EventSource<C> {
-    /// Reads the queue.
+    /// Client of SQS.
     pub client: aws_sdk_sqs::Client,
-    /// The queue.
+    /// The URL of the queue.
     pub queue_url: String,
     /// The function.
     pub consumer: C,
-    /// How long messages are kept from others without a sign of life. AWS keeps them for six times the
-    /// longest that a function may take; here a process that died is started again at once, and what it
-    /// had in hand is to come back soon.
+    /// The visibility timeout, which is extended while a batch is processed. AWS recommends six times the function's
+    /// timeout; here a crashed process is restarted at once, and its messages should be delivered again soon.
     pub visibility: Duration,
-    /// How busy the machine is.
+    /// The load of the machine.
     pub load: Load,
-    /// Where it says whether it works.
-    pub pulse: Pulse,
+    /// Records whether this loop works.
+    pub status: LoopStatus,
 }
 
 impl<C: Consumer> EventSource<C> {
-    /// Feeds until `stop`. A batch that was begun is finished.
+    /// Runs until `stop`, and finishes the batch in progress.
     pub async fn run(self, stop: CancellationToken) {
         let mut waited = Duration::ZERO;
         loop {
-            if C::GIVES_WAY {
-                self.load.give_way(waited).await;
+            if C::YIELDS {
+                self.load.yield_to_burst(waited).await;
             }
             let Some(received) = stop.run_until_cancelled(self.receive()).await else {
                 return;
@@ -107,10 +116,11 @@ impl<C: Consumer> EventSource<C> {
             match received {
                 Some(messages) => {
                     waited = longest_wait(&messages, Utc::now());
-                    self.work_off(messages).await;
+                    self.process(messages).await;
                 }
                 None => {
-                    stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await;
+                    stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE))
+                        .await;
                 }
             }
         }
@@ -127,29 +137,31 @@ impl<C: Consumer> EventSource<C> {
             .send()
             .await
             .map(|received| {
-                self.pulse.works();
+                self.status.succeeded();
                 received.messages.unwrap_or_default()
             })
-            .map_err(|error| self.pulse.failed(error_code(&error), 0))
+            .map_err(|error| self.status.failed(error_code(&error), 0))
             .ok()
     }
 
-    async fn work_off(&self, messages: Vec<Message>) {
+    async fn process(&self, messages: Vec<Message>) {
         if messages.is_empty() {
             return;
         }
         let mut event = SqsEvent::default();
         event.records = messages.iter().map(lambda_message).collect();
-        let _burst = (!C::GIVES_WAY).then(|| self.load.begin_burst());
-        // A function that panics is started again by Lambda, and its messages come again.
+        let _burst = C::IS_BURST.then(|| self.load.begin_burst());
+        self.status.set_deadline(Some(Utc::now() + C::TIMEOUT));
+        // As in Lambda: after a panic, the function is restarted and its messages are delivered again.
         let work = AssertUnwindSafe(self.consumer.handle(event)).catch_unwind();
         let mut work = std::pin::pin!(work);
         let response = loop {
             tokio::select! {
                 response = &mut work => break response,
-                () = tokio::time::sleep(self.visibility / 2) => self.hold(&messages).await,
+                () = tokio::time::sleep(self.visibility / 2) => self.extend_visibility(&messages).await,
             }
         };
+        self.status.set_deadline(None);
         if let Ok(response) = response {
             self.delete(&messages, &response).await;
         } else {
@@ -157,27 +169,29 @@ impl<C: Consumer> EventSource<C> {
         }
     }
 
-    /// Keeps messages from others for longer.
-    async fn hold(&self, messages: &[Message]) {
+    async fn extend_visibility(&self, messages: &[Message]) {
         let seconds = i32::try_from(self.visibility.as_secs()).unwrap_or(i32::MAX);
-        let entries = messages.iter().enumerate().filter_map(|(at, message)| {
+        let entries = messages.iter().enumerate().filter_map(|(index, message)| {
             ChangeMessageVisibilityBatchRequestEntry::builder()
-                .id(at.to_string())
+                .id(index.to_string())
                 .receipt_handle(message.receipt_handle.clone()?)
                 .visibility_timeout(seconds)
                 .build()
                 .ok()
         });
-        let held = self
+        let extended = self
             .client
             .change_message_visibility_batch()
             .queue_url(&self.queue_url)
             .set_entries(Some(entries.collect()))
             .send()
             .await;
-        // What is not held is delivered to somebody else too, and does no harm.
-        if let Err(error) = held {
-            tracing::warn!(error = error_code(&error), "messages not held");
+        // Otherwise the messages are delivered to another worker too, which is harmless.
+        if let Err(error) = extended {
+            tracing::warn!(
+                error = error_code(&error),
+                "the visibility of messages was not extended"
+            );
         }
     }
 
@@ -185,9 +199,9 @@ impl<C: Consumer> EventSource<C> {
         let done = messages.iter().filter(|message| !failed(response, message));
         let entries: Vec<_> = done
             .enumerate()
-            .filter_map(|(at, message)| {
+            .filter_map(|(index, message)| {
                 DeleteMessageBatchRequestEntry::builder()
-                    .id(at.to_string())
+                    .id(index.to_string())
                     .receipt_handle(message.receipt_handle.clone()?)
                     .build()
                     .ok()
@@ -203,14 +217,17 @@ impl<C: Consumer> EventSource<C> {
             .set_entries(Some(entries))
             .send()
             .await;
-        // What was not deleted is delivered again, and changes nothing then.
+        // Otherwise the messages are delivered again, which changes nothing.
         if let Err(error) = deleted {
-            tracing::warn!(error = error_code(&error), "messages not deleted");
+            tracing::warn!(
+                error = error_code(&error),
+                "processed messages were not deleted"
+            );
         }
     }
 }
 
-/// How long the message has waited that was sent first. It says how far behind the queue is.
+/// The age of the oldest message, which shows how far the queue lags.
 fn longest_wait(messages: &[Message], now: DateTime<Utc>) -> Duration {
     let sent = messages.iter().filter_map(|message| {
         let sent = message.attributes.as_ref()?;
@@ -229,7 +246,7 @@ fn failed(response: &SqsBatchResponse, message: &Message) -> bool {
         .any(|failure| Some(&failure.item_identifier) == message.message_id.as_ref())
 }
 
-/// A message in the shape in which Lambda hands it to a function.
+/// A message in the form in which Lambda passes it to a function.
 fn lambda_message(message: &Message) -> SqsMessage {
     let mut record = SqsMessage::default();
     record.message_id.clone_from(&message.message_id);
@@ -266,11 +283,15 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_has_waited_as_long_as_its_oldest_message() {
+    fn the_oldest_message_determines_how_long_a_batch_has_waited() {
         let now = DateTime::from_timestamp_millis(10_000).unwrap();
         let waited = |messages: &[Message]| longest_wait(messages, now).as_millis();
         assert_eq!(waited(&[sent("9000"), sent("7500"), sent("9999")]), 2_500);
-        assert_eq!(waited(&[sent("10001")]), 0, "a clock that is behind");
+        assert_eq!(
+            waited(&[sent("10001")]),
+            0,
+            "a message from the future has not waited"
+        );
         assert_eq!(waited(&[Message::builder().build()]), 0);
         assert_eq!(waited(&[]), 0);
     }

@@ -1,26 +1,25 @@
-//! The evaluation read and the training export from the command line, through the code of the function
-//! `export`.
+//! `hearback export`: the evaluation read and the training export, with the code of the function `export`.
 
 use std::io::Write;
 
 use anyhow::{Context, Result};
-use hearback_export::{Answer, Exporter, Trained};
+use hearback_export::{Answer, Exporter, TrainingSet};
 use serde_json::{Map, Value};
 
-/// What was written out.
+/// The result of an evaluation read.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// Rows.
+pub struct ExportSummary {
+    /// Rows that were written.
     pub rows: u64,
-    /// Rows that no model may learn from, and that were left out.
+    /// Rows that were left out because they are excluded from training.
     pub excluded: u64,
-    /// Rows without a turn, left out too.
+    /// Rows that were left out because their turn is gone.
     pub without_turn: u64,
-    /// Of a day: where the bucket keeps it.
+    /// For a day: the URI of its manifest in the bucket.
     pub manifest: Option<String>,
 }
 
-impl std::fmt::Display for Summary {
+impl std::fmt::Display for ExportSummary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             rows,
@@ -39,15 +38,14 @@ impl std::fmt::Display for Summary {
     }
 }
 
-/// Writes the rows that a request asks for as JSON Lines, however often the function hands the
-/// rest on.
+/// Writes the requested rows as JSON Lines; repeats the invocation until the function has returned all of them.
 pub async fn export(
     exporter: &Exporter,
     s3: &aws_sdk_s3::Client,
     mut request: Map<String, Value>,
     out: &mut impl Write,
-) -> Result<Summary> {
-    let mut summary = Summary::default();
+) -> Result<ExportSummary> {
+    let mut summary = ExportSummary::default();
     loop {
         let resume = match exporter.handle(&request.clone().into(), None).await? {
             Answer::Trace(page) => {
@@ -70,7 +68,7 @@ pub async fn export(
                 summary.manifest = run.manifest;
                 run.resume
             }
-            Answer::Training(_) => anyhow::bail!("the request is for training"),
+            Answer::Training(_) => anyhow::bail!("the request is for training data"),
         };
         out.flush()?;
         let Some(resume) = resume else {
@@ -80,13 +78,12 @@ pub async fn export(
     }
 }
 
-/// Writes what a model can learn into the bucket, however often the function hands the rest on, and
-/// answers where it is.
-pub async fn training(exporter: &Exporter, mut request: Map<String, Value>) -> Result<Trained> {
+/// Writes training data into the bucket; repeats the invocation until the export is complete.
+pub async fn training(exporter: &Exporter, mut request: Map<String, Value>) -> Result<TrainingSet> {
     loop {
-        let answer = exporter.handle(&request.clone().into(), None).await?;
-        let Answer::Training(run) = answer else {
-            anyhow::bail!("the request is not for training");
+        let response = exporter.handle(&request.clone().into(), None).await?;
+        let Answer::Training(run) = response else {
+            anyhow::bail!("the request is not for training data");
         };
         let Some(resume) = run.resume else {
             return Ok(run);
@@ -95,17 +92,15 @@ pub async fn training(exporter: &Exporter, mut request: Map<String, Value>) -> R
     }
 }
 
-/// Writes out what files of the bucket hold.
+/// Writes the content of objects, given as S3 URIs.
 pub async fn copy(s3: &aws_sdk_s3::Client, files: &[String], out: &mut impl Write) -> Result<()> {
     for file in files {
         let (bucket, key) = file
             .strip_prefix("s3://")
             .and_then(|rest| rest.split_once('/'))
-            .with_context(|| format!("{file} is no place in a bucket"))?;
+            .with_context(|| format!("{file} is not an S3 URI"))?;
         let found = s3.get_object().bucket(bucket).key(key).send().await;
-        let mut body = found
-            .with_context(|| format!("{file} cannot be read"))?
-            .body;
+        let mut body = found.with_context(|| format!("cannot read {file}"))?.body;
         while let Some(bytes) = body.next().await {
             out.write_all(&bytes?)?;
         }

@@ -1,6 +1,5 @@
-//! What API Gateway does: checks the token, hands its claims to the function's own router, and
-//! answers nothing else. It takes on no more requests than it can answer in time. Besides, `/health`,
-//! `/openapi.json`, `/docs` and `/demo`, without a token.
+//! Replaces API Gateway: verifies the token, passes its claims to the function's router, and limits the load. Also serves
+//! `/health`, `/openapi.json`, `/docs` and `/demo`, which need no token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,46 +7,58 @@ use std::time::Duration;
 use anyhow::Result;
 use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
-use chrono::Utc;
-use futures::StreamExt;
+use axum::{Extension, Json, Router};
 use hearback_batch::Intake;
-use hearback_domain::payload::{self, carried_text};
+use hearback_domain::claims::ProjectsClaim;
+use hearback_domain::payload::{self, escaped_size};
 use hearback_erasure::{Erasures, Requests};
 use hearback_lambda::Problem;
 use hearback_lambda::caller::Unauthorized;
+use hearback_lambda::http::LoggedTenant;
 use hearback_turns::Registry;
 use lambda_http::request::RequestContext;
 use serde_json::json;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{License, OpenApi};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use crate::body::{BodyError, discard, paced};
 use crate::demo;
-use crate::health::Health;
+use crate::description::openapi;
+use crate::hosts::Hosts;
 use crate::load::Load;
+use crate::probe::Probe;
+use crate::rejections::{self, RejectionLog};
+use crate::slots::{Overloaded, RequestSlots};
 use crate::token::{Claims, Tokens};
 
-/// How long and how much is read of a body that is thrown away: the largest that any route takes.
-const DISCARD_TIME: Duration = Duration::from_secs(5);
-const DISCARD_BYTES: usize = payload::MAX_BODY;
-/// Bytes below which an answer can be carried, whatever is in it.
-const SMALL_ANSWER: u64 = 1_000_000;
+/// A response of fewer bytes fits into Lambda's limit in any encoding.
+const SMALL_RESPONSE: u64 = 1_000_000;
 
-/// How much the gateway takes on.
+/// The content security policy of API responses: they may load nothing.
+const API_POLICY: &str =
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// The content security policy of Swagger UI, which has inline styles and images.
+const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+    img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    object-src 'none'";
+
+/// Load limits of the gateway.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Small requests that are answered at once; a larger one counts as several.
+    /// Small requests in progress at a time; a larger request counts as several while its body arrives. A user can have
+    /// at most three quarters of them, a tenant seven eighths.
     pub requests: u32,
-    /// How long a request may take, from its head to its answer.
+    /// Maximum duration of a request, from its head to its response.
     pub request_time: Duration,
-    /// Connections.
+    /// How far a body may lag behind 16 KiB a second.
+    pub body_lag: Duration,
+    /// Connections at a time.
     pub connections: usize,
-    /// How long a connection is kept on which no request comes.
+    /// How long an idle connection is kept.
     pub idle: Duration,
 }
 
@@ -55,15 +66,16 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             requests: 128,
-            // As an HTTP API.
+            // As in an HTTP API.
             request_time: Duration::from_secs(30),
+            body_lag: Duration::from_secs(5),
             connections: 1_024,
             idle: Duration::from_mins(1),
         }
     }
 }
 
-/// Every route of every function.
+/// The routes of all functions.
 pub fn functions(registry: impl Into<Registry>, erasures: Erasures) -> Router {
     let registry = registry.into();
     let app = registry.app.clone();
@@ -77,113 +89,177 @@ pub fn functions(registry: impl Into<Registry>, erasures: Erasures) -> Router {
         .merge(hearback_retrieval::routes().router(app))
 }
 
-/// The description of the API.
-#[must_use]
-pub fn openapi() -> OpenApi {
-    let mut document = OpenApi::default();
-    document.merge(hearback_submit::routes().description());
-    document.merge(hearback_batch::routes().description());
-    document.merge(hearback_retrieval::routes().description());
-    document.merge(hearback_turns::routes().description());
-    document.merge(hearback_preferences::routes().description());
-    document.merge(hearback_erasure::routes().description());
-    "Hearback".clone_into(&mut document.info.title);
-    env!("CARGO_PKG_VERSION").clone_into(&mut document.info.version);
-    document.info.contact = None;
-    document.info.license = Some(License::new("Apache-2.0"));
-    document.info.description =
-        Some("Hears what users make of an AI's answers and turns it into learning.".to_owned());
-    let bearer = HttpBuilder::new()
-        .scheme(HttpAuthScheme::Bearer)
-        .bearer_format("JWT")
-        .build();
-    document
-        .components
-        .get_or_insert_default()
-        .add_security_scheme("bearer", SecurityScheme::Http(bearer));
-    document
+/// The gateway's state.
+#[derive(Debug)]
+pub struct Gateway {
+    /// Verifies tokens.
+    pub tokens: Tokens,
+    /// The hosts that are served.
+    pub hosts: Hosts,
+    /// The load of the machine.
+    pub load: Load,
+    /// Load limits.
+    pub limits: Limits,
+    /// Checks the stores for `/health`.
+    pub probe: Probe,
+    /// Counts rejected requests.
+    pub rejections: RejectionLog,
 }
 
-/// The gateway of these functions; each request may take so long.
-pub fn router(
-    functions: Router,
-    tokens: Tokens,
-    admission: (Load, Duration),
-    health: Health,
-) -> Router {
-    let told = async move || Json(health.document(Utc::now()));
-    let functions = functions
-        .route_layer(from_fn_with_state(Arc::new(tokens), authorize))
-        .route_layer(from_fn(carry))
-        .route_layer(from_fn_with_state(admission, admit));
-    hearback_lambda::http::service(
-        functions
-            .route("/health", get(told))
-            .merge(demo::routes())
-            .merge(
-                SwaggerUi::new("/docs")
-                    .url("/openapi.json", openapi())
-                    // The page would have an outside host check the description.
-                    .config(Config::default().validator_url("none")),
-            ),
-    )
+impl Gateway {
+    /// Puts the gateway in front of these functions.
+    pub fn router(self, functions: Router) -> Router {
+        let Self { load, limits, .. } = self;
+        let functions = functions
+            .route_layer(from_fn_with_state(limits.body_lag, receive))
+            .route_layer(from_fn_with_state(Arc::new(self.tokens), authorize))
+            .route_layer(from_fn(limit_response))
+            .route_layer(from_fn_with_state((load, limits.request_time), admit));
+        hearback_lambda::http::service(
+            functions
+                .merge(demo::routes())
+                .merge(docs())
+                .merge(health(self.probe))
+                .layer(from_fn_with_state(Arc::new(self.hosts), check_host))
+                .layer(from_fn_with_state(self.rejections, rejections::count)),
+        )
+        .layer(map_response(set_not_ready))
+        .layer(map_response(add_security_headers))
+    }
 }
 
-/// Takes a request on if there is room for it, before its token is checked or its body read.
+/// The process is live if it responds, and ready if it can store and process feedback.
+fn health(probe: Probe) -> Router {
+    let ready = async move || {
+        let (is_ready, document) = probe.report().await;
+        let mut response = Json(document).into_response();
+        if !is_ready {
+            response.extensions_mut().insert(NotReady);
+        }
+        response
+    };
+    Router::new()
+        .route("/health", get(ready))
+        .route("/health/live", get(async || Json(json!({"status": "ok"}))))
+}
+
+/// Marks a response as a 503 whose body is not a problem document.
+#[derive(Debug, Clone, Copy)]
+struct NotReady;
+
+async fn set_not_ready(mut response: Response) -> Response {
+    if response.extensions().get::<NotReady>().is_some() {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
+}
+
+/// The OpenAPI document and its page.
+fn docs() -> Router {
+    let page = SwaggerUi::new("/docs")
+        .url("/openapi.json", openapi())
+        // By default the page sends the document to an external validator.
+        .config(Config::default().validator_url("none"));
+    Router::from(page).layer(map_response(async |page: Response| {
+        ([(CONTENT_SECURITY_POLICY, DOCS_POLICY)], page)
+    }))
+}
+
+/// Rejects requests for other hosts: otherwise a page whose name resolves to this machine (DNS rebinding) could read
+/// responses.
+async fn check_host(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
+    if hosts.includes(request.uri(), request.headers()) {
+        return next.run(request).await;
+    }
+    Problem::new(StatusCode::MISDIRECTED_REQUEST, "unknown_host")
+        .detail("This gateway does not serve this Host. Allow it with `hearback --allowed-host`.")
+        .into_response()
+}
+
+/// Keeps browsers from interpreting a response as another type, and from sending its URL as a referrer.
+async fn add_security_headers(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers
+        .entry(CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static(API_POLICY));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+/// Admits a request if a slot is free, before its token is verified or its body is read.
 async fn admit(
     State((load, time)): State<(Load, Duration)>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    let Some(_admitted) = load.admit(request.body().size_hint().upper()) else {
-        return overloaded(request.into_body());
+    let Some(admitted) = load.admit() else {
+        discard(request.into_body());
+        return overloaded(Overloaded::All);
     };
-    // A client that never sends its body must not keep its place. A handler that has begun to write ends
-    // as one whose process died, which every one of them bears.
-    let answered = tokio::time::timeout(time, next.run(request)).await;
-    answered.unwrap_or_else(|_| {
+    request.extensions_mut().insert(admitted.slots());
+    // A client that never sends its body must not keep its slot. A handler that is dropped while it writes leaves the
+    // same state as a crash, which every handler tolerates.
+    let responded = tokio::time::timeout(time, next.run(request)).await;
+    responded.unwrap_or_else(|_| {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "timed_out")
             .detail("The request took too long. Try again.")
             .into_response()
     })
 }
 
-/// What Lambda does with an answer that it cannot carry: the caller gets an error instead.
-async fn carry(request: Request, next: Next) -> Response {
+/// As in Lambda: a response that is too large is replaced by an error.
+async fn limit_response(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let size = response.body().size_hint().exact();
-    if size.is_none_or(|size| size < SMALL_ANSWER) {
+    if size.is_none_or(|size| size < SMALL_RESPONSE) {
         return response;
     }
     let (head, body) = response.into_parts();
     match axum::body::to_bytes(body, payload::MAX_RESPONSE).await {
-        Ok(body) if carried_text(&body) <= payload::MAX_RESPONSE => {
+        Ok(body) if escaped_size(&body) <= payload::MAX_RESPONSE => {
             Response::from_parts(head, Body::from(body))
         }
         Ok(_) | Err(_) => Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR)
-            .cause("the answer is larger than Lambda carries")
+            .cause("the response is larger than Lambda allows")
             .into_response(),
     }
 }
 
-/// The answer to a request that there is no room for. Its body is thrown away while it comes: closing the
-/// connection on a client that still sends could cost it the answer.
-fn overloaded(body: Body) -> Response {
-    if !body.is_end_stream() {
-        tokio::spawn(tokio::time::timeout(DISCARD_TIME, discard(body)));
-    }
+fn overloaded(overloaded: Overloaded) -> Response {
+    let detail = match overloaded {
+        Overloaded::All => "Too many requests are in progress. Try again.",
+        Overloaded::Share => "Too many requests of this user or tenant are in progress. Try again.",
+    };
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded")
-        .detail("Too many requests are under way. Try again.")
+        .detail(detail)
         .into_response()
 }
 
-async fn discard(body: Body) {
-    let mut body = body.into_data_stream();
-    let mut left = DISCARD_BYTES;
-    while let Some(Ok(bytes)) = body.next().await
-        && left >= bytes.len()
-    {
-        left -= bytes.len();
+/// Counts the request for its caller, and reads its body under the limits.
+async fn receive(
+    State(lag): State<Duration>,
+    Extension(slots): Extension<RequestSlots>,
+    Extension(claims): Extension<Claims>,
+    request: Request,
+    next: Next,
+) -> Response {
+    // A body of unknown length declares 0 bytes.
+    let declared = request.body().size_hint().lower();
+    if let Err(error) = slots.assign(&claims.tenant, &claims.sub, declared) {
+        discard(request.into_body());
+        return overloaded(error);
+    }
+    let (head, body) = request.into_parts();
+    let (body, status) = paced(body, slots, lag);
+    let response = next.run(Request::from_parts(head, body)).await;
+    // The handler saw an incomplete body, so its response says nothing about the cause.
+    match status.error() {
+        None => response,
+        Some(BodyError::Overloaded(error)) => overloaded(error),
+        Some(BodyError::TooSlow) => Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow")
+            .detail("The body arrived too slowly. Nothing was stored; send it faster.")
+            .into_response(),
     }
 }
 
@@ -192,33 +268,35 @@ async fn authorize(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let claims = request
+    let claims: Option<Claims> = request
         .headers()
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-        .and_then(|(_, token)| tokens.check(token.trim()));
-    let Some(context) = claims.and_then(|claims| context(&claims).ok()) else {
+        .and_then(|(_, token)| tokens.verify(token.trim()));
+    let known = claims.and_then(|claims| Some((context(&claims).ok()?, claims)));
+    let Some((context, claims)) = known else {
+        discard(request.into_body());
         return Unauthorized.into_response();
     };
+    let tenant = claims.tenant.clone();
     request.extensions_mut().insert(context);
-    next.run(request).await
+    request.extensions_mut().insert(claims);
+    request.extensions_mut().insert(ProjectsClaim::Json);
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(LoggedTenant(tenant));
+    response
 }
 
-/// The claims as an HTTP API hands them to a function: every one as text, a list as `[a b]`, or
-/// as JSON where that could not be told apart.
+/// The claims as an HTTP API passes them to a function, each as text. The projects are a JSON array, which is
+/// unambiguous.
 fn context(claims: &Claims) -> Result<RequestContext> {
-    let projects = if claims.projects.iter().any(|project| project.contains(' ')) {
-        serde_json::to_string(&claims.projects)?
-    } else {
-        format!("[{}]", claims.projects.join(" "))
-    };
     let context = json!({
         "authorizer": {"jwt": {"claims": {
             "sub": claims.sub,
             "tenant": claims.tenant,
-            "projects": projects,
+            "projects": serde_json::to_string(&claims.projects)?,
             "scope": claims.scope,
         }}},
         "http": {"method": "GET"},

@@ -1,4 +1,4 @@
-//! Imports a file from the command line: puts it where files to import lie, and waits for its report.
+//! `hearback import`: uploads a file to the bucket's folder of imports, and waits for its report.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,45 +9,48 @@ use anyhow::{Context, Result};
 use chrono::Utc;
 use hearback_batch::notification;
 use hearback_domain::identifier::TenantId;
-use hearback_domain::import::{Packing, Report};
+use hearback_domain::import::{Counts, Packing, Report};
 use hearback_storage::files::import_key;
 use hearback_storage::imports::ImportCore;
 use hearback_storage::{Blobs, Store};
 use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
 
-/// How often it is asked how far the import is.
-const POLL: Duration = Duration::from_millis(250);
-/// Bytes that are read at once.
+use crate::names::Names;
+use crate::queue_tools;
+
+/// Time between two queries of the progress.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Bytes of a read.
 const CHUNK: usize = 1024 * 1024;
 
 /// Where to import to.
 #[derive(Debug)]
-pub struct Target {
+pub struct ImportTarget {
     /// The table.
     pub store: Store,
     /// The bucket.
     pub blobs: Blobs,
-    /// The queue of imports, which in AWS the bucket tells of a file.
+    /// Client and URL of the queue of imports. In AWS, the bucket notifies it of a new file.
     pub queue: (aws_sdk_sqs::Client, String),
-    /// Whose events they are.
+    /// The tenant that owns the events.
     pub tenant: TenantId,
 }
 
-/// Imports a file, or goes on to wait for its import. The same file is the same import.
-pub async fn import(file: &Path, target: &Target) -> Result<Report> {
+/// Imports a file and waits for the report. If the same file is already being imported, waits for that import.
+pub async fn import(file: &Path, target: &ImportTarget) -> Result<Report> {
     let shown = file.display();
     let unreadable = || format!("cannot read {shown}");
     let size = std::fs::metadata(file).with_context(unreadable)?.len();
     let digest = digest(file).with_context(unreadable)?;
     let name = file.file_name().and_then(|name| name.to_str());
-    let name = name.with_context(|| format!("{shown} has no name"))?;
+    let name = name.with_context(|| format!("{shown} has no file name"))?;
     let key = import_key(&target.tenant, &format!("{digest}-{name}"))
-        .context("the tenant's name is too long for a folder, or the file's name is none")?;
+        .context("the names of tenant and file are no valid object key")?;
     let bar = ProgressBar::new(size);
     let mut uploaded = false;
     let import = loop {
-        if let Some(import) = entered(target, &key).await? {
+        if let Some(import) = uploaded_import(target, &key).await? {
             break import;
         }
         bar.set_style(ProgressStyle::with_template(
@@ -57,34 +60,56 @@ pub async fn import(file: &Path, target: &Target) -> Result<Report> {
         uploaded = true;
     };
     let id = import.id();
-    // Also of a file that was imported before and is gone since: it is to be deleted again.
+    // Also if the import's row has expired but the file is still there, so that the import deletes the file again.
     if uploaded || target.store.import(&id).await?.is_none() {
         let (queue, url) = &target.queue;
         let sent = queue
             .send_message()
             .queue_url(url)
             .message_body(notification(&key, import.version.as_deref()));
-        sent.send().await.context("the queue cannot be reached")?;
+        sent.send().await.context("cannot reach the queue")?;
     }
     bar.set_style(ProgressStyle::with_template(
-        "{bar:40} {pos}/{len} pieces, {elapsed}",
+        "{bar:40} {pos}/{len} pieces, {msg}, {elapsed}",
     )?);
     loop {
         let row = target.store.import(&id).await?;
         if let Some(row) = row {
             bar.set_length(row.pieces.unwrap_or(row.done + 1));
             bar.set_position(row.done);
+            bar.set_message(progress(&row.counts));
             if let Some(report) = row.report {
                 bar.finish_and_clear();
                 return Ok(report);
             }
         }
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// The import of what lies at a key, if something does.
-async fn entered(target: &Target, key: &str) -> Result<Option<ImportCore>> {
+/// The progress of an import: the lines of the pieces that are done.
+#[must_use]
+pub fn progress(counts: &Counts) -> String {
+    let Counts {
+        lines,
+        queued,
+        duplicates,
+        rejected,
+    } = counts;
+    format!("{lines} lines read: {queued} accepted, {duplicates} duplicates, {rejected} rejected")
+}
+
+/// The approximate number of imported events, of all imports, that wait for the signal generator.
+pub async fn waiting(sqs: &aws_sdk_sqs::Client, names: &Names) -> Result<usize> {
+    let url = sqs.get_queue_url().queue_name(names.signals_bulk());
+    let url = url.send().await.context("cannot reach the queue")?;
+    let url = url.queue_url.context("cannot reach the queue")?;
+    let waiting = queue_tools::count(sqs, &url).await;
+    waiting.context("cannot reach the queue")
+}
+
+/// The import of the file at a key, if it was uploaded.
+async fn uploaded_import(target: &ImportTarget, key: &str) -> Result<Option<ImportCore>> {
     let found = target.blobs.file(key, None).await;
     let found = found.context("no bundle answers; is it running?")?;
     Ok(found.map(|found| ImportCore {
@@ -93,13 +118,13 @@ async fn entered(target: &Target, key: &str) -> Result<Option<ImportCore>> {
         etag: found.etag,
         version: found.version,
         size: found.size,
-        // Neither is part of which import it is.
+        // Neither of these is part of the import's id.
         packing: Packing::Plain,
         started_at: Utc::now(),
     }))
 }
 
-async fn upload(file: &Path, target: &Target, key: &str, bar: &ProgressBar) -> Result<()> {
+async fn upload(file: &Path, target: &ImportTarget, key: &str, bar: &ProgressBar) -> Result<()> {
     let mut file = File::open(file)?;
     let mut upload = target.blobs.upload(key);
     let mut chunk = vec![0; CHUNK];
@@ -114,7 +139,7 @@ async fn upload(file: &Path, target: &Target, key: &str, bar: &ProgressBar) -> R
     Ok(upload.finish().await?)
 }
 
-/// What tells a file from any other.
+/// Half of the SHA-256 digest, which makes the object key unique.
 fn digest(file: &Path) -> std::io::Result<String> {
     let mut file = File::open(file)?;
     let mut digest = Sha256::new();

@@ -1,33 +1,50 @@
-//! The whole bundle on one machine: the functions, and what AWS does for them there.
+//! The local bundle: all functions on one machine, and replacements of the AWS services that they use.
 //!
 //! | in AWS | here |
 //! |---|---|
-//! | DynamoDB, S3, SQS | [`engines`]: embedded, durable, behind the same SDK clients |
+//! | DynamoDB, S3, SQS | [`engines`]: embedded, durable, called through the same SDK clients |
 //! | HTTP API with its JWT authorizer | [`gateway`], [`token`] |
 //! | EventBridge Pipes | [`relay`], which reads the [`stream`] |
 //! | SQS event source mapping | [`event_source`] |
 //! | CloudFormation | [`provision`] |
 //!
-//! The functions are the same code as in Lambda, and reach the engines as they reach AWS.
+//! The functions are the same code as in Lambda, and call the engines as they call AWS.
 
+mod atomic;
+mod body;
 pub mod bundle;
+pub mod check;
 pub mod cli;
+pub mod clients;
 mod connections;
 pub mod data_dir;
 pub mod delivery;
 mod demo;
+pub mod description;
 pub mod engines;
 pub mod event_source;
 pub mod export;
+pub mod files;
 pub mod gateway;
 pub mod health;
+pub mod hosts;
 pub mod import;
 pub mod load;
+mod log_limit;
+pub mod manifest;
 pub mod names;
 mod open_files;
+pub mod position;
+mod probe;
 pub mod provision;
 pub mod queue_tools;
+mod random;
+pub mod redrive;
+mod rejections;
 pub mod relay;
 pub mod replay;
+pub mod requeue;
+pub mod secrets;
+pub mod slots;
 pub mod stream;
 pub mod token;

@@ -1,93 +1,80 @@
-//! How busy the machine is: how many requests it takes on at once, and that what is queued can wait for
-//! those who wait.
+//! The load of the machine: limits the requests in progress, and lets queued work yield to them.
 //!
-//! In AWS requests and pipeline do not take each other's time. Here they share two processors and
-//! one engine: without this, a burst of requests would be answered at a third of the rate.
+//! In AWS, requests and queue consumers do not compete for processors. Here they share the machine and one engine:
+//! without this, a burst of requests would be served at a third of the rate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use crate::slots::{RequestSlots, Slots};
 
-/// Requests under way that are no burst.
+/// Up to this many requests in progress are not a burst.
 const QUIET: usize = 2;
-/// How long the pipeline gives way at most before a batch, in steps.
+/// A consumer yields for at most `STEPS` times `STEP` before a batch.
 const STEP: Duration = Duration::from_millis(10);
 const STEPS: usize = 50;
-/// What has waited for so long gives way no more. That is longer than a burst lasts, and a stream of
-/// requests without end must not keep what they submit from being worked off: it would pile up.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of a body for which a request takes a place: some ten events of a batch, or a turn.
-const PLACE: u64 = 8 * 1024;
-/// Places that one request takes at most: a batch has 1,000 events, however large they are.
-const MOST: u32 = 64;
+/// Work that has waited for so long yields no more. A burst is shorter; under continuous requests, work would
+/// otherwise pile up.
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// Counts the requests that are being answered.
+/// Counts the requests in progress.
 #[derive(Debug, Clone)]
 pub struct Load {
-    under_way: Arc<AtomicUsize>,
-    places: Arc<Semaphore>,
-    most: u32,
+    in_progress: Arc<AtomicUsize>,
+    slots: Slots,
 }
 
-/// Work that is being done for somebody who waits, until it is dropped.
+/// Counts as a request in progress until it is dropped.
 #[derive(Debug)]
-pub struct UnderWay(Arc<AtomicUsize>);
+pub struct InProgress(Arc<AtomicUsize>);
 
-/// A request that is being answered, until it is dropped.
+/// An admitted request, which is in progress until this is dropped.
 #[derive(Debug)]
-pub struct Admitted {
-    _under_way: UnderWay,
-    _places: OwnedSemaphorePermit,
+pub struct AdmittedRequest {
+    _in_progress: InProgress,
+    slots: RequestSlots,
 }
 
 impl Load {
-    /// With room for so many small requests at once.
+    /// A load limit with this many slots, one for each small request.
     #[must_use]
-    pub fn new(places: u32) -> Self {
-        let room = usize::try_from(places).unwrap_or(Semaphore::MAX_PERMITS);
+    pub fn new(slots: u32) -> Self {
         Self {
-            under_way: Arc::default(),
-            places: Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS))),
-            most: MOST.min(places),
+            in_progress: Arc::default(),
+            slots: Slots::new(slots),
         }
     }
 
-    /// A request begins whose body has at most so many bytes; `None` for a length that nobody knows yet.
-    /// It is not taken on if there is no room for it.
+    /// Admits a request if a slot is free.
     #[must_use]
-    pub fn admit(&self, body: Option<u64>) -> Option<Admitted> {
-        let wanted = body.map_or(self.most, |body| {
-            let places = u32::try_from(body.div_ceil(PLACE)).unwrap_or(self.most);
-            places.clamp(1, self.most)
-        });
-        let places = self.places.clone().try_acquire_many_owned(wanted).ok()?;
-        Some(Admitted {
-            _under_way: self.begin(),
-            _places: places,
+    pub fn admit(&self) -> Option<AdmittedRequest> {
+        let slots = self.slots.acquire()?;
+        Some(AdmittedRequest {
+            _in_progress: self.begin(),
+            slots,
         })
     }
 
-    fn begin(&self) -> UnderWay {
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        UnderWay(self.under_way.clone())
+    fn begin(&self) -> InProgress {
+        self.in_progress.fetch_add(1, Ordering::Relaxed);
+        InProgress(self.in_progress.clone())
     }
 
-    /// A burst begins: events that come by the hundred.
+    /// Counts a batch of events as a burst of requests.
     #[must_use]
-    pub fn begin_burst(&self) -> [UnderWay; QUIET + 1] {
+    pub fn begin_burst(&self) -> [InProgress; QUIET + 1] {
         std::array::from_fn(|_| self.begin())
     }
 
-    /// Waits for a burst of requests to pass, for half a second at most, and not at all where work has
-    /// waited for too long.
-    pub async fn give_way(&self, waited: Duration) {
-        if waited >= PATIENCE {
+    /// Waits until a burst of requests is over, for half a second at most. Returns at once if the work has `waited` for
+    /// too long already.
+    pub async fn yield_to_burst(&self, waited: Duration) {
+        if waited >= MAX_WAIT {
             return;
         }
         for _ in 0..STEPS {
-            if self.under_way.load(Ordering::Relaxed) <= QUIET {
+            if self.in_progress.load(Ordering::Relaxed) <= QUIET {
                 return;
             }
             tokio::time::sleep(STEP).await;
@@ -95,7 +82,15 @@ impl Load {
     }
 }
 
-impl Drop for UnderWay {
+impl AdmittedRequest {
+    /// The request's slots, which grow with its body.
+    #[must_use]
+    pub fn slots(&self) -> RequestSlots {
+        self.slots.clone()
+    }
+}
+
+impl Drop for InProgress {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -108,14 +103,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_gives_way_to_a_burst_but_not_for_ever() {
+    async fn work_yields_to_a_burst_but_not_forever() {
         let load = Load::new(128);
-        let gives_way = |waited| load.give_way(waited).now_or_never().is_none();
-        assert!(!gives_way(Duration::ZERO), "nobody is in its way");
+        let yields = |waited| load.yield_to_burst(waited).now_or_never().is_none();
+        assert!(!yields(Duration::ZERO), "there are no requests");
         let burst = load.begin_burst();
-        assert!(gives_way(Duration::ZERO));
-        assert!(!gives_way(PATIENCE), "it has waited for long enough");
+        assert!(yields(Duration::ZERO), "there is a burst");
+        assert!(!yields(MAX_WAIT), "it has waited for long enough");
         drop(burst);
-        assert!(!gives_way(Duration::ZERO));
+        assert!(!yields(Duration::ZERO), "the burst is over");
     }
 }

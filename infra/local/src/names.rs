@@ -1,9 +1,9 @@
-//! What the resources are called. `template.yaml` gives its queues the same names in a stack of
-//! that name; table and bucket have names of AWS's making there.
+//! Names of resources. `template.yaml` gives the queues of a stack the same names; CloudFormation generates the names
+//! of the table and the bucket.
 
 use hearback_domain::publication::Subject;
 
-/// The stack whose names are used unless another is named.
+/// The default name of a stack.
 pub const DEFAULT_STACK: &str = "hearback";
 
 /// The names of one stack's resources.
@@ -39,19 +39,25 @@ impl Names {
         self.of("signals")
     }
 
-    /// What the signal generator could not work off.
+    /// The signal generator's queue of imported events.
+    #[must_use]
+    pub fn signals_bulk(&self) -> String {
+        self.of("signals-bulk")
+    }
+
+    /// Dead letters of the signal generator.
     #[must_use]
     pub fn dead_letters(&self) -> String {
         self.of("signals-dead-letters")
     }
 
-    /// The queue by which back ends send events.
+    /// The queue to which back ends send events.
     #[must_use]
     pub fn ingest(&self) -> String {
         self.of("ingest")
     }
 
-    /// What was no event there.
+    /// Dead letters of the ingest queue.
     #[must_use]
     pub fn ingest_dead_letters(&self) -> String {
         self.of("ingest-dead-letters")
@@ -63,7 +69,7 @@ impl Names {
         self.of("imports")
     }
 
-    /// What could not be imported.
+    /// Dead letters of imports.
     #[must_use]
     pub fn imports_dead_letters(&self) -> String {
         self.of("imports-dead-letters")
@@ -75,22 +81,34 @@ impl Names {
         self.of("erasures")
     }
 
-    /// Passes of erasures that failed for good.
+    /// Dead letters of erasures.
     #[must_use]
     pub fn erasures_dead_letters(&self) -> String {
         self.of("erasures-dead-letters")
     }
 
-    /// What the relay could not carry.
+    /// Dead letters of the table's stream.
     #[must_use]
     pub fn stream_dead_letters(&self) -> String {
         self.of("stream-dead-letters")
     }
 
-    /// What subscribers failed to take.
+    /// Dead letters of subscribers.
     #[must_use]
     pub fn subjects_dead_letters(&self) -> String {
         self.of("subjects-dead-letters")
+    }
+
+    /// A table, a queue and a bucket of this name that health checks write to.
+    #[must_use]
+    pub fn probe(&self) -> String {
+        self.of("probe")
+    }
+
+    /// Dead letters of the topic: messages that it could not send to a subject's queue.
+    #[must_use]
+    pub fn deliveries_dead_letters(&self) -> String {
+        self.of("deliveries-dead-letters")
     }
 
     /// The queue of a subject.

@@ -1,13 +1,13 @@
-//! How many files the process may have open. A request under way has a connection of its own to the engine,
-//! with two ends in this process, and where nothing is set a process may have as few as 256.
+//! The limit of open files. A request in progress has its own connection to the engine, with both ends in this
+//! process, and the default limit can be as low as 256.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// More than the connections that the gateway keeps, and the requests that it takes on. macOS takes no more.
+/// Enough for the gateway's connections and requests, and the maximum on macOS.
 const WANTED: u64 = 10_240;
 
-/// Allows as many as the system lets us have.
-pub(crate) fn allow() {
+/// Raises the limit as far as the system allows.
+pub(crate) fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(WANTED, |maximum| maximum.min(WANTED));
     if current.is_none_or(|current| current >= wanted) {
@@ -18,6 +18,6 @@ pub(crate) fn allow() {
         maximum,
     };
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the limit of open files stays as it is");
+        tracing::warn!(%error, "cannot raise the limit of open files");
     }
 }

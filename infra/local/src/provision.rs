@@ -1,4 +1,4 @@
-//! Creates what `template.yaml` declares, where it is not there yet. Safe to repeat.
+//! Creates the resources that `template.yaml` declares, if they do not exist. Safe to repeat.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use hearback_storage::Store;
 
 use crate::names::Names;
 
-/// Messages are kept this long, as in the template: 14 days.
+/// Retention of messages, as in the template: 14 days.
 const RETENTION: Duration = Duration::from_hours(14 * 24);
 
-/// Receives by a subscriber after which a message of a subject goes to the dead letters.
+/// Receives after which a message of a subject goes to the DLQ.
 pub const SUBJECT_RECEIVES: u32 = 5;
 
 /// The URLs of the queues.
@@ -23,21 +23,23 @@ pub const SUBJECT_RECEIVES: u32 = 5;
 pub struct QueueUrls {
     /// The queue of the signal generator.
     pub signals: String,
-    /// What it could not work off.
+    /// The signal generator's queue of imported events, which must not delay others.
+    pub signals_bulk: String,
+    /// Dead letters of the signal generator.
     pub dead_letters: String,
-    /// The queue by which back ends send events.
+    /// The queue to which back ends send events.
     pub ingest: String,
-    /// What was no event there.
+    /// Dead letters of the ingest queue.
     pub ingest_dead_letters: String,
     /// The queue of imports.
     pub imports: String,
-    /// What could not be imported.
+    /// Dead letters of imports.
     pub imports_dead_letters: String,
     /// The queue of erasures.
     pub erasures: String,
-    /// Passes of erasures that failed for good.
+    /// Dead letters of erasures.
     pub erasures_dead_letters: String,
-    /// What the relay could not carry.
+    /// Dead letters of the table's stream.
     pub stream_dead_letters: String,
     subjects: HashMap<Subject, String>,
 }
@@ -55,7 +57,7 @@ pub async fn table(store: &Store) -> Result<()> {
     store
         .create_table()
         .await
-        .context("the table cannot be created")
+        .context("cannot create the table")
 }
 
 /// Creates the bucket.
@@ -73,12 +75,11 @@ pub async fn bucket(client: &aws_sdk_s3::Client, names: &Names) -> Result<()> {
         {
             Ok(())
         }
-        Err(error) => Err(error).context("the bucket cannot be created"),
+        Err(error) => Err(error).context("cannot create the bucket"),
     }
 }
 
-/// Creates the queues. A message that was received and not deleted comes again after
-/// `visibility`.
+/// Creates the queues with this visibility timeout.
 pub async fn queues(
     client: &aws_sdk_sqs::Client,
     names: &Names,
@@ -127,6 +128,13 @@ pub async fn queues(
             Some((&dead_letters, REDRIVE_RECEIVES)),
         )
         .await?,
+        signals_bulk: queue(
+            client,
+            &names.signals_bulk(),
+            visibility,
+            Some((&dead_letters, REDRIVE_RECEIVES)),
+        )
+        .await?,
         dead_letters,
         ingest,
         ingest_dead_letters,
@@ -139,7 +147,7 @@ pub async fn queues(
     })
 }
 
-/// Creates a queue. One that is there is left as it is: it may be a deployed stack's.
+/// Creates a queue. An existing queue is not changed: it may belong to a deployed stack.
 async fn queue(
     client: &aws_sdk_sqs::Client,
     name: &str,
@@ -173,7 +181,7 @@ async fn queue(
         .set_attributes(Some(attributes))
         .send()
         .await
-        .with_context(|| format!("queue {name} cannot be created"))?
+        .with_context(|| format!("cannot create queue {name}"))?
         .queue_url
         .with_context(|| format!("queue {name} has no URL"))
 }
@@ -185,7 +193,7 @@ async fn arn(client: &aws_sdk_sqs::Client, url: &str) -> Result<String> {
         .attribute_names(QueueAttributeName::QueueArn)
         .send()
         .await
-        .context("a queue's ARN cannot be read")?
+        .context("cannot read the ARN of a queue")?
         .attributes
         .and_then(|mut attributes| attributes.remove(&QueueAttributeName::QueueArn))
         .context("a queue has no ARN")

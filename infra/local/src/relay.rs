@@ -1,17 +1,16 @@
-//! What EventBridge Pipes does: carries the table's stream to the signal generator's queue and to
-//! the subjects' queues, at least once.
+//! Replaces EventBridge Pipes: delivers the table's stream to the queues of the signal generator and of the subjects,
+//! at least once.
 //!
-//! The position is a file in the data folder. It moves only after what it passes is in the queues,
-//! which are durable, so after a crash some records are carried again and none is missed.
+//! The [`RelayPosition`] is a file in the data folder. It moves past a record only after the record's messages are in
+//! the queues, which are durable. So after a crash, some records are delivered again and none is missed. The engine
+//! keeps records until they are delivered.
 //!
-//! It also stands in for the bucket's lifecycle rule: where the table deletes a turn, it deletes its log.
+//! The relay also replaces the bucket's lifecycle rule: when the table deletes a turn, the relay deletes its log.
 //!
-//! One record never stops the others. A record that cannot be read, or a message that its queue refuses, makes its
-//! record a dead letter, with the reason. What fails otherwise is tried again by itself: what was delivered beside it
-//! is not delivered again.
+//! One record never blocks the others. A record that cannot be read, or whose message a queue rejects, becomes a dead
+//! letter with the reason. Any other failure is retried for that message alone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -20,31 +19,24 @@ use hearback_domain::publication::Subject;
 use hearback_domain::turn::TurnRef;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_signals::publish;
-use hearback_storage::stream::{RESULTS, SUBMITTED, deleted_turn, place};
+use hearback_storage::stream::{RESULTS, SUBMITTED, deleted_turn, key_record};
 use hearback_storage::{Blobs, Error, Store};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::data_dir::{read_json, replace_json};
-use crate::delivery::{Outgoing, Sent, send};
-use crate::health::{Health, Pulse};
+use crate::delivery::{OutgoingMessage, SendOutcome, send};
+use crate::health::{Health, LoopStatus};
+use crate::position::RelayPosition;
 use crate::provision::QueueUrls;
-use crate::stream::{Read, Stream};
+use crate::stream::{Stream, StreamBatch};
 
-/// How long to let records gather when the last read had them all: many small sends would cost
-/// more than the work that they carry.
-const WINDOW: Duration = Duration::from_millis(50);
-/// How long to wait after an error.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Pause after a read that returned all records, so that the next one returns several: many small sends would cost more
+/// than processing the messages.
+const BATCH_WINDOW: Duration = Duration::from_millis(50);
+/// Pause after an error.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// How far each shard of the stream was carried.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Position {
-    shards: BTreeMap<String, String>,
-}
-
-/// Carries a stream.
+/// Delivers the stream's records.
 #[derive(Debug)]
 pub struct Relay {
     /// The stream.
@@ -53,140 +45,144 @@ pub struct Relay {
     pub store: Store,
     /// The bucket.
     pub blobs: Blobs,
-    /// Writes to the queues.
+    /// Client of SQS.
     pub sqs: aws_sdk_sqs::Client,
-    /// The queues.
+    /// The URLs of the queues.
     pub queues: QueueUrls,
-    /// The file of the position.
-    pub position: PathBuf,
-    /// Where it says how it is.
+    /// The position in the stream.
+    pub position: RelayPosition,
+    /// Records whether the relay works.
     pub health: Health,
 }
 
-/// Something that a record leaves to be done, with the record's place in its read.
+/// What a record requires, with the record's index in its batch.
 struct Task {
     record: usize,
     work: Work,
 }
 
 enum Work {
-    Send(Outgoing),
+    Send(OutgoingMessage),
     /// Deletes the log of a turn that the table deleted.
     DeleteLog(TurnRef, String),
-    Bury(String),
+    /// Sends the record to the DLQ for this reason.
+    DeadLetter(String),
 }
 
-/// Where a message of a record goes.
+/// The destination of a record's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
-    /// To the signal generator.
+pub enum Destination {
+    /// The signal generator.
     Signals,
-    /// To the subscribers of a subject.
+    /// The subscribers of a subject.
     Subject(Subject),
 }
 
-/// The messages of a record; none, if no pipe takes it.
-pub fn messages(record: &Value) -> Result<Vec<(Target, String)>, Error> {
+/// The messages of a record; empty if no pipe's filter matches it.
+pub fn messages(record: &Value) -> Result<Vec<(Destination, String)>, Error> {
     if SUBMITTED.takes(record) {
-        return Ok(vec![(Target::Signals, SUBMITTED.message(record))]);
+        return Ok(vec![(Destination::Signals, SUBMITTED.message(record))]);
     }
     if !RESULTS.takes(record) {
         return Ok(Vec::new());
     }
     let addressed = publish::addressed(record)?.into_iter();
-    let messages = addressed.map(|(subject, body)| (Target::Subject(subject), body.to_string()));
+    let messages =
+        addressed.map(|(subject, body)| (Destination::Subject(subject), body.to_string()));
     Ok(messages.collect())
 }
 
 impl Relay {
-    /// Carries until `stop`.
+    /// Runs until `stop`.
     pub async fn run(mut self, stop: CancellationToken) {
-        let pulse = self.health.watch("relay");
+        let status = self.health.register("relay");
         while !stop.is_cancelled() {
-            let pause = match self.carry(&pulse, &stop).await {
+            let pause = match self.deliver_new(&status, &stop).await {
                 Ok(is_full) => {
-                    pulse.works();
+                    status.succeeded();
                     if is_full {
                         continue;
                     }
-                    WINDOW
+                    BATCH_WINDOW
                 }
                 Err(error) => {
-                    pulse.failed(&format!("{error:#}"), 0);
-                    // A cursor may have expired: the position on disk is what counts.
+                    status.failed(&format!("{error:#}"), 0);
+                    // A shard iterator may have expired. Continue from the stored position.
                     self.stream.close();
-                    PAUSE
+                    RETRY_PAUSE
                 }
             };
             stop.run_until_cancelled(tokio::time::sleep(pause)).await;
         }
     }
 
-    /// Carries what is new in each shard, and says whether there may be more.
-    async fn carry(&mut self, pulse: &Pulse, stop: &CancellationToken) -> Result<bool> {
-        let begun = Utc::now();
+    /// Delivers the new records of each shard, and returns whether there may be more.
+    async fn deliver_new(&mut self, status: &LoopStatus, stop: &CancellationToken) -> Result<bool> {
+        let started = Utc::now();
         let mut shards = self.stream.shards();
         if shards.is_empty() {
-            let position: Position = read_json(&self.position)?.unwrap_or_default();
-            self.stream.open(&position.shards).await?;
+            let opened = self.stream.open(&self.position.read()?).await?;
+            self.position.opened(&opened);
             shards = self.stream.shards();
         }
         let mut is_full = false;
         let mut ended = false;
         for shard in &shards {
-            let read = self.stream.read(shard).await?;
-            if read.last().is_some() {
-                self.deliver(shard, &read, (pulse, stop)).await?;
+            let batch = self.stream.read(shard).await?;
+            if !batch.records.is_empty() {
+                self.deliver(shard, &batch, status, stop).await?;
                 if stop.is_cancelled() {
                     return Ok(true);
                 }
             }
-            is_full |= read.is_full;
-            ended |= !self.stream.go_on(shard, read);
+            is_full |= batch.is_full;
+            ended |= !self.stream.advance(shard, batch);
         }
         if ended {
-            // The children of a shard that was read to its end are found by looking again.
+            // Reopen the stream to find the children of the shard that ended.
             self.stream.close();
         }
         if !is_full {
-            self.health.carried_to(begun);
+            self.health.relayed_until(started);
         }
         Ok(is_full)
     }
 
-    /// Delivers all that the records of a read ask for, and moves the position behind them; ends earlier only with
-    /// `stop`, with the position behind those that are delivered.
+    /// Delivers the records of a batch and moves the position past them. Returns earlier only on `stop`, with the
+    /// position past the delivered records.
     async fn deliver(
         &self,
         shard: &str,
-        read: &Read,
-        (pulse, stop): (&Pulse, &CancellationToken),
+        batch: &StreamBatch,
+        status: &LoopStatus,
+        stop: &CancellationToken,
     ) -> Result<()> {
-        let mut left = self.tasks(&read.records)?;
-        let mut moved = 0;
+        let mut left = self.tasks(&batch.records)?;
+        let mut passed = 0;
         loop {
-            let (next, failure) = self.attempt(left, &read.records).await;
+            let (next, failure) = self.attempt(left, &batch.records).await;
             left = next;
-            // Records before the first that is open are done, whatever those behind it are.
+            // The position can pass all records before the first one that is not done.
             let done = left.iter().map(|task| task.record).min();
-            let done = done.unwrap_or(read.records.len());
-            if done > moved
-                && let Some(to) = read.places.get(done - 1)
+            let done = done.unwrap_or(batch.records.len());
+            if done > passed
+                && let Some(to) = batch.positions.get(done - 1)
             {
-                self.advance(shard, &to.sequence)?;
+                self.position.advance(shard, &to.sequence)?;
                 if let Some(at) = to.written_at {
-                    self.health.carried_to(at);
+                    self.health.relayed_until(at);
                 }
-                moved = done;
+                passed = done;
             }
             if left.is_empty() {
                 return Ok(());
             }
             let waiting = left.iter().map(|task| task.record).collect::<BTreeSet<_>>();
-            self.health.wait(waiting.len());
+            self.health.set_waiting(waiting.len());
             if let Some(reason) = failure {
-                pulse.failed(&reason, waiting.len());
-                stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await;
+                status.failed(&reason, waiting.len());
+                stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE))
+                    .await;
             }
             if stop.is_cancelled() {
                 return Ok(());
@@ -203,18 +199,18 @@ impl Relay {
             }
             match messages(value) {
                 Ok(messages) => {
-                    for (target, body) in messages {
-                        let queue = match target {
-                            Target::Signals => &self.queues.signals,
-                            Target::Subject(subject) => self.queues.subject(subject)?,
+                    for (destination, body) in messages {
+                        let queue = match destination {
+                            Destination::Signals => &self.queues.signals,
+                            Destination::Subject(subject) => self.queues.subject(subject)?,
                         };
                         let queue = queue.to_owned();
-                        let work = Work::Send(Outgoing { queue, body });
+                        let work = Work::Send(OutgoingMessage { queue, body });
                         tasks.push(Task { record, work });
                     }
                 }
                 Err(error) => {
-                    let work = Work::Bury(error.to_string());
+                    let work = Work::DeadLetter(error.to_string());
                     tasks.push(Task { record, work });
                 }
             }
@@ -222,9 +218,9 @@ impl Relay {
         Ok(tasks)
     }
 
-    /// Tries each task once; answers those that are left, and why, if it is not the records' fault.
+    /// Attempts each task once. Returns the tasks that are left, and why they failed unless the records are at fault.
     async fn attempt(&self, tasks: Vec<Task>, records: &[Value]) -> (Vec<Task>, Option<String>) {
-        let (mut sends, mut letters) = (Vec::new(), BTreeMap::new());
+        let (mut sends, mut dead_letters) = (Vec::new(), BTreeMap::new());
         let mut left = Vec::new();
         let mut failure = None;
         for Task { record, work } in tasks {
@@ -237,65 +233,57 @@ impl Relay {
                         let work = Work::DeleteLog(turn, log);
                         left.push(Task { record, work });
                     }
-                    Err(error) => _ = letters.insert(record, error.to_string()),
+                    Err(error) => _ = dead_letters.insert(record, error.to_string()),
                 },
-                Work::Bury(reason) => _ = letters.insert(record, reason),
+                Work::DeadLetter(reason) => _ = dead_letters.insert(record, reason),
             }
         }
         let outgoing: Vec<_> = sends.iter().map(|(_, outgoing)| outgoing.clone()).collect();
-        for ((record, outgoing), sent) in sends.into_iter().zip(send(&self.sqs, &outgoing).await) {
-            match sent {
-                Sent::Done => {}
-                Sent::Refused(code) => {
-                    letters.insert(record, format!("a queue refused its message: {code}"));
+        let outcomes = send(&self.sqs, &outgoing).await;
+        for ((record, outgoing), outcome) in sends.into_iter().zip(outcomes) {
+            match outcome {
+                SendOutcome::Sent => {}
+                SendOutcome::Rejected(code) => {
+                    dead_letters.insert(record, format!("a queue rejected its message: {code}"));
                 }
-                Sent::Failed(code) => {
-                    failure = Some(format!("a queue cannot be written to: {code}"));
+                SendOutcome::Failed(code) => {
+                    failure = Some(format!("cannot write to a queue: {code}"));
                     let work = Work::Send(outgoing);
                     left.push(Task { record, work });
                 }
             }
         }
-        let mut buried = 0;
-        for (record, reason) in letters {
-            match self.bury(records.get(record), &reason).await {
-                Ok(()) => buried += 1,
+        let mut sent = 0;
+        for (record, reason) in dead_letters {
+            match self.send_to_dlq(records.get(record), &reason).await {
+                Ok(()) => sent += 1,
                 Err(error) => {
                     failure = Some(error);
-                    let work = Work::Bury(reason);
+                    let work = Work::DeadLetter(reason);
                     left.push(Task { record, work });
                 }
             }
         }
-        if buried > 0 {
-            self.health.bury(buried);
-            tracing::warn!(
-                buried,
-                "records not carried; they are among the dead letters"
-            );
+        if sent > 0 {
+            self.health.add_dead_letters(sent);
+            tracing::warn!(records = sent, "records of the stream were sent to the DLQ");
         }
         (left, failure)
     }
 
     async fn delete_log(&self, turn: &TurnRef, log: &str) -> Result<(), Error> {
         let row = self.store.kept_turn(turn).await?;
-        // Unless the turn was registered anew, with the same content.
+        // A turn that was registered again with the same content has the same log.
         if row.is_none_or(|row| row.hosted_uri != log) {
             self.blobs.delete_turn_log(log).await?;
         }
         Ok(())
     }
 
-    async fn bury(&self, record: Option<&Value>, reason: &str) -> Result<(), String> {
-        let letters = DeadLetters::new(self.sqs.clone(), &self.queues.stream_dead_letters);
-        let letter = place(record.unwrap_or(&Value::Null)).to_string();
-        let sent = letters.bury(&letter, reason).await;
+    async fn send_to_dlq(&self, record: Option<&Value>, reason: &str) -> Result<(), String> {
+        let dead_letters = DeadLetters::new(self.sqs.clone(), &self.queues.stream_dead_letters);
+        let body = key_record(record.unwrap_or(&Value::Null)).to_string();
+        let sent = dead_letters.send(&body, reason).await;
         sent.map_err(|error| format!("a dead letter was not sent: {error}"))
-    }
-
-    fn advance(&self, shard: &str, to: &str) -> Result<()> {
-        let mut position: Position = read_json(&self.position)?.unwrap_or_default();
-        position.shards.insert(shard.to_owned(), to.to_owned());
-        replace_json(&self.position, &position)
     }
 }

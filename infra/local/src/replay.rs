@@ -1,9 +1,10 @@
-//! Registers the turns of a file of conversations with a running bundle, through its HTTP API.
+//! `hearback replay`: registers the turns of a file of conversations with a running bundle, through its HTTP API.
 //!
-//! Each line is `{"conversation_id": …, "turns": [{"turn_id": …, "user": …, "assistant": …}]}`; a
-//! side is a text or an object with one, and whatever else a registration takes may stand beside. A turn
-//! without `assistant` is opened.
-//! A turn that is known is left as it is, so a replay that was stopped is simply run again.
+//! Each line is `{"conversation_id": …, "turns": [{"turn_id": …, "user": …, "assistant": …}]}`. `user` and `assistant`
+//! are a text or an object with `text`; a turn can have all other members of a registration. A turn without `assistant`
+//! is opened.
+//!
+//! A turn that is registered already is not changed, so an interrupted replay can be repeated.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -15,47 +16,47 @@ use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::{Client, StatusCode, Url};
 use serde_json::{Map, Value, json};
 
-/// Registrations that are under way at once.
-const AT_ONCE: usize = 8;
+/// Registrations in progress at a time.
+const CONCURRENCY: usize = 8;
 
 /// Where to replay to.
 #[derive(Debug)]
-pub struct Target {
+pub struct ReplayTarget {
     /// The gateway, as `host:port`.
     pub address: String,
-    /// A token for it.
+    /// A token for the gateway.
     pub token: String,
-    /// Its tenant.
+    /// The tenant of the token.
     pub tenant: String,
     /// The project.
     pub project: String,
 }
 
-/// What a replay did.
+/// The result of a replay.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// Turns that are registered now.
+pub struct ReplaySummary {
+    /// Turns that were registered.
     pub registered: usize,
-    /// Turns that were so before.
+    /// Turns that had been registered before.
     pub known: usize,
-    /// Turns that were refused, each with its reason.
-    pub refused: Vec<String>,
+    /// Rejected turns, each with the reason.
+    pub rejected: Vec<String>,
 }
 
-impl std::fmt::Display for Summary {
+impl std::fmt::Display for ReplaySummary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             registered,
             known,
-            refused,
+            rejected,
         } = self;
-        if *registered == 0 && refused.is_empty() {
+        if *registered == 0 && rejected.is_empty() {
             write!(f, "nothing changed: all {known} turns were known")
         } else {
-            let refused = refused.len();
+            let rejected = rejected.len();
             write!(
                 f,
-                "{registered} turns registered, {known} known before, {refused} refused"
+                "{registered} turns registered, {known} known before, {rejected} rejected"
             )
         }
     }
@@ -68,32 +69,35 @@ struct Turn {
     body: Value,
 }
 
-enum Answer {
-    Registered,
+enum Registration {
+    New,
     Known,
-    Refused(String),
+    Rejected(String),
 }
 
 /// Replays a file.
-pub async fn replay(file: &Path, target: &Target) -> Result<Summary> {
+pub async fn replay(file: &Path, target: &ReplayTarget) -> Result<ReplaySummary> {
     let turns = read(file)?;
     let bar = ProgressBar::new(turns.len().try_into()?).with_style(ProgressStyle::with_template(
         "{bar:40} {pos}/{len} turns, {per_sec}, {eta} to go",
     )?);
     let client = Client::new();
-    let answers = stream::iter(turns)
+    let registrations = stream::iter(turns)
         .map(|turn| register(&client, target, turn))
-        .buffered(AT_ONCE)
+        .buffered(CONCURRENCY)
         .inspect(|_| bar.inc(1));
-    let summary = answers
-        .try_fold(Summary::default(), async |mut summary, answer| {
-            match answer {
-                Answer::Registered => summary.registered += 1,
-                Answer::Known => summary.known += 1,
-                Answer::Refused(reason) => summary.refused.push(reason),
-            }
-            Ok(summary)
-        })
+    let summary = registrations
+        .try_fold(
+            ReplaySummary::default(),
+            async |mut summary, registration| {
+                match registration {
+                    Registration::New => summary.registered += 1,
+                    Registration::Known => summary.known += 1,
+                    Registration::Rejected(reason) => summary.rejected.push(reason),
+                }
+                Ok(summary)
+            },
+        )
         .await;
     bar.finish_and_clear();
     summary
@@ -103,7 +107,7 @@ fn read(file: &Path) -> Result<Vec<Turn>> {
     let shown = file.display();
     let lines = BufReader::new(File::open(file).with_context(|| format!("cannot read {shown}"))?);
     let mut turns = Vec::new();
-    for (at, line) in lines.lines().enumerate() {
+    for (index, line) in lines.lines().enumerate() {
         let line = line.with_context(|| format!("cannot read {shown}"))?;
         if line.trim().is_empty() {
             continue;
@@ -112,7 +116,7 @@ fn read(file: &Path) -> Result<Vec<Turn>> {
         let conversation = conversation.as_ref().and_then(turns_of);
         match conversation {
             Some(conversation) => turns.extend(conversation),
-            None => bail!("{shown}, line {}: not a conversation with turns", at + 1),
+            None => bail!("{shown}, line {}: not a conversation with turns", index + 1),
         }
     }
     Ok(turns)
@@ -122,17 +126,17 @@ fn turns_of(line: &Map<String, Value>) -> Option<Vec<Turn>> {
     let conversation = line.get("conversation_id")?.as_str()?;
     let turns = line.get("turns")?.as_array()?.iter();
     turns
-        .map(|turn| one(conversation, turn.as_object()?))
+        .map(|turn| turn_of(conversation, turn.as_object()?))
         .collect()
 }
 
-fn one(conversation: &str, turn: &Map<String, Value>) -> Option<Turn> {
+fn turn_of(conversation: &str, turn: &Map<String, Value>) -> Option<Turn> {
     let mut body = turn.clone();
     let id = body.remove("turn_id")?.as_str()?.to_owned();
     body.get("user")?;
     for side in ["user", "assistant"] {
-        if let Some(said) = body.get_mut(side).filter(|said| said.is_string()) {
-            *said = json!({"text": said.take()});
+        if let Some(text) = body.get_mut(side).filter(|text| text.is_string()) {
+            *text = json!({"text": text.take()});
         }
     }
     Some(Turn {
@@ -142,10 +146,10 @@ fn one(conversation: &str, turn: &Map<String, Value>) -> Option<Turn> {
     })
 }
 
-async fn register(client: &Client, target: &Target, turn: Turn) -> Result<Answer> {
+async fn register(client: &Client, target: &ReplayTarget, turn: Turn) -> Result<Registration> {
     let mut url = Url::parse(&format!("http://{}", target.address))?;
     url.path_segments_mut()
-        .map_err(|()| anyhow::anyhow!("{} is no address", target.address))?
+        .map_err(|()| anyhow::anyhow!("{} is not an address", target.address))?
         .extend([
             "conversations",
             &target.tenant,
@@ -160,13 +164,13 @@ async fn register(client: &Client, target: &Target, turn: Turn) -> Result<Answer
         .await
         .with_context(|| format!("no bundle answers at {}; is it running?", target.address))?;
     Ok(match response.status() {
-        StatusCode::CREATED => Answer::Registered,
-        StatusCode::OK => Answer::Known,
+        StatusCode::CREATED => Registration::New,
+        StatusCode::OK => Registration::Known,
         status if status.is_client_error() => {
             let problem: Value = response.json().await.unwrap_or_default();
             let error = problem.get("error").and_then(Value::as_str);
-            let error = error.unwrap_or("refused");
-            Answer::Refused(format!(
+            let error = error.unwrap_or("rejected");
+            Registration::Rejected(format!(
                 "{}/{}: {status} {error}",
                 turn.conversation, turn.turn
             ))

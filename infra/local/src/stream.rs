@@ -1,125 +1,134 @@
-//! Reads the table's stream, shard by shard, from where its reader was.
+//! Reads the table's stream, shard by shard, from the reader's last position.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use anyhow::{Context, Result};
+use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodbstreams::operation::get_shard_iterator::GetShardIteratorError;
-use aws_sdk_dynamodbstreams::types::{AttributeValue, OperationType, Record, ShardIteratorType};
+use aws_sdk_dynamodbstreams::types::{
+    AttributeValue, OperationType, Record, Shard, ShardIteratorType,
+};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
-/// Records of one read.
-const READ: i32 = 500;
+/// Maximum records of a read.
+const MAX_RECORDS: i32 = 500;
 
-/// A stream, and where reading goes on in each of its shards.
+/// A stream, with an iterator for each open shard.
 #[derive(Debug)]
 pub struct Stream {
     client: aws_sdk_dynamodbstreams::Client,
     arn: String,
-    cursors: BTreeMap<String, String>,
-    /// Records of the next read: fewer after one that failed, because its records may have been too large for one
-    /// answer in time, and more after one that did not.
+    iterators: BTreeMap<String, String>,
+    /// Limit of the next read. It is halved after a failure, because the records may have been too large to be returned
+    /// in time, and doubled after a success.
     limit: AtomicI32,
 }
 
 /// Records of a shard.
 #[derive(Debug)]
-pub struct Read {
-    /// Each in the JSON in which a pipe sees it.
+pub struct StreamBatch {
+    /// The records, as the JSON that a pipe receives.
     pub records: Vec<Value>,
-    /// The place of each.
-    pub places: Vec<Place>,
-    /// Whether it may have left some behind.
+    /// The position of each record.
+    pub positions: Vec<RecordPosition>,
+    /// Whether there may be more records.
     pub is_full: bool,
-    /// Where to go on; nowhere, if the shard was read to its end.
+    /// The next iterator; `None` at the end of the shard.
     next: Option<String>,
 }
 
-/// The place of a record in its shard.
+/// The position of a record in its shard.
 #[derive(Debug, Clone)]
-pub struct Place {
-    /// Its sequence number.
+pub struct RecordPosition {
+    /// The sequence number.
     pub sequence: String,
-    /// About when its item was written.
+    /// The approximate time at which the item was written.
     pub written_at: Option<DateTime<Utc>>,
 }
 
-impl Read {
-    /// The place of the last record, if there is one.
-    #[must_use]
-    pub fn last(&self) -> Option<&Place> {
-        self.places.last()
-    }
-}
-
 impl Stream {
-    /// A stream that nobody reads yet.
+    /// A stream without open shards.
     #[must_use]
     pub fn new(client: aws_sdk_dynamodbstreams::Client, arn: String) -> Self {
         Self {
             client,
             arn,
-            cursors: BTreeMap::new(),
-            limit: AtomicI32::new(READ),
+            iterators: BTreeMap::new(),
+            limit: AtomicI32::new(MAX_RECORDS),
         }
     }
 
-    /// Finds the shards, and goes behind the sequence number that was read last of each. One of which nothing
-    /// was read is read from its beginning.
-    pub async fn open(&mut self, last: &BTreeMap<String, String>) -> Result<()> {
-        for shard in self.find_shards().await? {
-            let cursor = self.cursor(&shard, last.get(&shard)).await?;
-            self.cursors.extend(cursor.map(|cursor| (shard, cursor)));
+    /// Opens each shard after its last sequence number, or at its oldest record if there is no valid one. Returns the
+    /// sequence numbers that were valid.
+    pub async fn open(
+        &mut self,
+        last: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>> {
+        let mut opened = BTreeMap::new();
+        for ShardRange { shard, end } in self.find_shards().await? {
+            let after = last.get(&shard).filter(|after| is_within(after, &end));
+            if after.is_none() && last.contains_key(&shard) {
+                tracing::warn!(
+                    "the position is not in the stream; the relay starts at the oldest record, and delivers some records \
+                     again"
+                );
+            }
+            let iterator = self.iterator(&shard, after).await?;
+            opened.extend(after.map(|after| (shard.clone(), after.clone())));
+            self.iterators
+                .extend(iterator.map(|iterator| (shard, iterator)));
         }
-        Ok(())
+        Ok(opened)
     }
 
-    /// Forgets where it was; it has to be opened again.
+    /// Closes all shards.
     pub fn close(&mut self) {
-        self.cursors.clear();
+        self.iterators.clear();
     }
 
-    /// The shards that are open, parents first.
+    /// The open shards, parents first.
     #[must_use]
     pub fn shards(&self) -> Vec<String> {
-        self.cursors.keys().cloned().collect()
+        self.iterators.keys().cloned().collect()
     }
 
-    /// Reads what comes next in a shard, and stays where it is.
-    pub async fn read(&self, shard: &str) -> Result<Read> {
-        let cursor = self.cursors.get(shard).context("the shard is not open")?;
+    /// Reads the next records of a shard without advancing.
+    pub async fn read(&self, shard: &str) -> Result<StreamBatch> {
+        let iterator = self.iterators.get(shard).context("the shard is not open")?;
         let limit = self.limit.load(Ordering::Relaxed);
         let read = self
             .client
             .get_records()
-            .shard_iterator(cursor)
+            .shard_iterator(iterator)
             .limit(limit);
         let read = read.send().await;
         let next = if read.is_ok() { limit * 2 } else { limit / 2 };
-        self.limit.store(next.clamp(1, READ), Ordering::Relaxed);
-        let read = read.context("the stream cannot be read")?;
+        self.limit
+            .store(next.clamp(1, MAX_RECORDS), Ordering::Relaxed);
+        let read = read.context("cannot read the stream")?;
         let records = read.records.unwrap_or_default();
-        let places: Option<Vec<_>> = records.iter().map(place).collect();
-        Ok(Read {
-            places: places.context("a record has no place in the stream")?,
+        let positions: Option<Vec<_>> = records.iter().map(position).collect();
+        Ok(StreamBatch {
+            positions: positions.context("a record has no sequence number")?,
             records: records.iter().map(record_json).collect(),
             is_full: i32::try_from(records.len()).is_ok_and(|count| count >= limit),
             next: read.next_shard_iterator,
         })
     }
 
-    /// Goes on behind what was read of a shard, and says whether there may be more of it.
-    pub fn go_on(&mut self, shard: &str, read: Read) -> bool {
-        let is_open = read.next.is_some();
-        match read.next {
-            Some(next) => self.cursors.insert(shard.to_owned(), next),
-            None => self.cursors.remove(shard),
+    /// Advances past a batch of a shard, and returns whether the shard is still open.
+    pub fn advance(&mut self, shard: &str, batch: StreamBatch) -> bool {
+        let is_open = batch.next.is_some();
+        match batch.next {
+            Some(next) => self.iterators.insert(shard.to_owned(), next),
+            None => self.iterators.remove(shard),
         };
         is_open
     }
 
-    /// The records of a shard from one sequence number to another, as far as the stream still has them.
+    /// The records of a shard from one sequence number to another (inclusive) that are still in the stream.
     pub async fn between(&self, shard: &str, from: &str, to: &str) -> Result<Vec<Value>> {
         let found = self
             .client
@@ -130,31 +139,35 @@ impl Stream {
             .sequence_number(from)
             .send()
             .await;
-        let mut cursor = found
-            .context("the stream has no such place; it keeps records for 24 hours")?
+        let mut iterator = found
+            .context("the stream does not have this position; it keeps records for 24 hours")?
             .shard_iterator;
         let mut between = Vec::new();
-        while let Some(at) = cursor {
-            let read = self.client.get_records().shard_iterator(at).limit(READ);
-            let read = read.send().await.context("the stream cannot be read")?;
+        while let Some(current) = iterator {
+            let read = self
+                .client
+                .get_records()
+                .shard_iterator(current)
+                .limit(MAX_RECORDS);
+            let read = read.send().await.context("cannot read the stream")?;
             let records = read.records.unwrap_or_default();
             for record in &records {
-                let place = place(record).context("a record has no place in the stream")?;
-                if is_behind(&place.sequence, to) {
+                let position = position(record).context("a record has no sequence number")?;
+                if is_after(&position.sequence, to) {
                     return Ok(between);
                 }
                 between.push(record_json(record));
-                if place.sequence == to {
+                if position.sequence == to {
                     return Ok(between);
                 }
             }
-            // What is not there any more has left the stream.
-            cursor = read.next_shard_iterator.filter(|_| !records.is_empty());
+            // An empty read means that the later records have expired.
+            iterator = read.next_shard_iterator.filter(|_| !records.is_empty());
         }
         Ok(between)
     }
 
-    async fn find_shards(&self) -> Result<Vec<String>> {
+    async fn find_shards(&self) -> Result<Vec<ShardRange>> {
         let mut shards = Vec::new();
         let mut after = None;
         loop {
@@ -165,11 +178,11 @@ impl Stream {
                 .set_exclusive_start_shard_id(after)
                 .send()
                 .await
-                .context("the stream cannot be described")?
+                .context("cannot describe the stream")?
                 .stream_description
                 .context("the stream has no description")?;
             let page = description.shards.unwrap_or_default();
-            shards.extend(page.into_iter().filter_map(|shard| shard.shard_id));
+            shards.extend(page.into_iter().filter_map(ShardRange::of));
             after = description.last_evaluated_shard_id;
             if after.is_none() {
                 return Ok(shards);
@@ -177,7 +190,7 @@ impl Stream {
         }
     }
 
-    async fn cursor(&self, shard: &str, after: Option<&String>) -> Result<Option<String>> {
+    async fn iterator(&self, shard: &str, after: Option<&String>) -> Result<Option<String>> {
         let Some(after) = after else {
             return self.oldest(shard).await;
         };
@@ -192,16 +205,12 @@ impl Stream {
             .await;
         match found {
             Ok(found) => Ok(found.shard_iterator),
-            // Older than the stream keeps: go on with the oldest that is there.
-            Err(error)
-                if error
-                    .as_service_error()
-                    .is_some_and(GetShardIteratorError::is_trimmed_data_access_exception) =>
-            {
-                tracing::warn!("the stream lost records that were not carried");
+            // The position has expired, or is not one of the stream's.
+            Err(error) if is_invalid_position(&error) => {
+                tracing::warn!("the position has expired; the relay starts at the oldest record");
                 self.oldest(shard).await
             }
-            Err(error) => Err(error).context("the stream has no such position"),
+            Err(error) => Err(error).context("cannot open a shard of the stream"),
         }
     }
 
@@ -214,21 +223,73 @@ impl Stream {
             .shard_iterator_type(ShardIteratorType::TrimHorizon)
             .send()
             .await;
-        Ok(found.context("the stream has no beginning")?.shard_iterator)
+        Ok(found
+            .context("cannot open a shard of the stream at its oldest record")?
+            .shard_iterator)
     }
 }
 
-fn place(record: &Record) -> Option<Place> {
+/// Whether an iterator was rejected because of its position.
+fn is_invalid_position<R>(error: &SdkError<GetShardIteratorError, R>) -> bool {
+    error.as_service_error().is_some_and(|error| {
+        error.is_trimmed_data_access_exception() || error.code() == Some("ValidationException")
+    })
+}
+
+struct ShardRange {
+    shard: String,
+    end: ShardEnd,
+}
+
+enum ShardEnd {
+    /// The shard has no records.
+    Empty,
+    /// The shard is being written to.
+    Open,
+    /// The last sequence number. The embedded engine reports one for open shards too.
+    At(String),
+}
+
+impl ShardRange {
+    fn of(shard: Shard) -> Option<Self> {
+        let range = shard.sequence_number_range;
+        let (first, last) = range.map_or((None, None), |range| {
+            (range.starting_sequence_number, range.ending_sequence_number)
+        });
+        let end = match (first, last) {
+            (_, Some(last)) => ShardEnd::At(last),
+            (Some(_), None) => ShardEnd::Open,
+            (None, None) => ShardEnd::Empty,
+        };
+        let shard = shard.shard_id?;
+        Some(Self { shard, end })
+    }
+}
+
+/// Whether a position can be one of a shard: it is a sequence number, and not after the shard's end. A later position
+/// belongs to another table, or to a later state of this one, and the next records might be before it.
+fn is_within(position: &str, end: &ShardEnd) -> bool {
+    let is_number =
+        (21..=40).contains(&position.len()) && position.bytes().all(|byte| byte.is_ascii_digit());
+    is_number
+        && match end {
+            ShardEnd::Empty => false,
+            ShardEnd::Open => true,
+            ShardEnd::At(last) => !is_after(position, last),
+        }
+}
+
+fn position(record: &Record) -> Option<RecordPosition> {
     let stream = record.dynamodb.as_ref()?;
     let written = stream.approximate_creation_date_time.as_ref();
-    Some(Place {
+    Some(RecordPosition {
         sequence: stream.sequence_number.clone()?,
         written_at: written.and_then(|at| DateTime::from_timestamp(at.secs(), at.subsec_nanos())),
     })
 }
 
 /// Whether a sequence number, of up to 40 digits, is greater than another.
-fn is_behind(one: &str, other: &str) -> bool {
+fn is_after(one: &str, other: &str) -> bool {
     let [one, other] = [one, other].map(|number| number.trim_start_matches('0'));
     (one.len(), one) > (other.len(), other)
 }
@@ -255,7 +316,7 @@ fn record_json(record: &Record) -> Value {
     })
 }
 
-/// The kinds of attributes that the table has.
+/// Supports the attribute types that the table uses.
 fn attribute_json(value: &AttributeValue) -> Value {
     match value {
         AttributeValue::S(text) => json!({"S": text}),

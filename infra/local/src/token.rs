@@ -1,7 +1,6 @@
-//! Tokens of the machine-local gateway: JWTs signed with a key of the data folder.
+//! Tokens of the local gateway: JWTs signed with a key of the data folder.
 //!
-//! In AWS the HTTP API's authorizer checks tokens of the deployer's own issuer; this stands in
-//! for both on a developer's machine, with the same claims.
+//! This replaces both the issuer and the HTTP API's authorizer, with the same claims.
 
 use std::sync::Once;
 
@@ -17,14 +16,12 @@ use signature::{Signer, Verifier};
 
 /// The issuer of local tokens.
 pub const ISSUER: &str = "https://hearback.local";
-/// Whom local tokens are for.
+/// The audience of local tokens.
 pub const AUDIENCE: &str = "hearback";
-/// The file of the signing key in the data folder.
-pub const KEY_FILE: &str = "token.key";
-/// How long a token is good.
+/// Validity of a token.
 const VALID_DAYS: i64 = 30;
 
-/// The claims of a token (product specification, section 1).
+/// The claims of a token (docs/reference/tokens.md#claims).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
     /// The user.
@@ -34,7 +31,7 @@ pub struct Claims {
     /// Projects, the most recent first.
     #[serde(default)]
     pub projects: Vec<String>,
-    /// Scopes, with spaces between.
+    /// Space-separated scopes.
     #[serde(default)]
     pub scope: String,
 }
@@ -49,11 +46,11 @@ struct Signed {
     exp: i64,
 }
 
-/// Signs and checks tokens with one key.
+/// Signs and verifies tokens with one key.
 #[derive(Clone)]
 pub struct Tokens {
     signing: EncodingKey,
-    checking: DecodingKey,
+    verifying: DecodingKey,
 }
 
 impl std::fmt::Debug for Tokens {
@@ -63,17 +60,17 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Tokens under this key.
+    /// Uses this key.
     #[must_use]
     pub fn new(key: &[u8]) -> Self {
         install_crypto();
         Self {
             signing: EncodingKey::from_secret(key),
-            checking: DecodingKey::from_secret(key),
+            verifying: DecodingKey::from_secret(key),
         }
     }
 
-    /// A token with these claims.
+    /// Signs a token with these claims.
     pub fn sign(&self, claims: Claims) -> Result<String> {
         let now = Utc::now();
         let signed = Signed {
@@ -90,22 +87,25 @@ impl Tokens {
         )?)
     }
 
-    /// The claims of a token, if it is ours and good.
+    /// The claims of a token; `None` if it is not valid.
     #[must_use]
-    pub fn check(&self, token: &str) -> Option<Claims> {
+    pub fn verify(&self, token: &str) -> Option<Claims> {
         let mut validation = Validation::new(Algorithm::HS256);
         validation.set_issuer(&[ISSUER]);
         validation.set_audience(&[AUDIENCE]);
         validation.validate_nbf = true;
+        // An HTTP API's authorizer allows no clock skew either.
+        validation.leeway = 0;
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-        jsonwebtoken::decode::<Signed>(token, &self.checking, &validation)
-            .ok()
-            .map(|token| token.claims.claims)
+        let token = jsonwebtoken::decode::<Signed>(token, &self.verifying, &validation).ok()?;
+        // `crit` lists extensions that must be understood (RFC 7515, section 4.1.11); none is supported here.
+        let is_supported = token.header.crit.is_none();
+        is_supported.then_some(token.claims.claims)
     }
 }
 
-/// HMAC-SHA256 is the only algorithm that local tokens need. The library's own providers would
-/// bring RSA and a second cryptography library into the tree.
+/// HMAC-SHA256, the only algorithm that local tokens need. The library's own providers would add RSA and a second
+/// cryptography library to the dependencies.
 struct Hs256(Hmac<Sha256>);
 
 impl Hs256 {
@@ -115,7 +115,7 @@ impl Hs256 {
             .map_err(|_| ErrorKind::InvalidKeyFormat.into())
     }
 
-    fn over(&self, message: &[u8]) -> Hmac<Sha256> {
+    fn mac(&self, message: &[u8]) -> Hmac<Sha256> {
         let mut mac = self.0.clone();
         mac.update(message);
         mac
@@ -124,13 +124,13 @@ impl Hs256 {
 
 impl Signer<Vec<u8>> for Hs256 {
     fn try_sign(&self, message: &[u8]) -> Result<Vec<u8>, signature::Error> {
-        Ok(self.over(message).finalize().into_bytes().to_vec())
+        Ok(self.mac(message).finalize().into_bytes().to_vec())
     }
 }
 
 impl Verifier<Vec<u8>> for Hs256 {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
-        self.over(message)
+        self.mac(message)
             .verify_slice(signature)
             .map_err(|_| signature::Error::new())
     }
@@ -163,13 +163,15 @@ static CRYPTO: CryptoProvider = CryptoProvider {
 fn install_crypto() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Somebody else's provider, if there is one, knows HS256 too.
+        // A provider that was installed before supports HS256 too.
         let _ = CRYPTO.install_default();
     });
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn claims() -> Claims {
@@ -182,37 +184,86 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_under_its_own_key_and_no_other() {
+    fn a_token_is_valid_under_its_own_key_only() {
         let tokens = Tokens::new(b"one key");
         let token = tokens.sign(claims()).unwrap();
-        assert_eq!(tokens.check(&token), Some(claims()));
-        assert_eq!(Tokens::new(b"another").check(&token), None);
+        assert_eq!(tokens.verify(&token), Some(claims()));
+        assert_eq!(Tokens::new(b"another").verify(&token), None);
+    }
+
+    /// Whether a token that is signed with our key, with these members changed, is valid.
+    fn is_valid(header: &Header, changes: &[(&str, Value)]) -> bool {
+        let tokens = Tokens::new(b"one key");
+        let now = Utc::now().timestamp();
+        let mut claims = json!({
+            "sub": "ada", "tenant": "acme", "iss": ISSUER, "aud": AUDIENCE, "iat": now - 60, "exp": now + 60
+        });
+        for (name, value) in changes {
+            claims[*name] = value.clone();
+        }
+        let token = jsonwebtoken::encode(header, &claims, &tokens.signing).unwrap();
+        tokens.verify(&token).is_some()
     }
 
     #[test]
-    fn a_token_is_not_good_before_its_time() {
-        let tokens = Tokens::new(b"one key");
-        let in_an_hour = (Utc::now() + TimeDelta::hours(1)).timestamp();
-        let an_hour_ago = in_an_hour - 7200;
-        for (nbf, good) in [(an_hour_ago, true), (in_an_hour, false)] {
-            let claims = serde_json::json!({
-                "sub": "ada", "tenant": "acme", "iss": ISSUER, "aud": AUDIENCE,
-                "iat": an_hour_ago, "nbf": nbf, "exp": in_an_hour + 3600
-            });
-            let header = Header::new(Algorithm::HS256);
-            let token = jsonwebtoken::encode(&header, &claims, &tokens.signing).unwrap();
-            assert_eq!(tokens.check(&token).is_some(), good, "nbf {nbf}");
+    fn a_token_is_valid_between_nbf_and_exp() {
+        let header = Header::new(Algorithm::HS256);
+        let now = Utc::now().timestamp();
+        assert!(is_valid(&header, &[]));
+        for (name, at, expected) in [
+            ("nbf", json!(now), true),
+            ("nbf", json!(now - 3_600), true),
+            ("nbf", json!(now + 5), false),
+            ("nbf", json!(now + 3_600), false),
+            ("nbf", json!("soon"), false),
+            ("nbf", Value::Null, false),
+            ("exp", json!(now + 30), true),
+            ("exp", json!(now - 1), false),
+            ("exp", json!((now + 30).to_string()), false),
+            ("exp", Value::Null, false),
+            // `iat` does not limit validity: a clock that is set back must not end all sessions.
+            ("iat", json!(now + 3_600), true),
+            ("iat", json!("now"), false),
+        ] {
+            assert_eq!(
+                is_valid(&header, &[(name, at.clone())]),
+                expected,
+                "{name} {at}"
+            );
         }
     }
 
     #[test]
-    fn a_token_that_was_changed_or_has_no_signature_is_not_good() {
+    fn a_token_with_critical_extensions_is_not_valid() {
+        for crit in [
+            vec!["exp"],
+            vec!["b64"],
+            vec!["urn:example:bound", "exp"],
+            vec![],
+        ] {
+            let crit = Some(crit.into_iter().map(str::to_owned).collect());
+            let header = Header {
+                crit,
+                ..Header::new(Algorithm::HS256)
+            };
+            assert!(!is_valid(&header, &[]), "{:?}", header.crit);
+        }
+        let mut header = Header::new(Algorithm::HS256);
+        header.extras.insert("unknown", true);
+        assert!(
+            is_valid(&header, &[]),
+            "other members of the header are ignored"
+        );
+    }
+
+    #[test]
+    fn a_token_that_was_changed_or_has_no_signature_is_not_valid() {
         let tokens = Tokens::new(b"one key");
         let token = tokens.sign(claims()).unwrap();
         let (signed, _) = token.rsplit_once('.').unwrap();
-        assert_eq!(tokens.check(&format!("{signed}.")), None);
+        assert_eq!(tokens.verify(&format!("{signed}.")), None);
         // {"alg":"none"}
         let (_, rest) = signed.split_once('.').unwrap();
-        assert_eq!(tokens.check(&format!("eyJhbGciOiJub25lIn0.{rest}.")), None);
+        assert_eq!(tokens.verify(&format!("eyJhbGciOiJub25lIn0.{rest}.")), None);
     }
 }

@@ -1,6 +1,6 @@
-//! What a caller is told when a request fails: one variant per error of the protocol.
+//! Errors of the protocol, one variant each.
 //!
-//! `Display` is the message on the wire, so it never shows the inside of the engine.
+//! `Display` is the message on the wire, so it never exposes internals.
 
 use thiserror::Error;
 

@@ -15,13 +15,13 @@ use uuid::Uuid;
 
 use crate::{Sqs, fault::Fault};
 
-/// A message of 1 MiB may take six bytes for one in JSON, and a batch has names around it.
+/// A message of 1 MiB may take six bytes for one in JSON, and a batch has member names around it.
 const MAX_REQUEST: usize = 16 * 1_048_576;
 const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
 const QUERY_ERROR: HeaderName = HeaderName::from_static("x-amzn-query-error");
 
-/// Operations of SQS that are refused by name.
+/// Operations of SQS that are rejected as unsupported.
 const UNSUPPORTED: [&str; 9] = [
     "AddPermission",
     "CancelMessageMoveTask",
@@ -46,7 +46,7 @@ pub(crate) fn routes(sqs: Sqs) -> Router {
 async fn answer(State(sqs): State<Sqs>, headers: HeaderMap, body: Bytes) -> Response {
     let mut response = match perform(&sqs, &headers, &body).await {
         Ok(json) => (StatusCode::OK, json).into_response(),
-        Err(fault) => refuse(&fault),
+        Err(fault) => reject(&fault),
     };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
@@ -98,13 +98,13 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
 }
 
 fn reply<T: Serialize>(outcome: &T) -> Result<Vec<u8>, Fault> {
-    serde_json::to_vec(outcome).map_err(|_| Fault::Corrupt("an answer could not be written"))
+    serde_json::to_vec(outcome).map_err(|_| Fault::Corrupt("a response could not be serialized"))
 }
 
-fn refuse(fault: &Fault) -> Response {
+fn reject(fault: &Fault) -> Response {
     let code = fault.code();
     let (status, side) = if fault.is_the_senders() {
-        debug!(code = code.shape, "a request was refused");
+        debug!(code = code.shape, "a request was rejected");
         (StatusCode::BAD_REQUEST, "Sender")
     } else {
         error!(cause = ?fault, "a request failed");

@@ -1,24 +1,29 @@
-//! A message before it is stored: the rules a body and its attributes have to meet.
+//! A message before it is stored, and the rules for its body and attributes.
 
 use std::collections::BTreeMap;
 
 use crate::{
+    characters::is_allowed,
     fault::Fault,
     message_attributes::{MessageAttributes, WireAttribute},
 };
 
 /// The most bytes of body and attributes in one message, or in one batch.
 pub(crate) const MAX_SIZE: usize = 1_048_576;
-/// The longest time a new message may be kept back, in seconds.
+/// The longest delay of a new message, in seconds.
 const MAX_DELAY: i64 = 900;
+/// The most characters of a group's name.
+const MAX_GROUP: usize = 128;
 
-/// A message somebody wants to send. Whether it fits its queue is for the store to say.
+/// A message to send. The store checks it against the limits of its queue.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) body: String,
     pub(crate) attributes: MessageAttributes,
     /// Seconds; `None` is the queue's own delay.
     pub(crate) delay: Option<i64>,
+    /// The message group, for fair queues.
+    pub(crate) group: Option<String>,
 }
 
 impl Draft {
@@ -45,16 +50,26 @@ impl Draft {
             body,
             attributes: MessageAttributes::parse(attributes)?,
             delay,
+            group: None,
         })
+    }
+
+    /// Of a group, whose name has the characters that SQS takes.
+    pub(crate) fn of_group(self, group: Option<String>) -> Result<Self, Fault> {
+        if let Some(name) = &group
+            && !((1..=MAX_GROUP).contains(&name.len())
+                && name.bytes().all(|byte| byte.is_ascii_graphic()))
+        {
+            return Err(Fault::InvalidParameter(format!(
+                "Value for parameter MessageGroupId is invalid. Reason: MessageGroupId can only \
+                 include alphanumeric and punctuation characters. 1 to {MAX_GROUP} in length."
+            )));
+        }
+        Ok(Self { group, ..self })
     }
 
     /// Bytes that count towards the limits: body, and names, types and values of attributes.
     pub(crate) fn size(&self) -> usize {
         self.body.len() + self.attributes.size()
     }
-}
-
-/// The characters of XML 1.0, section 2.2, which are those SQS takes.
-pub(crate) fn is_allowed(c: char) -> bool {
-    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
 }

@@ -1,11 +1,11 @@
-//! Message attributes: named, typed values that travel beside a body.
+//! Message attributes: named, typed values that are sent with a body.
 
 use std::collections::{BTreeMap, btree_map::Iter};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 
-use crate::{fault::Fault, message::is_allowed};
+use crate::{characters::is_allowed, fault::Fault};
 
 /// The most attributes one message may carry.
 const MAX_ATTRIBUTES: usize = 10;

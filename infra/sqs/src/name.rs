@@ -44,7 +44,7 @@ impl QueueName {
         Self(name.to_owned())
     }
 
-    /// A name as somebody wrote it, to be looked up.
+    /// A name to look up, as the request has it.
     pub(crate) fn stored(name: String) -> Self {
         Self(name)
     }

@@ -78,7 +78,7 @@ impl QueueAttributes {
         })
     }
 
-    /// Whether SQS has a setting of this name. One that is not set is left out of an answer.
+    /// Whether SQS has a setting of this name. A setting without a value is left out of responses.
     pub(crate) fn knows(name: &str) -> bool {
         name == "RedrivePolicy"
             || UNSUPPORTED.contains(&name)

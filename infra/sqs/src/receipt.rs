@@ -1,4 +1,4 @@
-//! Receipt handles: which receive of which message a caller means.
+//! Receipt handles: each identifies one receive of one message.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE};
 use md5::{Digest, Md5};
@@ -17,7 +17,7 @@ pub(crate) struct Receipt {
 }
 
 impl Receipt {
-    /// Three numbers and a checksum that tells a handle from garbage. Not a secret.
+    /// Three numbers and a checksum that detects malformed handles. Not a secret.
     pub(crate) fn encode(self) -> String {
         let numbers = [self.queue, self.message, self.receive]
             .map(i64::to_be_bytes)

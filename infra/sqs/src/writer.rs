@@ -1,9 +1,9 @@
 //! The one thread that touches the database, and the commit that waiting requests share.
 //!
-//! While a commit is being synced, further requests queue up; the next transaction takes all of
-//! them. So one sync pays for as many requests as arrived during the one before it, and a lone
-//! request waits for nobody. Each request runs in a savepoint of its own: one that fails leaves
-//! the others as they are. Nobody is answered before the commit.
+//! While a commit is being synced, further requests queue up; the next transaction contains
+//! all of them. So one sync covers every request that arrived during the previous one, and a single
+//! request never waits for others. Each request runs in its own savepoint, so a failure does not affect
+//! the others. Responses are sent after the commit.
 
 use std::{
     collections::BTreeSet,
@@ -16,23 +16,76 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::{
-    bells::Bells,
+    clock::{Clock, Reading, Steps},
     fault::Fault,
     name::QueueName,
-    store::{self, Unit},
+    queue_notifiers::QueueNotifiers,
+    store::{self, Unit, log::Log},
 };
 
-/// The most requests in one transaction, so that the first of them is not kept waiting for long.
+/// Most requests in one transaction; more would delay the first one's response.
 const MAX_SHARED: usize = 256;
-/// How often messages past their retention are removed from queues that nobody reads.
+/// How often messages past their retention are removed from queues without consumers.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
+/// The pause between two steps that return free pages to the file system.
+const SPACE_EVERY: Duration = Duration::from_millis(100);
 
-/// The way to the thread. It ends once the last clone is gone and its jobs are done.
+/// The database, and the clock of the times in it.
+pub(crate) struct File {
+    connection: Connection,
+    steps: Steps,
+}
+
+impl File {
+    /// Opens a prepared database and adjusts its times to this clock.
+    pub(crate) fn open(connection: Connection, clock: Clock) -> rusqlite::Result<Self> {
+        let steps = Steps::new(clock);
+        let lag = store::times::resume(&connection, steps.read().now)?;
+        if lag > 0 {
+            let seconds = lag / 1_000;
+            warn!(seconds, "the clock was set back; messages keep their times");
+        }
+        Ok(Self { connection, steps })
+    }
+
+    /// Starts a transaction, after adjusting all stored times to the clock.
+    fn begin(&mut self) -> rusqlite::Result<(Transaction<'_>, Reading)> {
+        let reading = self.steps.read();
+        let behavior = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(behavior)?;
+        if reading.step != 0 {
+            store::times::shift(&transaction, reading.step)?;
+            store::times::note(&transaction, reading.now)?;
+        }
+        Ok((transaction, reading))
+    }
+
+    /// Acknowledges the reading, once its transaction is on disk.
+    fn committed(&mut self, reading: Reading) {
+        if reading.step != 0 {
+            let seconds = reading.step / 1_000;
+            warn!(seconds, "the clock was set; messages keep their times");
+        }
+        self.steps.acknowledge(reading);
+    }
+
+    /// Removes messages past their retention.
+    fn sweep(&mut self) -> rusqlite::Result<()> {
+        let (transaction, reading) = self.begin()?;
+        store::queues::sweep(&transaction, reading.now)?;
+        store::times::note(&transaction, reading.now)?;
+        transaction.commit()?;
+        self.committed(reading);
+        Ok(())
+    }
+}
+
+/// A handle to the writer thread, which ends after the last clone is dropped and its jobs are finished.
 #[derive(Clone)]
 pub(crate) struct Writer {
     jobs: Sender<Box<dyn Job>>,
@@ -40,15 +93,15 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn start(
-        connection: Connection,
+        file: File,
         region: &str,
-        bells: Arc<Bells>,
+        notifiers: Arc<QueueNotifiers>,
     ) -> io::Result<Self> {
         let (jobs, queued) = channel();
         let thread = Thread {
-            connection,
+            file,
             region: region.to_owned(),
-            bells,
+            notifiers,
             queued,
         };
         thread::Builder::new()
@@ -59,7 +112,7 @@ impl Writer {
 
     /// Runs `work` in a transaction and returns its outcome once that is on disk.
     ///
-    /// If the caller is gone before it is the work's turn, the work is not done.
+    /// If the caller has gone by the time the work would start, the work is skipped.
     pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, Fault>
     where
         T: Send + 'static,
@@ -84,12 +137,12 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// Work whose type of result the thread need not know.
+/// Work with its result type erased.
 trait Job: Send {
-    /// Does the work; whether its changes shall be kept.
+    /// Does the work. Returns whether to keep its changes.
     fn run(&mut self, unit: &mut Unit<'_>) -> bool;
-    /// Tells the caller, after the commit succeeded or failed.
-    fn answer(self: Box<Self>, committed: bool);
+    /// Sends the caller the outcome, after the commit has succeeded or failed.
+    fn respond(self: Box<Self>, committed: bool);
 }
 
 struct Request<T, F> {
@@ -113,29 +166,32 @@ where
         keep
     }
 
-    fn answer(self: Box<Self>, committed: bool) {
+    fn respond(self: Box<Self>, committed: bool) {
         let outcome = match self.outcome {
             Some(Ok(result)) if committed => Ok(result),
             Some(Err(fault)) => Err(fault),
             Some(Ok(_)) | None => Err(Fault::NotCommitted),
         };
-        // A caller that left in the meantime does not need the answer.
+        // The caller may have gone.
         let _gone = self.reply.send(outcome);
     }
 }
 
 struct Thread {
-    connection: Connection,
+    file: File,
     region: String,
-    bells: Arc<Bells>,
+    notifiers: Arc<QueueNotifiers>,
     queued: Receiver<Box<dyn Job>>,
 }
 
 impl Thread {
     fn serve(mut self) {
-        let mut sweep_due = Instant::now();
+        let (mut sweep_due, mut space_due) = (Instant::now(), Instant::now());
+        let mut log = Log::default();
         loop {
-            let idle = sweep_due.saturating_duration_since(Instant::now());
+            let next = sweep_due.min(space_due);
+            let next = log.due().map_or(next, |due| due.min(next));
+            let idle = next.saturating_duration_since(Instant::now());
             match self.queued.recv_timeout(idle) {
                 Ok(first) => {
                     let others = self.queued.try_iter();
@@ -146,10 +202,20 @@ impl Thread {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             if Instant::now() >= sweep_due {
-                if let Err(error) = store::queues::sweep(&self.connection, store::now()) {
+                if let Err(error) = self.file.sweep() {
                     error!(%error, "messages past their retention could not be removed");
                 }
                 sweep_due = Instant::now() + SWEEP_EVERY;
+            }
+            if Instant::now() >= space_due {
+                let more = store::space::give_back(&self.file.connection).unwrap_or_else(|error| {
+                    error!(%error, "the database file could not be shrunk");
+                    false
+                });
+                space_due = Instant::now() + if more { SPACE_EVERY } else { SWEEP_EVERY };
+            }
+            if let Err(error) = log.keep(&self.file.connection, Instant::now()) {
+                error!(%error, "deleted data is still in the write-ahead log");
             }
         }
     }
@@ -160,28 +226,27 @@ impl Thread {
             error!(%error, requests = jobs.len(), "a transaction failed");
         }
         for job in jobs {
-            job.answer(committed.is_ok());
+            job.respond(committed.is_ok());
         }
         for queue in committed.iter().flatten() {
-            self.bells.ring(queue);
+            self.notifiers.notify(queue);
         }
     }
 
-    /// One transaction for all jobs; the queues whose bells are to ring.
+    /// Runs all jobs in one transaction. Returns the queues to notify.
     ///
     /// Some failures (a full disk, an I/O error) make the database roll back by itself; the next
     /// savepoint statement then fails, and with it the whole transaction.
     fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<BTreeSet<QueueName>> {
-        let mut rung = BTreeSet::new();
-        let behavior = TransactionBehavior::Immediate;
-        let mut transaction = self.connection.transaction_with_behavior(behavior)?;
+        let mut changed = BTreeSet::new();
+        let (mut transaction, reading) = self.file.begin()?;
         for job in jobs {
             let mut savepoint = transaction.savepoint()?;
             let mut unit = Unit {
                 database: &savepoint,
-                now: store::now(),
+                now: reading.now,
                 region: &self.region,
-                rung: &mut rung,
+                changed: &mut changed,
             };
             if !job.run(&mut unit) {
                 savepoint.rollback()?;
@@ -189,7 +254,8 @@ impl Thread {
             savepoint.commit()?;
         }
         transaction.commit()?;
-        Ok(rung)
+        self.file.committed(reading);
+        Ok(changed)
     }
 }
 
@@ -199,15 +265,17 @@ mod tests {
 
     use rusqlite::Connection;
 
-    use super::Writer;
-    use crate::{bells::Bells, fault::Fault, name::QueueName, store};
+    use super::{File, Writer};
+    use crate::{
+        clock::Clock, fault::Fault, name::QueueName, queue_notifiers::QueueNotifiers, store,
+    };
 
     fn writer(connection: Connection) -> Result<Writer, crate::Error> {
         store::prepare(&connection)?;
         Ok(Writer::start(
-            connection,
+            File::open(connection, Clock::system())?,
             "us-east-1",
-            Arc::new(Bells::default()),
+            Arc::new(QueueNotifiers::default()),
         )?)
     }
 
@@ -226,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_fails_leaves_those_it_shares_a_commit_with_as_they_are()
+    async fn a_failed_request_does_not_affect_the_others_of_its_commit()
     -> Result<(), Box<dyn std::error::Error>> {
         let writer = writer(Connection::open_in_memory()?)?;
         let (first, failed, repeated, last) = tokio::join!(

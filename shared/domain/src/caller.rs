@@ -1,22 +1,20 @@
-//! Who calls, and what the token lets them do (product specification, section 1).
+//! The caller and the permissions of its token. See docs/reference/tokens.md.
 
-use crate::counted;
-use crate::event::EventCore;
 use crate::identifier::{ProjectId, TenantId, UserId};
 
-/// What a token may allow beyond acting as oneself.
+/// A permission beyond acting as oneself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// `feedback:on-behalf`: a back end that acts for the users of its tenant.
+    /// `feedback:on-behalf`: act for any user of the tenant.
     OnBehalf,
-    /// `feedback:report`: reads over all users of the tenant.
+    /// `feedback:report`: read the data of all users of the tenant.
     Report,
-    /// `feedback:admin`: administers the tenant.
+    /// `feedback:admin`: administer the tenant.
     Admin,
 }
 
 impl Scope {
-    /// The scope as tokens write it.
+    /// The name of the scope in a token.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -30,45 +28,45 @@ impl Scope {
 /// The verified claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// `sub`: the user, or the back end, that calls.
+    /// `sub`: the calling user or back end.
     pub user: UserId,
-    /// `tenant`: the only tenant whose data the call can touch.
+    /// `tenant`: the only tenant whose data the call can access.
     pub tenant: TenantId,
     /// `projects`, the most recent first.
     pub projects: Vec<ProjectId>,
-    /// `scope`, split at its spaces.
+    /// `scope`, split at spaces.
     pub scopes: Vec<String>,
 }
 
-/// The token does not allow this: 403, decided before anything is read.
+/// The token does not allow the request: 403. Checked before any data is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Forbidden {
     /// Acting for another user without [`Scope::OnBehalf`].
     #[error("acting for another user needs the scope feedback:on-behalf")]
     AnotherUser,
-    /// A tenant that is not the token's, or a project that the token does not hold.
+    /// The tenant is not the token's, or the token does not have the project.
     #[error("the token does not hold this tenant and project")]
     AnotherProject,
-    /// Something that a token without a scope may not do.
+    /// The token does not have the required scope.
     #[error("this needs the scope {}", .0.as_str())]
     Scope(Scope),
 }
 
 impl Caller {
-    /// Whether the token carries a scope.
+    /// Whether the token has a scope.
     #[must_use]
     pub fn has(&self, scope: Scope) -> bool {
-        self.scopes.iter().any(|held| held == scope.as_str())
+        self.scopes.iter().any(|name| name == scope.as_str())
     }
 
-    /// Whether the token holds a project of its tenant.
+    /// Whether the token has a project.
     #[must_use]
     pub fn holds(&self, project: &ProjectId) -> bool {
         self.projects.contains(project)
     }
 
-    /// Whether the token holds the tenant and the project of a path.
-    pub fn enter(&self, tenant: &TenantId, project: &ProjectId) -> Result<(), Forbidden> {
+    /// Requires that the token has this tenant and project.
+    pub fn require_project(&self, tenant: &TenantId, project: &ProjectId) -> Result<(), Forbidden> {
         if *tenant == self.tenant && self.holds(project) {
             Ok(())
         } else {
@@ -76,23 +74,14 @@ impl Caller {
         }
     }
 
-    /// Whether the caller may say by this event what it says of a turn: one that it names in a project of the
-    /// token's, or none.
-    pub fn may_say(&self, event: &EventCore) -> Result<(), Forbidden> {
-        match counted::turn_of(event) {
-            Some(turn) => self.enter(&turn.within.tenant, &turn.within.project),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether the caller may see what is `user`'s: its own, or with [`Scope::Report`] anybody's.
+    /// Whether the caller may read the data of `user`: its own, or with [`Scope::Report`] any user's.
     #[must_use]
     pub fn sees(&self, user: &UserId) -> bool {
         *user == self.user || self.has(Scope::Report)
     }
 
-    /// Whose feedback the caller sees, to tell one query from another: its own user's, or with
-    /// [`Scope::Report`] everybody's, which is no user.
+    /// The user whose feedback the caller sees, for the fingerprint of a query; empty with [`Scope::Report`], which
+    /// allows the feedback of all users.
     #[must_use]
     pub fn view(&self) -> &str {
         if self.has(Scope::Report) {
@@ -102,8 +91,8 @@ impl Caller {
         }
     }
 
-    /// The caller in whose view a request that names a `user_id` is answered: itself, or with
-    /// [`Scope::OnBehalf`] that user, with no scope, so that the answer is what the user would get.
+    /// The effective caller of a request with a `user_id`: the caller itself, or with [`Scope::OnBehalf`] that user
+    /// without scopes, so that the response is the one that the user would receive.
     pub fn on_behalf_of(self, user: Option<UserId>) -> Result<Self, Forbidden> {
         let Some(user) = user.filter(|user| *user != self.user) else {
             return Ok(self);
@@ -116,7 +105,7 @@ impl Caller {
         })
     }
 
-    /// Whether the token carries a scope, as a condition of what comes next.
+    /// Requires a scope.
     pub fn require(&self, scope: Scope) -> Result<(), Forbidden> {
         if self.has(scope) {
             Ok(())
@@ -125,9 +114,8 @@ impl Caller {
         }
     }
 
-    /// Whether the caller may decide over all that is kept of `user`: of itself, or with [`Scope::Admin`] of
-    /// anybody.
-    pub fn administer(&self, user: &UserId) -> Result<(), Forbidden> {
+    /// Requires that the caller may erase `user`'s data: its own, or with [`Scope::Admin`] any user's.
+    pub fn require_erasure_of(&self, user: &UserId) -> Result<(), Forbidden> {
         if *user == self.user {
             Ok(())
         } else {
@@ -135,7 +123,7 @@ impl Caller {
         }
     }
 
-    /// Whether the caller may act as `user`: as itself, or on behalf of others with the scope.
+    /// Requires that the caller may act as `user`: as itself, or with [`Scope::OnBehalf`] as any user.
     pub fn act_as(&self, user: &UserId) -> Result<(), Forbidden> {
         if *user == self.user || self.has(Scope::OnBehalf) {
             Ok(())

@@ -1,7 +1,7 @@
-//! What message signals and feedback events say of a turn, as reactions, so that everything that counts
-//! reactions counts them too.
+//! Converts message signals and feedback events to reactions to their turn, so that everything that counts reactions
+//! counts them, too. See docs/reference/rules.md, "Feedback on a turn".
 //!
-//! | what somebody did | counts as |
+//! | feedback | counts as |
 //! |---|---|
 //! | signal `helpful` | `ok` |
 //! | signal `not_helpful`, `inaccurate`, `unsafe` | `not_ok` |
@@ -9,38 +9,36 @@
 //! | event `artifact-acceptance` | `ok` or `not_ok`, by `accepted` |
 //! | event `rejection` | `not_ok` |
 //! | event `rating` | 4 and 5 `ok`, 3 `neutral`, 1 and 2 `not_ok` |
-//! | any other event, and all of the channel `implicit` | nothing |
+//! | any other event, and every event of the channel `implicit` | nothing |
 //!
-//! An event of the channel `correction`, or of the type `modification`, may say what the answer should have been.
-//! It is kept with the turn for the training export, whether or not it counts.
+//! An event of the channel `correction`, or of the type `modification`, may contain a corrected answer. It is stored
+//! with the turn for the training export, even if it does not count.
 //!
-//! A signal is private to its user, and what an event says of a turn is shown like it: everybody else sees that
-//! it was said, and neither by whom nor in which words ([`StoredReaction::shown_to`]).
+//! A signal is private to its user, and so is an event about a turn: other callers see the verdict, but not the user
+//! and the text ([`StoredReaction::is_visible_to`]).
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::caller::Caller;
+use crate::caller::{Caller, Forbidden};
 use crate::event::{Channel, EventContext, EventCore, FeedbackType, Rating};
 use crate::identifier::ProjectId;
 use crate::message_signal::{MessageSignal, StoredSignal};
-use crate::reaction::{Means, Origin, Reaction, ReactionCore, StoredReaction, Teaches};
+use crate::reaction::{FeedbackKind, Origin, Reaction, ReactionCore, StoredReaction, TrainingUse};
+use crate::retention::LEDGER_DAYS;
 use crate::turn::{ConversationRef, TurnCore, TurnRef};
 
-/// Days for which a tombstone is kept: longer than any queue keeps a message.
-const KEPT_DAYS: i64 = 90;
-
-/// What a signal says of its turn, written at `now`; `None` of one that counts nowhere.
+/// The signal as a reaction to its turn, written at `now`; `None` if it does not count.
 #[must_use]
-pub fn of_signal(said: &StoredSignal, now: DateTime<Utc>) -> Option<StoredReaction> {
-    let core = &said.core;
-    let (means, verdict) = match core.signal {
-        MessageSignal::Helpful => (Means::Helpful, Reaction::Ok),
-        MessageSignal::NotHelpful => (Means::NotHelpful, Reaction::NotOk),
-        MessageSignal::Inaccurate => (Means::Inaccurate, Reaction::NotOk),
-        MessageSignal::Unsafe => (Means::Unsafe, Reaction::NotOk),
+pub fn of_signal(signal: &StoredSignal, now: DateTime<Utc>) -> Option<StoredReaction> {
+    let core = &signal.core;
+    let (kind, verdict) = match core.signal {
+        MessageSignal::Helpful => (FeedbackKind::Helpful, Reaction::Ok),
+        MessageSignal::NotHelpful => (FeedbackKind::NotHelpful, Reaction::NotOk),
+        MessageSignal::Inaccurate => (FeedbackKind::Inaccurate, Reaction::NotOk),
+        MessageSignal::Unsafe => (FeedbackKind::Unsafe, Reaction::NotOk),
         MessageSignal::Edit | MessageSignal::Regenerate => return None,
     };
-    let text = said.told_reason().filter(|_| !core.retracted);
+    let reason = signal.published_reason().filter(|_| !core.retracted);
     // The training export reads the signals themselves.
     Some(StoredReaction {
         core: ReactionCore {
@@ -48,7 +46,7 @@ pub fn of_signal(said: &StoredSignal, now: DateTime<Utc>) -> Option<StoredReacti
             at: core.at.clone(),
             turn_ts: core.turn_ts,
             user_id: core.user_id.clone(),
-            means,
+            kind,
             origin: Origin::User,
             reaction: Some(verdict).filter(|_| !core.retracted),
             confidence: 1.0,
@@ -61,21 +59,31 @@ pub fn of_signal(said: &StoredSignal, now: DateTime<Utc>) -> Option<StoredReacti
             user_type: None,
             bundle_id: None,
             context: EventContext::default(),
-            teaches: Teaches::Nothing,
+            training_use: TrainingUse::Nothing,
             trail: Vec::new(),
-            // A tombstone is there for as long as a message of what it takes back may be under way.
+            // A tombstone is kept longer than any message about the withdrawn signal can be in flight.
             expires_at: if core.retracted {
-                Some(core.ts + TimeDelta::days(KEPT_DAYS))
+                Some(core.ts + TimeDelta::days(LEDGER_DAYS.into()))
             } else {
                 core.expires_at
             },
         },
-        text: text.unwrap_or_default().to_owned(),
+        text: reason.unwrap_or_default().to_owned(),
     })
 }
 
-/// The turn that an event counts for: the one that its context names. The event of a reaction or a signal
-/// names one too, for which the act itself counts.
+impl Caller {
+    /// Requires that the turn of the event, if it has one, is in a project of the token.
+    pub fn may_submit(&self, event: &EventCore) -> Result<(), Forbidden> {
+        match turn_of(event) {
+            Some(turn) => self.require_project(&turn.within.tenant, &turn.within.project),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The turn that an event counts for: the one in its context. `None` for the event of a reaction or a message signal:
+/// there the reaction or the signal itself counts.
 #[must_use]
 pub fn turn_of(event: &EventCore) -> Option<TurnRef> {
     let context = &event.context;
@@ -90,20 +98,20 @@ pub fn turn_of(event: &EventCore) -> Option<TurnRef> {
     })
 }
 
-/// Whether [`of_event`] says anything of a turn.
+/// Whether [`of_event`] returns a reaction.
 #[must_use]
 pub fn counts(event: &EventCore) -> bool {
-    verdict(event).is_some() || event.corrects()
+    verdict(event).is_some() || event.may_have_correction()
 }
 
-/// What an event with this comment says of the turn that it names, written at `now`.
+/// The event, with its comment, as a reaction to its turn, written at `now`.
 #[must_use]
 pub fn of_event(
     (event, comment): (&EventCore, Option<String>),
     turn: &TurnCore,
     now: DateTime<Utc>,
 ) -> StoredReaction {
-    let kept = event.expires_at();
+    let event_expires_at = event.expires_at();
     StoredReaction {
         core: ReactionCore {
             id: event.feedback_id,
@@ -111,7 +119,7 @@ pub fn of_event(
             turn_ts: turn.ts,
             own: event.user_id == turn.user_id,
             user_id: event.user_id.clone(),
-            means: Means::Event,
+            kind: FeedbackKind::Event,
             origin: Origin::User,
             reaction: verdict(event),
             confidence: 1.0,
@@ -123,21 +131,23 @@ pub fn of_event(
             user_type: turn.user_type.clone(),
             bundle_id: turn.bundle_id.clone(),
             context: EventContext::default(),
-            teaches: if event.privacy.exclude_from_training {
-                Teaches::Nothing
-            } else if event.corrects() {
-                Teaches::Correction
+            training_use: if event.privacy.exclude_from_training {
+                TrainingUse::Nothing
+            } else if event.may_have_correction() {
+                TrainingUse::Correction
             } else {
-                Teaches::Verdict
+                TrainingUse::Verdict
             },
             trail: Vec::new(),
-            expires_at: Some(turn.expires_at.map_or(kept, |expires| expires.min(kept))),
+            expires_at: Some(turn.expires_at.map_or(event_expires_at, |expires_at| {
+                expires_at.min(event_expires_at)
+            })),
         },
         text: comment.unwrap_or_default(),
     }
 }
 
-/// The verdict that somebody passed on a turn by an event, on purpose.
+/// The verdict of an explicit event.
 fn verdict(event: &EventCore) -> Option<Reaction> {
     if event.channel == Channel::Implicit {
         return None;
@@ -161,22 +171,22 @@ fn verdict(event: &EventCore) -> Option<Reaction> {
 }
 
 impl StoredReaction {
-    /// This over what was counted in its place; `None` if that is later, or the same.
+    /// This reaction as the replacement of `current`; `None` if `current` is not older.
     #[must_use]
-    pub fn counted_over(mut self, standing: Option<&Self>) -> Option<Self> {
-        if let Some(standing) = standing {
-            if standing.core.ts >= self.core.ts {
+    pub fn replacement_of(mut self, current: Option<&Self>) -> Option<Self> {
+        if let Some(current) = current {
+            if current.core.ts >= self.core.ts {
                 return None;
             }
-            self.core.trail = self.trail_after(&standing.core);
+            self.core.trail = self.trail_after(&current.core);
         }
         Some(self)
     }
 
-    /// Whether the caller is shown whose it is, and what was written: of a reaction whoever sees it, of
-    /// everything else its user alone.
+    /// Whether the response for the caller contains the user and the text: always for a reaction; for message signals
+    /// and events only if the caller is their user.
     #[must_use]
-    pub fn shown_to(&self, caller: &Caller) -> bool {
-        self.core.means == Means::Reaction || self.core.user_id == caller.user
+    pub fn is_visible_to(&self, caller: &Caller) -> bool {
+        self.core.kind == FeedbackKind::Reaction || self.core.user_id == caller.user
     }
 }

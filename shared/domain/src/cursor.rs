@@ -1,7 +1,7 @@
-//! Cursors: where the next page of a report begins.
+//! Cursors: signed positions of the next page of a report.
 //!
-//! A cursor is opaque, and signed together with the query that it belongs to: with another
-//! query, another caller, or a changed byte it is refused, never taken for a new start.
+//! A cursor is opaque, and signed together with its query: it is rejected with another query, by another caller, or if
+//! a byte of it was changed.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,7 +22,7 @@ impl std::fmt::Debug for Cursors {
     }
 }
 
-/// The cursor is damaged, or of another query.
+/// The cursor was changed, or belongs to another query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a next_cursor of this very query")]
 pub struct InvalidCursor;
@@ -31,50 +31,50 @@ pub struct InvalidCursor;
 const SIGNATURE: usize = 16;
 
 impl Cursors {
-    /// Cursors under `key`.
+    /// Cursors that are signed with `key`.
     #[must_use]
     pub fn new(key: impl Into<Vec<u8>>) -> Self {
         Self { key: key.into() }
     }
 
-    /// A cursor to `place` in the report of a query, which `query` tells from every other.
+    /// A cursor to a position in the results of a query; `query` is the fingerprint of the query.
     #[must_use]
-    pub fn seal(&self, query: &[u8; 32], place: &impl Serialize) -> String {
-        let place = serde_json::to_vec(place).unwrap_or_default();
-        let mut sealed = self.sign(query, &place);
-        sealed.extend(place);
+    pub fn seal(&self, query: &[u8; 32], position: &impl Serialize) -> String {
+        let position = serde_json::to_vec(position).unwrap_or_default();
+        let mut sealed = self.sign(query, &position);
+        sealed.extend(position);
         URL_SAFE_NO_PAD.encode(sealed)
     }
 
-    /// The place that a cursor of this query leads to.
+    /// The position in a cursor of this query.
     pub fn open<T: DeserializeOwned>(
         &self,
         query: &[u8; 32],
         cursor: &str,
     ) -> Result<T, InvalidCursor> {
         let sealed = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| InvalidCursor)?;
-        let (signature, place) = sealed.split_at_checked(SIGNATURE).ok_or(InvalidCursor)?;
-        self.mac(query, place)
+        let (signature, position) = sealed.split_at_checked(SIGNATURE).ok_or(InvalidCursor)?;
+        self.mac(query, position)
             .verify_truncated_left(signature)
             .map_err(|_| InvalidCursor)?;
-        serde_json::from_slice(place).map_err(|_| InvalidCursor)
+        serde_json::from_slice(position).map_err(|_| InvalidCursor)
     }
 
-    fn sign(&self, query: &[u8; 32], place: &[u8]) -> Vec<u8> {
-        let whole = self.mac(query, place).finalize().into_bytes();
-        whole.into_iter().take(SIGNATURE).collect()
+    fn sign(&self, query: &[u8; 32], position: &[u8]) -> Vec<u8> {
+        let tag = self.mac(query, position).finalize().into_bytes();
+        tag.into_iter().take(SIGNATURE).collect()
     }
 
-    fn mac(&self, query: &[u8; 32], place: &[u8]) -> Hmac<Sha256> {
+    fn mac(&self, query: &[u8; 32], position: &[u8]) -> Hmac<Sha256> {
         #[expect(
             clippy::expect_used,
             reason = "HMAC takes a key of any length; the error type cannot occur"
         )]
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("any key length");
-        // The key may sign other things too: this says that it is a cursor.
+        // Domain separation: the key may sign other data, too.
         mac.update(b"hearback cursor");
         mac.update(query);
-        mac.update(place);
+        mac.update(position);
         mac
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_opens_with_its_own_query_and_key_alone() {
+    fn a_cursor_is_valid_only_with_its_own_query_and_key() {
         let cursors = Cursors::new("key");
         let cursor = cursors.seal(&[1; 32], &"here");
         assert_eq!(cursors.open::<String>(&[1; 32], &cursor).unwrap(), "here");
@@ -94,15 +94,18 @@ mod tests {
             cursors.open::<String>(&[2; 32], &cursor),
             Err(InvalidCursor)
         );
-        let others = Cursors::new("other");
-        assert_eq!(others.open::<String>(&[1; 32], &cursor), Err(InvalidCursor));
+        let other_key = Cursors::new("other");
+        assert_eq!(
+            other_key.open::<String>(&[1; 32], &cursor),
+            Err(InvalidCursor)
+        );
     }
 
     proptest! {
         #[test]
-        fn a_cursor_with_a_changed_character_opens_nothing(at in 0..100_usize, to in "[A-Za-z0-9_-]") {
+        fn a_cursor_with_a_changed_character_is_rejected(at in 0..100_usize, to in "[A-Za-z0-9_-]") {
             let cursors = Cursors::new("key");
-            let cursor = cursors.seal(&[1; 32], &"a place of some length");
+            let cursor = cursors.seal(&[1; 32], &"a position of some length");
             let at = at % cursor.len();
             let mut damaged = cursor.clone();
             damaged.replace_range(at..=at, &to);

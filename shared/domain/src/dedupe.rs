@@ -1,8 +1,4 @@
-//! Which events are the same act said twice.
-//!
-//! Source: `SDS-009`, invariant 2, and the product specification, section 7: the key is
-//! `userId:artifactId:feedbackType:<UTC hour of timestamp>`; without an artifact the session
-//! stands in its place, without a type the channel. The first one wins.
+//! Dedupe keys identify duplicate events. See docs/reference/rules.md, "Dedupe key".
 
 use std::fmt;
 
@@ -11,23 +7,30 @@ use uuid::Uuid;
 use crate::digest::digest;
 use crate::event::EventCore;
 
-/// The identity of an act.
+/// What makes two events duplicates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DedupeKey {
-    /// Within its hour.
+    /// The user, the subject, the kind of feedback and the hour.
     Hour {
-        /// Who acted.
+        /// The user.
         user: String,
-        /// On what.
+        /// The artifact, or the session if there is none.
         subject: String,
-        /// What the act was.
+        /// The feedback type, or the channel if there is none.
         act: &'static str,
         /// The hour, in UTC.
         hour: String,
     },
-    /// By the event's own id: it was derived from what makes the act unique, so a change of mind
-    /// within the hour is a new act (product specification, "One ledger").
+    /// The event's own id, for the event of a feedback act: a change of mind within the hour is a new act.
     Identity(Uuid),
+}
+
+impl EventCore {
+    /// The dedupe key. Of several events with the same key, only the first counts.
+    #[must_use]
+    pub fn dedupe_key(&self) -> DedupeKey {
+        DedupeKey::of(self)
+    }
 }
 
 impl DedupeKey {
@@ -49,10 +52,15 @@ impl DedupeKey {
         }
     }
 
-    /// The same key for another user and session: what the caller of an anonymous event is told,
-    /// while the store only ever sees pseudonyms.
+    /// The key with the original user and session, for the response to the caller of an anonymous event. Only
+    /// pseudonyms are stored.
     #[must_use]
-    pub(crate) fn told_to(mut self, user_id: &str, session: &str, has_artifact: bool) -> Self {
+    pub(crate) fn with_original_ids(
+        mut self,
+        user_id: &str,
+        session: &str,
+        has_artifact: bool,
+    ) -> Self {
         if let Self::Hour { user, subject, .. } = &mut self {
             user_id.clone_into(user);
             if !has_artifact {
@@ -62,8 +70,7 @@ impl DedupeKey {
         self
     }
 
-    /// A digest that differs wherever a part differs. The printed key cannot say that, since an
-    /// identifier may itself contain a colon.
+    /// A digest that is unique for each key. The printed key is ambiguous, because identifiers may contain colons.
     #[must_use]
     pub fn fingerprint(&self) -> [u8; 32] {
         match self {

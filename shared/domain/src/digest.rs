@@ -1,9 +1,9 @@
-//! Digests of several texts, which differ wherever one of the texts does.
+//! Unambiguous digests of several strings.
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// The SHA-256 over each part with its length before it.
+/// The SHA-256 over all parts, each prefixed with its length.
 #[must_use]
 pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
     let mut digest = Sha256::new();

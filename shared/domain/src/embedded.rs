@@ -1,7 +1,7 @@
-//! An embedding with the name of what made it: only those of one maker can be compared.
+//! Embeddings with the name of their embedder: only embeddings of the same embedder can be compared.
 //!
-//! Source: product specification, section 3: embeddings come from the request, from Amazon Bedrock,
-//! or from the embedded lexical embedder, and the report says from which.
+//! An embedding is sent by the caller, or computed by Amazon Bedrock or by the built-in lexical embedder. Responses
+//! name the source.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,30 +9,29 @@ use utoipa::ToSchema;
 use crate::embedding::{self, Quantized, embed};
 use crate::turn::quantized;
 
-/// A vector, and who made it.
+/// A vector and its embedder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedded {
-    /// Who made it: `request:<numbers>`, `bedrock:<model>:<numbers>`, or the name of the embedded
-    /// embedder.
+    /// `request:<dimensions>`, `bedrock:<model>:<dimensions>`, or the name of the lexical embedder.
     pub embedder: String,
-    /// Its numbers.
+    /// The numbers of the vector.
     pub vector: Vec<f32>,
 }
 
-/// What kind of maker made a vector.
+/// The source of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EmbeddingKind {
-    /// The caller.
+    /// Sent by the caller.
     Caller,
     /// A model on Amazon Bedrock.
     Bedrock,
-    /// The embedded lexical embedder.
+    /// The built-in lexical embedder.
     Lexical,
 }
 
 impl Embedded {
-    /// What kind of maker made it.
+    /// The source of the vector.
     #[must_use]
     pub fn kind(&self) -> EmbeddingKind {
         if self.embedder == embedding::NAME {
@@ -44,16 +43,16 @@ impl Embedded {
         }
     }
 
-    /// A caller's own vector.
+    /// A vector that the caller sent.
     #[must_use]
-    pub fn given(vector: &[f32]) -> Self {
+    pub fn from_caller(vector: &[f32]) -> Self {
         Self {
             embedder: format!("request:{}", vector.len()),
             vector: vector.to_vec(),
         }
     }
 
-    /// The embedded lexical embedder's vector of a text.
+    /// The lexical embedding of a text.
     #[must_use]
     pub fn lexical(text: &str) -> Self {
         Self {
@@ -62,8 +61,7 @@ impl Embedded {
         }
     }
 
-    /// The cosine of this vector and a stored one of `embedder`, −1 to 1; `None` if another made that
-    /// one.
+    /// The cosine of this vector and a stored vector of `embedder`, −1 to 1; `None` if the embedders differ.
     #[must_use]
     pub fn cosine(&self, embedder: &str, stored: &[u8]) -> Option<f64> {
         if self.embedder != embedder {
@@ -73,7 +71,7 @@ impl Embedded {
         Quantized::read(&own)?.cosine(&Quantized::read(stored)?)
     }
 
-    /// The vector as it is kept.
+    /// The stored form of the vector.
     #[must_use]
     pub fn stored(&self) -> Vec<u8> {
         quantized(&self.vector)

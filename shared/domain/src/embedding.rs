@@ -1,57 +1,55 @@
-//! The embedded lexical embedder: vectors by the words of a text, without a model.
+//! The lexical embedder: vectors from the words of a text, without a model.
 //!
-//! It is lexical and says so in its name: "car" is as far from "automobile" as from "pear". What
-//! it is good for is to find the turn that a message is about among the user's own, where people
-//! repeat their words; a caller with better vectors sends them.
+//! It knows no synonyms: "car" is as far from "automobile" as from "pear". It is good enough to find the turn that a
+//! message is about among the user's own turns, because people repeat their words. A caller with better embeddings can
+//! send them.
 //!
-//! Each word, and each run of three or four letters of it, falls by its hash on one of the
-//! dimensions with a sign. Letters make a typo or another ending land near. A frequent word of the
-//! language counts less; how rare a word is in the user's own turns counts where vectors are compared
-//! ([`crate::rarity`]), since a stored vector cannot follow how often a word is used after it.
+//! Each word and each of its character n-grams (3 and 4 characters) is hashed to a dimension and a sign. The n-grams
+//! keep typos and inflections close. Function words have a lower weight. How rare a word is in the user's own turns is
+//! considered when vectors are compared ([`crate::rarity`]), because a stored vector is not updated when a word becomes
+//! frequent.
 
-use crate::hash::{fnv, mixed};
-use crate::text::Text;
-use crate::text::language::is_function_word;
+use hearback_text::Text;
+use hearback_text::hash::{fnv, mixed};
+use hearback_text::language::is_function_word;
 
-/// What a report calls the vectors of this module.
+/// The name of this embedder.
 pub const NAME: &str = "embedded-lexical-256";
-/// How many numbers a vector has.
+/// The length of a vector.
 pub const DIMENSIONS: usize = 256;
-/// Bytes of a text that are read at either end.
+/// Bytes of a text that are read at each end.
 const READ: usize = 4_000;
-/// What all runs of letters of a word count, beside the word itself.
-const LETTERS: f64 = 0.6;
-/// What a frequent word of the language counts, and any other: the logarithm of how many of twenty
-/// turns there are to each that has it.
-const FREQUENT: f64 = 0.5;
-const OTHER: f64 = 3.7;
+/// The weight of all n-grams of a word together, relative to the word itself.
+const NGRAMS: f64 = 0.6;
+/// The weights of function words and of other words: typical inverse document frequencies.
+const FUNCTION_WORD: f64 = 0.5;
+const OTHER_WORD: f64 = 3.7;
 
-/// The vector of a text: [`DIMENSIONS`] numbers of length 1 together, or all 0 for a text without
-/// a word. What is quoted in the text does not count. The same in every version and on every
-/// machine, but for the last bit.
+/// The vector of a text: a unit vector of [`DIMENSIONS`] numbers, or zeros for a text without words. Quotations in the
+/// text do not count. The result is the same in every version and on every machine, except for the last bit.
 #[must_use]
 pub fn embed(text: &str) -> Vec<f32> {
     let text = Text::read(text, READ, READ);
     let mut vector = vec![0.0_f64; DIMENSIONS];
-    let mut edged = String::new();
+    let mut bounded = String::new();
     for word in text.all_folded() {
         let weight = if is_function_word(word) {
-            FREQUENT
+            FUNCTION_WORD
         } else {
-            OTHER
+            OTHER_WORD
         };
         add(&mut vector, fnv(word), weight);
-        edged.clear();
-        edged.push('<');
-        edged.push_str(word);
-        edged.push('>');
-        let runs = || runs(&edged, 3).chain(runs(&edged, 4));
-        let count = u32::try_from(runs().count()).unwrap_or(u32::MAX);
-        for run in runs() {
+        bounded.clear();
+        bounded.push('<');
+        bounded.push_str(word);
+        bounded.push('>');
+        let ngrams = || ngrams(&bounded, 3).chain(ngrams(&bounded, 4));
+        let count = u32::try_from(ngrams().count()).unwrap_or(u32::MAX);
+        for ngram in ngrams() {
             add(
                 &mut vector,
-                fnv(run),
-                LETTERS * weight / f64::from(count).sqrt(),
+                fnv(ngram),
+                NGRAMS * weight / f64::from(count).sqrt(),
             );
         }
     }
@@ -60,7 +58,7 @@ pub fn embed(text: &str) -> Vec<f32> {
     vector.iter().map(|x| to_f32(x * scale)).collect()
 }
 
-/// Adds to the dimension that a hash falls on, with the sign that it has.
+/// Adds the weight to the dimension of a hash, with the sign of the hash.
 fn add(vector: &mut [f64], hash: u64, weight: f64) {
     let dimensions = u64::try_from(vector.len()).unwrap_or(1).max(1);
     let hash = mixed(hash);
@@ -70,8 +68,8 @@ fn add(vector: &mut [f64], hash: u64, weight: f64) {
     }
 }
 
-/// Every run of so many characters.
-fn runs(text: &str, length: usize) -> impl Iterator<Item = &str> {
+/// All substrings of `length` characters.
+fn ngrams(text: &str, length: usize) -> impl Iterator<Item = &str> {
     let starts = text.char_indices().map(|(at, _)| at);
     let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     starts
@@ -82,14 +80,14 @@ fn runs(text: &str, length: usize) -> impl Iterator<Item = &str> {
 #[expect(
     clippy::as_conversions,
     clippy::cast_possible_truncation,
-    reason = "what is weighed loses nothing but its last bits"
+    reason = "only the last bits are lost"
 )]
 pub(crate) fn to_f32(number: f64) -> f32 {
     number as f32
 }
 
-/// A stored vector, as [`crate::turn::quantized`] makes it: a scale, and a signed byte for each
-/// number, from which these are read without the scale. The cosine does not depend on the scale, so that it is exact for the bytes.
+/// A stored vector as [`crate::turn::quantized`] returns it: a scale, and a signed byte for each number. The scale is
+/// ignored, because the cosine does not depend on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantized<'a> {
     numbers: &'a [u8],
@@ -97,39 +95,39 @@ pub struct Quantized<'a> {
 
 /// Bytes of the scale before the numbers.
 const SCALE: usize = 4;
-/// Products of bytes that a sum of 32 bits holds for sure.
-const SUMMED: usize = 4_096;
+/// Number of products of two bytes whose sum always fits into 32 bits.
+const CHUNK: usize = 4_096;
 
 impl<'a> Quantized<'a> {
-    /// Reads a stored vector; `None` if it is too short to be one.
+    /// Parses a stored vector; `None` if it is too short.
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let numbers = bytes.get(SCALE..)?;
         Some(Self { numbers })
     }
 
-    /// Its numbers, a signed byte each, without the scale.
+    /// The quantized numbers, one signed byte each.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.numbers
     }
 
-    /// Its numbers, without the scale.
+    /// The quantized numbers.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = f32> {
         (self.numbers.iter()).map(|byte| f32::from(byte.cast_signed()))
     }
 
-    /// The square of its length, without the scale.
+    /// The squared length of the quantized vector.
     pub(crate) fn square(&self) -> f64 {
         to_f64(dot(self.numbers, self.numbers))
     }
 
-    /// The cosine of two stored vectors, −1 to 1; `None` if they have not equally many numbers.
+    /// The cosine of two stored vectors, −1 to 1; `None` if their dimensions differ.
     #[must_use]
     pub fn cosine(&self, other: &Quantized<'_>) -> Option<f64> {
         self.cosine_of(self.square(), other)
     }
 
-    /// The same, for one who has the square of this one's length.
+    /// Like [`cosine`](Self::cosine), with the squared length of this vector precomputed.
     pub(crate) fn cosine_of(&self, square: f64, other: &Quantized<'_>) -> Option<f64> {
         if self.numbers.len() != other.numbers.len() {
             return None;
@@ -141,7 +139,7 @@ impl<'a> Quantized<'a> {
 
 fn dot(one: &[u8], other: &[u8]) -> i64 {
     let signed = |byte: &u8| i32::from(byte.cast_signed());
-    let parts = one.chunks(SUMMED).zip(other.chunks(SUMMED));
+    let parts = one.chunks(CHUNK).zip(other.chunks(CHUNK));
     parts
         .map(|(one, other)| {
             let products = one.iter().zip(other).map(|(a, b)| signed(a) * signed(b));
@@ -153,7 +151,7 @@ fn dot(one: &[u8], other: &[u8]) -> i64 {
 #[expect(
     clippy::as_conversions,
     clippy::cast_precision_loss,
-    reason = "sums of squares of bytes are far below what is exact"
+    reason = "sums of squared bytes are far below 2^53"
 )]
 fn to_f64(sum: i64) -> f64 {
     sum as f64
@@ -175,8 +173,7 @@ mod tests {
     use super::*;
     use crate::turn::quantized;
 
-    /// The cosine of two vectors, −1 to 1; `None` if they have not equally many numbers. 0 if one of
-    /// them is nothing but 0.
+    /// The cosine of two vectors, −1 to 1; `None` if their dimensions differ, 0 if one of them is zero.
     fn cosine(one: &[f32], other: &[f32]) -> Option<f64> {
         if one.len() != other.len() {
             return None;
@@ -188,20 +185,20 @@ mod tests {
         Some(quotient(dot(one, other), dot(one, one), dot(other, other)))
     }
 
-    fn likeness(one: &str, other: &str) -> f64 {
+    fn similarity(one: &str, other: &str) -> f64 {
         cosine(&embed(one), &embed(other)).unwrap()
     }
 
     #[test]
-    fn what_shares_words_that_matter_is_near() {
-        let near = likeness("cheap gaming laptops", "the gaming laptop you showed me");
-        let far = likeness("cheap gaming laptops", "what do hamsters eat?");
+    fn texts_that_share_content_words_are_similar() {
+        let near = similarity("cheap gaming laptops", "the gaming laptop you showed me");
+        let far = similarity("cheap gaming laptops", "what do hamsters eat?");
         assert!(near > far + 0.3, "{near} {far}");
-        assert!(likeness("the cat and the dog", "the sun and the moon") < 0.4);
+        assert!(similarity("the cat and the dog", "the sun and the moon") < 0.4);
     }
 
     #[test]
-    fn vectors_of_other_sizes_have_no_cosine() {
+    fn vectors_of_different_dimensions_have_no_cosine() {
         assert_eq!(cosine(&[1.0], &[1.0, 0.0]), None);
         assert!(Quantized::read(&[0, 0, 0]).is_none());
         let (one, two) = (quantized(&[1.0]), quantized(&[1.0, 0.0]));
@@ -212,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_vector_has_length_one_or_none(text in ".*") {
+        fn a_vector_has_length_one_or_zero(text in ".*") {
             let vector = embed(&text);
             prop_assert_eq!(vector.len(), DIMENSIONS);
             let length: f64 = vector.iter().map(|x| f64::from(*x).powi(2)).sum();
@@ -220,7 +217,7 @@ mod tests {
         }
 
         #[test]
-        fn stored_vectors_keep_their_cosine(
+        fn quantized_vectors_keep_their_cosine(
             pairs in prop::collection::vec((-1.0_f32..1.0, -1.0_f32..1.0), 64..300)
         ) {
             let (one, other): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
@@ -231,8 +228,8 @@ mod tests {
         }
 
         #[test]
-        fn cosine_is_symmetric(one in "[a-z ]{0,40}", other in "[a-z ]{0,40}") {
-            prop_assert!((likeness(&one, &other) - likeness(&other, &one)).abs() < 1e-12);
+        fn the_cosine_is_symmetric(one in "[a-z ]{0,40}", other in "[a-z ]{0,40}") {
+            prop_assert!((similarity(&one, &other) - similarity(&other, &one)).abs() < 1e-12);
         }
     }
 }

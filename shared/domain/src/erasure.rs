@@ -1,8 +1,8 @@
-//! Erasing a person: what is kept of them is removed, and what is still on its way is not let in.
+//! Erasure of a user's data: stored data is removed, and data that is still in flight is dropped.
 //!
-//! While an erasure is open, nothing of the user's is worked off, and whoever can tell refuses what they
-//! send. When it is done, it goes on to hold for everything that was received before: a message may lie in
-//! a queue for weeks.
+//! While an erasure is open, the user's events are not processed, and requests that would store data are rejected. A
+//! finished erasure still applies to everything that was received before it finished: a message may stay in a queue for
+//! weeks.
 
 use std::collections::BTreeSet;
 
@@ -16,87 +16,87 @@ use crate::identifier::{MessageId, TenantId, UserId};
 use crate::message_signal::{MessageSignal, row_id};
 use crate::turn::TurnCore;
 
-/// The erasure of somebody's data, as it stands under one of their names.
+/// The erasure of the data of a user or a pseudonym.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Erasure {
-    /// Its name.
+    /// The id.
     pub id: Uuid,
-    /// When it was asked for.
+    /// When it was requested.
     pub requested_at: DateTime<Utc>,
-    /// The pseudonym that is erased with it, in the user's own row while it is open: kept here, since it would
-    /// be another under another key.
+    /// The user's pseudonym, which is erased, too. It is stored while the erasure is open, because another key would
+    /// give another pseudonym.
     pub pseudonym: Option<UserId>,
-    /// When it was done: what was received until then is gone. `None` while it is open.
+    /// When it finished: everything that was received until then is removed. `None` while it is open.
     pub until: Option<DateTime<Utc>>,
-    /// What was removed so far.
-    pub removed: Removed,
+    /// The numbers of removed items so far.
+    pub removed: RemovedCounts,
 }
 
 impl Erasure {
-    /// Whether what was received at `at` is to be erased.
+    /// Whether data that was received at `at` must be erased.
     #[must_use]
     pub fn covers(&self, at: DateTime<Utc>) -> bool {
         self.until.is_none_or(|until| at <= until)
     }
 
-    /// The names under which it looks for what is a user's.
+    /// The ids whose data is erased: the user's and the pseudonym.
     #[must_use]
     pub fn names(&self, user: &UserId) -> Vec<UserId> {
-        let own = std::iter::once(user);
-        own.chain(&self.pseudonym).cloned().collect()
+        let user = std::iter::once(user);
+        user.chain(&self.pseudonym).cloned().collect()
     }
 
-    /// Whether it is not done yet.
+    /// Whether it has not finished.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.until.is_none()
     }
 }
 
-/// Something that is removed, and counted.
+/// A kind of data that an erasure removes and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// Feedback events, each with what came of it.
+pub enum RemovedKind {
+    /// Feedback events, each with its outcome.
     Events,
-    /// Turns, each with its log, its vector and its message.
+    /// Turns, each with its log, vector and message.
     Turns,
-    /// Reactions, the user's own and the machine's in their name, each with its mirror.
+    /// The user's reactions and the machine reactions in their name, each with its mirror.
     Reactions,
-    /// Signals on messages.
+    /// Message signals.
     Signals,
     /// Versions of preferences.
     PreferenceVersions,
     /// Rows of exports.
     ExportRows,
-    /// Files that were imported.
+    /// Imported files.
     ImportFiles,
-    /// Lines that an import had refused.
+    /// Lines that an import rejected.
     RejectedLines,
 }
 
-/// How much was removed.
+/// The numbers of removed items.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Removed {
-    /// Feedback events, each with its outcome and its signals.
+pub struct RemovedCounts {
+    /// Feedback events, each with its outcome and its learning signals.
     pub events: u64,
     /// Turns, each with its log.
     pub turns: u64,
-    /// Reactions, with their mirrors in logs; those of the machine in the user's name too.
+    /// Reactions with their mirrors in logs, including machine reactions in the user's name.
     pub reactions: u64,
-    /// Signals on messages.
+    /// Message signals.
     pub signals: u64,
     /// Versions of preferences.
     pub preference_versions: u64,
     /// Rows of exports.
     pub export_rows: u64,
-    /// Files that were imported and held events of the user's.
+    /// Imported files that contained events of the user.
     pub import_files: u64,
-    /// Lines that an import had refused.
+    /// Lines that an import rejected.
     pub rejected_lines: u64,
 }
 
-impl Kind {
+impl RemovedKind {
     /// Every kind.
     pub const ALL: [Self; 8] = [
         Self::Events,
@@ -109,7 +109,7 @@ impl Kind {
         Self::RejectedLines,
     ];
 
-    /// What its count is called where it is kept.
+    /// The name of the stored count.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -125,44 +125,44 @@ impl Kind {
     }
 }
 
-impl Removed {
+impl RemovedCounts {
     /// The count of a kind.
-    pub fn of(&mut self, kind: Kind) -> &mut u64 {
+    pub fn of(&mut self, kind: RemovedKind) -> &mut u64 {
         match kind {
-            Kind::Events => &mut self.events,
-            Kind::Turns => &mut self.turns,
-            Kind::Reactions => &mut self.reactions,
-            Kind::Signals => &mut self.signals,
-            Kind::PreferenceVersions => &mut self.preference_versions,
-            Kind::ExportRows => &mut self.export_rows,
-            Kind::ImportFiles => &mut self.import_files,
-            Kind::RejectedLines => &mut self.rejected_lines,
+            RemovedKind::Events => &mut self.events,
+            RemovedKind::Turns => &mut self.turns,
+            RemovedKind::Reactions => &mut self.reactions,
+            RemovedKind::Signals => &mut self.signals,
+            RemovedKind::PreferenceVersions => &mut self.preference_versions,
+            RemovedKind::ExportRows => &mut self.export_rows,
+            RemovedKind::ImportFiles => &mut self.import_files,
+            RemovedKind::RejectedLines => &mut self.rejected_lines,
         }
     }
 
-    /// This and that.
+    /// The sum of both.
     #[must_use]
     pub fn and(mut self, mut other: Self) -> Self {
-        for kind in Kind::ALL {
+        for kind in RemovedKind::ALL {
             *self.of(kind) += *other.of(kind);
         }
         self
     }
 }
 
-/// By what the lines of files are told that come of a user: no export names one.
+/// Ids by which the user's lines are found in files, since exports contain no user ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Traces {
+pub struct ErasureIds {
     /// The user's events in the ledger.
     pub acts: BTreeSet<Uuid>,
-    /// The user's turns, each as its project, its conversation and its name.
+    /// The user's turns, as project, conversation and turn id.
     pub turns: BTreeSet<(String, String, String)>,
-    /// The answers in them that have a name, each as its conversation, its turn and that name: a row of an
-    /// evaluation may count in another project than that of its turn.
+    /// The answers of these turns, as conversation, turn and message id: a row of an evaluation may be in another
+    /// project than its turn.
     pub messages: BTreeSet<(String, String, String)>,
 }
 
-/// A line of a file: of an event that was imported, or of an export.
+/// A line of an imported file or of an export.
 #[derive(Deserialize)]
 struct Line {
     #[serde(rename = "userId")]
@@ -184,8 +184,8 @@ struct Provenance {
     feedback_ids: Vec<Uuid>,
 }
 
-impl Traces {
-    /// Adds a turn of the user's.
+impl ErasureIds {
+    /// Adds a turn of the user.
     pub fn add_turn(&mut self, turn: &TurnCore) {
         let within = &turn.at.within;
         let (conversation, name) = (within.conversation.to_string(), turn.at.turn.to_string());
@@ -197,19 +197,18 @@ impl Traces {
         self.turns.insert(turn);
     }
 
-    /// Whether a line of a file comes of a user of these names: an event of theirs, what they said, or what
-    /// was said of what they asked.
+    /// Whether the line contains personal data of the user: an event, a signal, or feedback on one of their turns.
     #[must_use]
-    pub fn left(&self, line: &Value, tenant: &TenantId, names: &[UserId]) -> bool {
-        let is_theirs = |user: Option<&Value>| {
+    pub fn matches(&self, line: &Value, tenant: &TenantId, names: &[UserId]) -> bool {
+        let is_user = |user: Option<&Value>| {
             let user = user.and_then(Value::as_str);
             user.is_some_and(|user| names.iter().any(|name| name.as_str() == user))
         };
         let Ok(line) = Line::deserialize(line) else {
-            // An event may have members of our names with other contents.
-            return is_theirs(line.get("userId"));
+            // An event may have members with these names and other types.
+            return is_user(line.get("userId"));
         };
-        if is_theirs(line.user_id.as_ref()) {
+        if is_user(line.user_id.as_ref()) {
             return true;
         }
         if let (Some(id), Some(message), Some(signal)) = (&line.id, &line.message_id, line.signal) {
@@ -220,7 +219,7 @@ impl Traces {
                 return true;
             }
         }
-        let own_act = |act: &Uuid| self.acts.contains(act);
+        let is_users_act = |act: &Uuid| self.acts.contains(act);
         if let (Some(conversation), Some(turn), Some(message)) =
             (line.conversation_id, line.turn_id, &line.message_id)
             && self
@@ -229,13 +228,13 @@ impl Traces {
         {
             return true;
         }
-        line.feedback_id.as_ref().is_some_and(own_act)
-            || line.provenance.is_some_and(|from| {
-                let mut turns = from.turn_ids.into_iter();
-                let (project, conversation) = (from.project, from.conversation_id);
-                let of = |turn| (project.clone(), conversation.clone(), turn);
-                from.feedback_ids.iter().any(own_act)
-                    || turns.any(|turn| self.turns.contains(&of(turn)))
+        line.feedback_id.as_ref().is_some_and(is_users_act)
+            || line.provenance.is_some_and(|provenance| {
+                let mut turns = provenance.turn_ids.into_iter();
+                let (project, conversation) = (provenance.project, provenance.conversation_id);
+                let key = |turn| (project.clone(), conversation.clone(), turn);
+                provenance.feedback_ids.iter().any(is_users_act)
+                    || turns.any(|turn| self.turns.contains(&key(turn)))
             })
     }
 }
@@ -247,14 +246,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_received_until_it_was_done_is_covered_and_nothing_later() {
+    fn an_erasure_covers_data_received_until_it_finished() {
         let at = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
         let mut erasure = Erasure {
             id: Uuid::nil(),
             requested_at: at("2026-01-04T09:30:00Z"),
             pseudonym: None,
             until: None,
-            removed: Removed::default(),
+            removed: RemovedCounts::default(),
         };
         assert!(erasure.covers(at("2030-01-01T00:00:00Z")));
         erasure.until = Some(at("2026-01-04T10:00:00Z"));
@@ -263,19 +262,20 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_told_by_what_they_come_of() {
+    fn lines_with_the_users_data_are_found() {
         let act = Uuid::from_u128(7);
-        let traces = Traces {
+        let ids = ErasureIds {
             acts: [act].into(),
             turns: [("p".to_owned(), "c1".to_owned(), "t1".to_owned())].into(),
             messages: [("c1".to_owned(), "t1".to_owned(), "m9".to_owned())].into(),
         };
         let tenant = "acme".try_into().unwrap();
-        let names: [UserId; 2] = ["ada", "anon-1"].map(|name| name.try_into().unwrap());
+        let names: [UserId; 2] =
+            ["ada", "anon-1"].map(|name| UserId::or_pseudonym(name.to_owned()).unwrap());
         let [user, _] = &names;
         let message = "m1".try_into().unwrap();
         let id = row_id((&tenant, user), &message, MessageSignal::Edit);
-        let from = |acts: &[Uuid], turn: &str| {
+        let label = |acts: &[Uuid], turn: &str| {
             json!({"type": "label", "provenance": {
                 "project": "p", "conversation_id": "c1", "turn_ids": ["t0", turn], "feedback_ids": acts,
             }})
@@ -286,21 +286,21 @@ mod tests {
             json!({"id": id, "message_id": "m1", "signal": "edit"}),
             json!({"feedback_id": act, "conversation_id": "c9", "turn_id": "t9"}),
             json!({"message_id": "m9", "conversation_id": "c1", "turn_id": "t1"}),
-            from(&[act], "t9"),
-            from(&[], "t1"),
+            label(&[act], "t9"),
+            label(&[], "t1"),
         ] {
-            assert!(traces.left(&line, &tenant, &names), "{line}");
+            assert!(ids.matches(&line, &tenant, &names), "{line}");
         }
         for line in [
             json!({"userId": "eve"}),
             json!({"userId": 7, "id": "ada"}),
             json!({"id": id, "message_id": "m1", "signal": "helpful"}),
             json!({"message_id": "m8", "conversation_id": "c1", "turn_id": "t1"}),
-            from(&[Uuid::nil()], "t2"),
+            label(&[Uuid::nil()], "t2"),
             json!("ada"),
             json!(null),
         ] {
-            assert!(!traces.left(&line, &tenant, &names), "{line}");
+            assert!(!ids.matches(&line, &tenant, &names), "{line}");
         }
     }
 }

@@ -1,9 +1,7 @@
-//! The evaluation read: what was said of messages, with the question and the answer that it is
-//! about. It is over all users of a tenant, so no HTTP route leads to it. Its request may be for the training
-//! export as well ([`training`]).
+//! The evaluation read: message signals, each with its question and answer. It covers all users of a tenant, so it has
+//! no HTTP route. The same invocation runs the training export ([`training`](crate::training)).
 //!
-//! Source: `Feedback`, "Why feedback (and not reactions)" and "Privacy contract"; product
-//! specification, section 1.
+//! See docs/reference/evaluation-read.md.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
@@ -11,46 +9,46 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::digest::digest;
+use crate::exchange::PromptAndAnswer;
 use crate::identifier::{Label, TenantId};
 use crate::message_signal::{MessageSignal, StoredSignal};
-use crate::parse::{Errors, FieldError, Object, identifier, string};
-use crate::training::{self, date};
-use crate::turn::TurnLog;
+use crate::training::TrainingRequest;
+use hearback_wire::{FieldError, from_json, request};
 
-/// What an evaluation asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+/// A request for an evaluation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EvaluationRequest {
     /// The tenant.
     pub tenant: TenantId,
-    /// Which of its rows.
-    pub rows: Rows,
-    /// Where the request before this one ended.
+    /// The rows to return.
+    pub rows: EvaluationRows,
+    /// Where the previous request ended.
     pub resume: Option<String>,
 }
 
-/// Rows that are asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rows {
-    /// Those on one trace.
+/// The rows to return.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EvaluationRows {
+    /// The rows of one trace.
     Trace(Label),
-    /// Those that were last written on this day, in UTC.
+    /// The rows that were last written on this day, in UTC.
     Day(NaiveDate),
-    /// What a model can learn from a project's feedback.
-    Training(training::Asked),
+    /// The training export of a project.
+    Training(TrainingRequest),
 }
 
-impl Request {
-    /// Tells one request from another, wherever it goes on.
+impl EvaluationRequest {
+    /// A digest that identifies the request, whatever its `resume`.
     #[must_use]
     pub fn fingerprint(&self) -> [u8; 32] {
         let day = |day: &Option<NaiveDate>| day.map(|day| day.to_string()).unwrap_or_default();
         let (kind, rows, days) = match &self.rows {
-            Rows::Trace(trace) => ("trace", trace.as_str(), Vec::new()),
-            Rows::Day(date) => ("day", "", vec![date.to_string()]),
-            Rows::Training(asked) => (
+            EvaluationRows::Trace(trace) => ("trace", trace.as_str(), Vec::new()),
+            EvaluationRows::Day(date) => ("day", "", vec![date.to_string()]),
+            EvaluationRows::Training(training) => (
                 "training",
-                asked.project.as_str(),
-                vec![day(&asked.from), day(&asked.to)],
+                training.project.as_str(),
+                vec![day(&training.from), day(&training.to)],
             ),
         };
         let days = days.iter().map(String::as_str);
@@ -58,90 +56,69 @@ impl Request {
     }
 }
 
-const MEMBERS: &[&str] = &["tenant", "trace_id", "day", "training", "resume"];
+request! {
+    /// The payload of an invocation: exactly one of `trace_id`, `day` and `training`.
+    struct EvaluationBody, closed {
+        /// The tenant.
+        "tenant" => tenant: required TenantId,
+        /// Rows of this trace.
+        "trace_id" => trace_id: nullable Label,
+        /// Rows that were last written on this day, in UTC.
+        "day" => day: nullable NaiveDate,
+        /// The training export of a project.
+        "training" => training: nullable TrainingRequest,
+        /// Where the previous request ended.
+        "resume" => resume: nullable String,
+    }
+}
 
-impl Request {
-    /// Reads a request, all errors at once.
+impl EvaluationRequest {
+    /// Parses a request and reports all errors at once.
     pub fn parse(body: &Value) -> Result<Self, Vec<FieldError>> {
-        let mut errors = Errors::default();
-        let request = Object::root(body, &mut errors);
-        request.known_only(MEMBERS, &mut errors);
-        let tenant = request.required("tenant", &mut errors, identifier);
-        let trace = request.nullable("trace_id", &mut errors, identifier);
-        let day = request.nullable("day", &mut errors, date);
-        let asked = request.get("training").filter(|asked| !asked.is_null());
-        let training =
-            asked.and_then(|asked| training::Asked::read(asked, "/training", &mut errors));
-        let resume = request.nullable("resume", &mut errors, |value| {
-            string(value).map(ToOwned::to_owned)
-        });
-        let given = [trace.is_some(), day.is_some(), training.is_some()];
-        if errors.is_empty() && given.into_iter().filter(|given| *given).count() != 1 {
-            errors.add("", "must have one of trace_id, day and training");
-        }
-        let rows = (trace.map(Rows::Trace))
-            .or(day.map(Rows::Day))
-            .or(training.map(Rows::Training));
-        match (tenant, rows) {
-            (Some(tenant), Some(rows)) if errors.is_empty() => Ok(Self {
-                tenant,
-                rows,
-                resume,
-            }),
-            _ => Err(errors.into_vec()),
-        }
+        let body: EvaluationBody = from_json(body)?;
+        let rows = match (body.trace_id, body.day, body.training) {
+            (Some(trace), None, None) => EvaluationRows::Trace(trace),
+            (None, Some(day), None) => EvaluationRows::Day(day),
+            (None, None, Some(training)) => EvaluationRows::Training(training),
+            _ => {
+                return Err(vec![FieldError {
+                    pointer: String::new(),
+                    detail: "must have one of trace_id, day and training".to_owned(),
+                }]);
+            }
+        };
+        Ok(Self {
+            tenant: body.tenant,
+            rows,
+            resume: body.resume,
+        })
     }
 }
 
-/// What a turn was about: of a log that may be long, what a row needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exchange {
-    /// What the user had asked.
-    pub(crate) prompt: String,
-    /// What was answered.
-    pub(crate) answer: String,
-}
-
-impl From<TurnLog> for Exchange {
-    fn from(log: TurnLog) -> Self {
-        Self {
-            prompt: text_of(log.user),
-            answer: log.assistant.map(text_of).unwrap_or_default(),
-        }
-    }
-}
-
-fn text_of(mut side: Value) -> String {
-    match side.get_mut("text").map(Value::take) {
-        Some(Value::String(text)) => text,
-        _ => String::new(),
-    }
-}
-
-/// What somebody said of an answer. It does not name who.
+/// Feedback on an answer, without its user.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
-    /// The row's name: the same for whatever its user says by this signal of this message.
+pub struct EvaluationRow {
+    /// The id: always the same for a user, a message and a signal.
     pub id: String,
-    /// What the user had asked.
+    /// The user's question.
     pub prompt: String,
-    /// What was answered.
+    /// The answer.
     pub original_answer: String,
-    /// What should have been answered: the text of an `edit`.
+    /// The text of an `edit`.
     pub preferred_answer: Option<String>,
-    /// What was said of the answer.
+    /// The signal.
     pub signal: MessageSignal,
-    /// Why, of anything but an `edit`.
+    /// The reason, for any signal except `edit`.
     pub reason: Option<String>,
-    /// When.
+    /// The time of the feedback act.
     pub ts: DateTime<Utc>,
     /// The trace of the answer.
     pub trace_id: Option<Label>,
-    /// The event in the ledger: the same row again has the same.
+    /// The id of the event in the ledger.
     pub feedback_id: Uuid,
     /// The message.
     pub message_id: String,
-    /// The project in which it counts.
+    /// The project that the signal counts for.
     pub workspace_id: String,
     /// The conversation of the message.
     pub conversation_id: String,
@@ -149,11 +126,11 @@ pub struct Row {
     pub turn_id: String,
 }
 
-impl Row {
-    /// The row of a signal on the answer of a turn. `None` if no model may learn from it.
+impl EvaluationRow {
+    /// The row of a message signal. `None` if the signal is retracted or excluded from training.
     #[must_use]
-    pub fn of(said: StoredSignal, turn: &Exchange) -> Option<Self> {
-        let StoredSignal { core, reason } = said;
+    pub fn of(signal: StoredSignal, turn: &PromptAndAnswer) -> Option<Self> {
+        let StoredSignal { core, reason } = signal;
         if core.exclude_from_training || core.retracted {
             return None;
         }
@@ -190,14 +167,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_for_a_trace_for_a_day_or_for_training() {
-        let parse = |body: Value| Request::parse(&body);
+    fn a_request_has_exactly_one_of_trace_day_and_training() {
+        let parse = |body: Value| EvaluationRequest::parse(&body);
         let request = parse(json!({"tenant": "acme", "day": "2025-11-06"})).unwrap();
         assert_eq!(
             request.rows,
-            Rows::Day(NaiveDate::from_ymd_opt(2025, 11, 6).unwrap())
+            EvaluationRows::Day(NaiveDate::from_ymd_opt(2025, 11, 6).unwrap())
         );
-        for broken in [
+        for invalid in [
             json!({"tenant": "acme"}),
             json!({"tenant": "acme", "day": "2025-11-06", "trace_id": "t"}),
             json!({"tenant": "acme", "day": "6 November"}),
@@ -208,7 +185,7 @@ mod tests {
             json!({"day": "2025-11-06"}),
             json!([]),
         ] {
-            assert!(parse(broken.clone()).is_err(), "{broken}");
+            assert!(parse(invalid.clone()).is_err(), "{invalid}");
         }
     }
 }

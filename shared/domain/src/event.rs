@@ -1,43 +1,30 @@
-//! A feedback event: what a user said or did about an artifact.
+//! Feedback events: a user's feedback on an artifact.
 //!
-//! Source: `SDS-009`, "Feedback Event Schema". The event is kept in two parts: its [`EventCore`],
-//! which every rule works on and which travels through streams and queues, and its [`FreeText`],
-//! which is stored with it and goes nowhere else.
+//! An event is stored in two parts: its [`EventCore`], which the rules read and which is sent through streams and
+//! queues, and its [`FreeText`], which never leaves the table.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use hearback_wire::{Errors, FromJson, Integer, Pointer, wire_names};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
 use uuid::Uuid;
 
-use crate::dedupe::DedupeKey;
 use crate::identifier::{ArtifactId, ConversationId, Label, SessionId, TenantId, TurnId, UserId};
 use crate::labels::Labels;
-
-macro_rules! wire_names {
-    ($type:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
-        impl $type {
-            /// Every member of the set with its name on the wire.
-            pub const NAMES: &'static [(&'static str, Self)] = &[$(($name, Self::$variant)),+];
-
-            /// The name on the wire.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-        }
-    };
-}
-pub(crate) use wire_names;
+use crate::retention::LEDGER_DAYS;
 
 /// How feedback was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Channel {
-    /// The user acted on purpose: a rating, a click.
+    /// Given on purpose: a rating, a click.
     Explicit,
     /// Inferred from behaviour.
     Implicit,
-    /// The user fixed the answer.
+    /// The user's own version of the answer.
     Correction,
 }
 
@@ -47,23 +34,23 @@ wire_names!(Channel {
     Correction = "correction",
 });
 
-/// What kind of feedback it is, within its channel.
+/// The kind of feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FeedbackType {
-    /// The artifact was accepted, or not.
+    /// Whether the artifact was accepted.
     ArtifactAcceptance,
     /// A rating from 1 to 5.
     Rating,
-    /// Words about the artifact.
+    /// A comment on the artifact.
     Comment,
     /// The artifact was rejected.
     Rejection,
-    /// The artifact was changed by the user.
+    /// The user changed the artifact.
     Modification,
-    /// How long it was looked at.
+    /// How long the artifact was visible.
     DwellTime,
-    /// How far it was read.
+    /// How far the user scrolled.
     ScrollDepth,
 }
 
@@ -81,13 +68,13 @@ wire_names!(FeedbackType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CorrectionType {
-    /// What is said.
+    /// The content.
     Content,
-    /// How it is laid out.
+    /// The format.
     Format,
-    /// Whether it is true.
+    /// The accuracy.
     Accuracy,
-    /// Whether something is missing.
+    /// The completeness.
     Completeness,
 }
 
@@ -108,7 +95,7 @@ impl Rating {
     pub const MIN: Self = Self(1);
     /// The highest rating.
     pub const MAX: Self = Self(5);
-    /// The highest rating that counts as low (`SDS-009`, "Signal Generation Rules").
+    /// The highest rating that counts as low.
     pub const LOW: Self = Self(2);
     /// The lowest rating that counts as high.
     pub const HIGH: Self = Self(4);
@@ -132,27 +119,37 @@ impl TryFrom<u8> for Rating {
     }
 }
 
+impl FromJson for Rating {
+    fn read(value: &Value, at: Pointer<'_>, errors: &mut Errors) -> Option<Self> {
+        Integer::<1, 5>::read(value, at, errors).map(|number| Self(number.to()))
+    }
+
+    fn schema() -> RefOr<Schema> {
+        Integer::<1, 5>::schema()
+    }
+}
+
 impl From<Rating> for u8 {
     fn from(value: Rating) -> Self {
         value.0
     }
 }
 
-/// What the user wants to be kept, and for how long.
+/// The privacy settings of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PrivacyFlags {
-    /// Whether the user and the session were replaced by pseudonyms, and personal data in free text by its kind.
+    /// Whether the user and the session were replaced by pseudonyms, and personal data in free text by placeholders.
     pub anonymize: bool,
-    /// Days until the event and what came of it expire, 1 to 3650.
+    /// Days until the event and its outcome expire, 1 to 3650.
     pub retention_days: u16,
     /// Whether no model may learn from the event.
     pub exclude_from_training: bool,
 }
 
 impl PrivacyFlags {
-    /// Days of retention when a caller names none (`SDS-009`, "Feedback Event Schema").
-    pub const DEFAULT_RETENTION_DAYS: u16 = 90;
+    /// The default of `retention_days`.
+    pub const DEFAULT_RETENTION_DAYS: u16 = LEDGER_DAYS;
 }
 
 impl Default for PrivacyFlags {
@@ -165,7 +162,7 @@ impl Default for PrivacyFlags {
     }
 }
 
-/// What the user was doing, in the caller's own names.
+/// What the user was doing, in terms that the application chooses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventContext {
@@ -185,23 +182,23 @@ pub struct EventContext {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub artifact_type: Option<Label>,
-    /// How complex the artifact is.
+    /// The complexity of the artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub artifact_complexity: Option<Label>,
-    /// How it is laid out.
+    /// The format of the artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub artifact_format: Option<Label>,
-    /// How long the answer is.
+    /// The length of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub response_length: Option<Label>,
-    /// What its code looks like.
+    /// The style of the code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub code_style: Option<Label>,
-    /// How experienced the user is.
+    /// The experience of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub user_experience: Option<Label>,
@@ -209,7 +206,7 @@ pub struct EventContext {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub conversation_id: Option<ConversationId>,
-    /// That turn: with the project and the conversation it names one.
+    /// The turn that the feedback is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub turn_id: Option<TurnId>,
@@ -217,29 +214,29 @@ pub struct EventContext {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub trace_id: Option<Label>,
-    /// The span within it.
+    /// The span within the trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub span_id: Option<Label>,
-    /// What a team compares answers by.
+    /// Labels by which answers are compared.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     #[schema(value_type = BTreeMap<String, String>)]
     pub labels: Labels,
 }
 
-/// The first of several events with one dedupe key in one batch: the key is its own, whichever of them is
-/// processed first.
+/// The first of several events with the same dedupe key in one batch. It claims the key, whichever of them is processed
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct First {
-    /// Which it is.
+pub struct FirstEvent {
+    /// The id of the event.
     pub feedback_id: Uuid,
-    /// For how long it is kept, and so its claim.
+    /// The retention of the event, and so of its dedupe claim.
     pub retention_days: u16,
 }
 
-impl First {
-    /// An event as the first one.
+impl FirstEvent {
+    /// The first event of a batch with its dedupe key.
     #[must_use]
     pub fn of(event: &EventCore) -> Self {
         Self {
@@ -249,24 +246,24 @@ impl First {
     }
 }
 
-/// Everything about an event but its free text: what the rules read and the queues carry.
+/// An event without its free text: what the rules read and the queues carry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventCore {
     /// The tenant whose event it is.
     pub tenant: TenantId,
-    /// The event's identity, chosen by the caller: the same id is the same event.
+    /// The id, chosen by the caller. The same id is the same event.
     pub feedback_id: Uuid,
-    /// The user, or the pseudonym of one who asked for it.
+    /// The user, or the pseudonym for an anonymous event.
     pub user_id: UserId,
     /// The session, or its pseudonym.
     pub session_id: SessionId,
     /// What the feedback is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_id: Option<ArtifactId>,
-    /// How it was captured.
+    /// The channel.
     pub channel: Channel,
-    /// What kind it is.
+    /// The kind of feedback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback_type: Option<FeedbackType>,
     /// Whether the artifact was accepted.
@@ -290,50 +287,44 @@ pub struct EventCore {
     /// What a correction corrects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction_type: Option<CorrectionType>,
-    /// How sure a detection was that this is what the user meant, 0 to 1.
+    /// The confidence of the detection, 0 to 1, for inferred feedback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// Whether the id was derived from what makes the act unique, and so is its dedupe key too.
+    /// Whether this is the event of a feedback act. Its id identifies the act, and is also its dedupe key.
     #[serde(default, skip_serializing_if = "is_false")]
     pub derived: bool,
-    /// Whether nobody but its user may see it over HTTP, whatever their scope.
+    /// Whether HTTP responses contain the event only for its own user, whatever the caller's scope.
     #[serde(default, skip_serializing_if = "is_false")]
     pub private: bool,
-    /// The event that comes first of those with this dedupe key in the same batch, if that is another one.
+    /// The first event with this dedupe key in the same batch, if that is another event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub second_to: Option<First>,
-    /// What the user wants to be kept.
+    pub second_to: Option<FirstEvent>,
+    /// The privacy settings.
     pub privacy: PrivacyFlags,
     /// What the user was doing.
     #[serde(default)]
     pub context: EventContext,
     /// When the feedback was captured, by the caller's clock.
     pub timestamp: DateTime<Utc>,
-    /// When it was received, by ours.
+    /// When the event was received, by the server's clock.
     pub received_at: DateTime<Utc>,
 }
 
 impl EventCore {
-    /// The key under which only the first of several equal acts counts.
-    #[must_use]
-    pub fn dedupe_key(&self) -> DedupeKey {
-        DedupeKey::of(self)
-    }
-
-    /// When it expires, and what came of it.
+    /// When the event and its outcome expire.
     #[must_use]
     pub fn expires_at(&self) -> DateTime<Utc> {
         self.received_at + TimeDelta::days(self.privacy.retention_days.into())
     }
 
-    /// Whether it may say what the answer should have been.
+    /// Whether the event may contain a corrected answer.
     #[must_use]
-    pub fn corrects(&self) -> bool {
+    pub fn may_have_correction(&self) -> bool {
         self.channel == Channel::Correction
             || self.feedback_type == Some(FeedbackType::Modification)
     }
 
-    /// The kind of artifact, `unknown` where the caller named none.
+    /// The kind of artifact; `unknown` if the event has none.
     #[must_use]
     pub fn artifact_type(&self) -> Label {
         self.context
@@ -342,8 +333,7 @@ impl EventCore {
             .unwrap_or_else(Label::unknown)
     }
 
-    /// The verdict that the event passes on the artifact, if it passes one: an acceptance says
-    /// so itself, a rejection is one by its type.
+    /// Whether the user accepted the artifact, if the event says so.
     #[must_use]
     pub fn verdict(&self) -> Option<bool> {
         match self.feedback_type {
@@ -361,7 +351,7 @@ impl EventCore {
     }
 }
 
-/// What a user wrote. Stored with the event, and never sent anywhere by the pipeline.
+/// What a user wrote. It is stored with the event, and never sent to a queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FreeText {
@@ -371,24 +361,23 @@ pub struct FreeText {
     /// The names of the elements that the user changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modified_elements: Vec<String>,
-    /// What the answer said.
+    /// The original text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_value: Option<String>,
-    /// What it should have said.
+    /// The corrected text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrected_value: Option<String>,
 }
 
 impl FreeText {
-    /// Whether nothing was written.
+    /// Whether there is no text.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What a correction rejects and what it puts in its place. An `originalValue` that is a part of the answer
-    /// is replaced there; one that is not in the answer is what the user saw instead of it. `None` if it puts
-    /// nothing in its place.
+    /// The rejected text and its correction. If `original_value` is a part of the answer, that part is replaced;
+    /// otherwise it is the rejected text itself. `None` without a corrected value.
     #[must_use]
     pub fn corrected(&self, answer: &str) -> Option<(String, String)> {
         let corrected = self.corrected_value.as_deref()?;
@@ -398,17 +387,17 @@ impl FreeText {
             Some(part) if answer.contains(part) => {
                 (answer.to_owned(), answer.replacen(part, corrected, 1))
             }
-            Some(seen) => (seen.to_owned(), corrected.to_owned()),
+            Some(shown) => (shown.to_owned(), corrected.to_owned()),
         })
     }
 }
 
-/// A feedback event, whole.
+/// A feedback event with its free text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeedbackEvent {
-    /// What the rules read.
+    /// Everything except the free text.
     pub core: EventCore,
-    /// What stays in the table.
+    /// The free text.
     pub text: FreeText,
 }
 

@@ -1,41 +1,40 @@
-//! What a turn says of the turn before it, and so how that one was taken.
+//! Inferred feedback: how a message rates the turn before it.
 //!
-//! Source: `User Feedback System` (v1.1), "metadata.json", "`TurnIndexDB` Schema" and
-//! "Session Timeout"; product specification, sections 2 and 5.
+//! See docs/reference/implicit-feedback.md.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::detection::{CorrectionType, Detection, FeedbackType};
 use crate::digest::digest;
 use crate::identifier::TurnId;
 use crate::reaction::{Origin, Reaction, StoredReaction};
 use crate::sequence::Sequence;
+use hearback_detection::{Detection, FeedbackStatus, RejectionKind};
 
-/// After this a message follows nothing: the session had ended (`User Feedback System`, "Session
-/// Timeout").
-pub const SESSION: TimeDelta = TimeDelta::minutes(30);
-/// What a turn was found to say of the one before it. Kept with the turn that says it, so that a
-/// repeat of its registration answers the same.
+/// A later message does not rate the previous turn, because the session has ended.
+pub const SESSION_TIMEOUT: TimeDelta = TimeDelta::minutes(30);
+
+/// What a turn's message says about the turn before it. Stored with the turn, so that a repeated registration returns
+/// the same response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FollowUp {
-    /// The turn before it.
+    /// The previous turn.
     #[schema(value_type = String)]
     pub previous_turn_id: TurnId,
-    /// What it says of that turn.
+    /// The detection.
     #[serde(flatten)]
     pub detection: Detection,
-    /// How many turns in a row were rejected, that one included, and what that advises.
+    /// The number of consecutive rejected turns, including the previous turn, and whether to clarify.
     #[serde(flatten)]
     pub sequence: Sequence,
 }
 
 impl FollowUp {
-    /// What was detected about a turn, before which so many in a row were rejected.
+    /// The detection about the turn `previous`, which follows `before` consecutive rejected turns.
     #[must_use]
     pub fn of(previous: TurnId, detection: Detection, before: usize) -> Self {
-        let earlier = std::iter::repeat_n(FeedbackType::Rejected, before);
+        let earlier = std::iter::repeat_n(FeedbackStatus::Rejected, before);
         Self {
             previous_turn_id: previous,
             sequence: Sequence::of(std::iter::once(detection.feedback_type).chain(earlier)),
@@ -44,48 +43,48 @@ impl FollowUp {
     }
 }
 
-/// What was inferred of a turn: `user_feedback` of its metadata.
+/// The inferred feedback on a turn: `user_feedback` in its metadata.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UserFeedback {
-    /// How the turn was taken.
-    pub status: FeedbackType,
-    /// When that was found.
+    /// The status of the turn.
+    pub status: FeedbackStatus,
+    /// When it was detected.
     pub detected_at: DateTime<Utc>,
-    /// In which turn; `null` for a message that is no turn, and for what the machine said.
+    /// The turn whose message it was detected in; `null` for a message that is not a turn and for a machine reaction.
     #[schema(value_type = Option<String>)]
     pub detected_in_turn: Option<TurnId>,
-    /// How it was rejected; `null` if it was not.
+    /// How the turn was rejected; `null` if it was not.
     pub correction_type: Option<Correction>,
-    /// How sure that is, 0 to 1.
+    /// The confidence, 0 to 1.
     pub confidence: f64,
-    /// What the user said, if they rejected.
+    /// The user's message, if it is a rejection.
     pub user_said: Option<String>,
 }
 
-/// How a turn was rejected, as its metadata names it (`User Feedback System`, "metadata.json").
+/// How a message rejects a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Correction {
-    /// The message says so.
+    /// The message says that the answer is wrong.
     ExplicitCorrection,
-    /// It asks the same again in other words.
+    /// The message asks the same question in other words.
     Rephrased,
-    /// It gives up on what was tried.
+    /// The message gives up on the approach.
     Abandonment,
 }
 
-impl From<CorrectionType> for Correction {
-    fn from(correction: CorrectionType) -> Self {
+impl From<RejectionKind> for Correction {
+    fn from(correction: RejectionKind) -> Self {
         match correction {
-            CorrectionType::Explicit => Self::ExplicitCorrection,
-            CorrectionType::Rephrased => Self::Rephrased,
-            CorrectionType::Abandonment => Self::Abandonment,
+            RejectionKind::Explicit => Self::ExplicitCorrection,
+            RejectionKind::Rephrased => Self::Rephrased,
+            RejectionKind::Abandonment => Self::Abandonment,
         }
     }
 }
 
 impl UserFeedback {
-    /// What a follow-up says.
+    /// The feedback in a follow-up.
     #[must_use]
     pub fn of(follow_up: &FollowUp, detected_in: TurnId, at: DateTime<Utc>) -> Self {
         let detection = &follow_up.detection;
@@ -99,70 +98,73 @@ impl UserFeedback {
         }
     }
 
-    /// What a reaction of the machine says of its turn, with how it counts beside others. `None` for a
-    /// `neutral` one, for one in the name of somebody else than the turn's user, and for a user's own.
+    /// The feedback in a machine reaction, with its precedence. `None` for a `neutral` reaction, for one in the name of
+    /// another user than the turn's, and for a user reaction.
     #[must_use]
     pub fn of_machine(
         reaction: &StoredReaction,
-        correction: Option<CorrectionType>,
+        correction: Option<RejectionKind>,
         at: DateTime<Utc>,
     ) -> Option<(Self, Precedence)> {
         let core = &reaction.core;
         let status = match core.reaction {
-            Some(Reaction::Ok) => FeedbackType::Accepted,
-            Some(Reaction::NotOk) => FeedbackType::Rejected,
+            Some(Reaction::Ok) => FeedbackStatus::Accepted,
+            Some(Reaction::NotOk) => FeedbackStatus::Rejected,
             Some(Reaction::Neutral) | None => return None,
         };
         if core.origin != Origin::Machine || !core.own {
             return None;
         }
-        let said = Some(&reaction.text).filter(|text| !text.is_empty());
+        let text = Some(&reaction.text).filter(|text| !text.is_empty());
         let feedback = Self {
             status,
             detected_at: at,
             detected_in_turn: None,
             correction_type: correction.map(Correction::from),
             confidence: core.confidence,
-            user_said: said.filter(|_| status == FeedbackType::Rejected).cloned(),
+            user_said: text.filter(|_| status == FeedbackStatus::Rejected).cloned(),
         };
         let precedence = Precedence::of_named(core.ts, &feedback);
         Some((feedback, precedence))
     }
 }
 
-/// Which of several inferences about one turn counts, in whatever order they arrive: the one with the
-/// lowest number.
+/// The precedence of an inference about a turn. Of several inferences, the one with the lowest number counts, in
+/// whatever order they arrive.
 ///
-/// What names the turn (a message to `infer`, a reaction of the machine) counts before its follow-ups:
-/// the latest by `ts`, of the same `ts` a rejection, and then the surest. Of follow-ups, the one
-/// nearest after the turn counts.
+/// An inference that names the turn (a message to `infer`, a machine reaction) takes precedence over follow-ups: the
+/// latest by `ts`; at the same `ts` a rejection, and then the higher confidence. Of follow-ups, the first after the
+/// turn counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence(i128);
 
 impl Precedence {
-    /// Numbers of one microsecond.
-    const SHARE: i128 = 10_000;
-    /// What a rejection counts more than an acceptance of the same time: more than any confidence.
+    /// The range of numbers for each microsecond.
+    const PER_MICROSECOND: i128 = 10_000;
+    /// The bonus of a rejection over an acceptance at the same time: more than any confidence.
     const REJECTION: i128 = 5_000;
 
-    /// Of a turn that follows, and was at `ts`.
+    /// The precedence of a follow-up `turn` at `ts`.
     #[must_use]
     pub fn of_follow_up(ts: DateTime<Utc>, turn: &TurnId) -> Self {
-        // No two follow-ups of one time are equal.
+        // A digest breaks ties between follow-ups at the same time.
         let [a, b, ..] = digest([turn.as_str()]);
-        Self(instant(ts) * Self::SHARE + i128::from(u16::from_be_bytes([a, b])) % Self::SHARE)
+        Self(
+            instant(ts) * Self::PER_MICROSECOND
+                + i128::from(u16::from_be_bytes([a, b])) % Self::PER_MICROSECOND,
+        )
     }
 
-    /// Of what names the turn, and was said at `ts`.
+    /// The precedence of an inference at `ts` that names the turn.
     #[must_use]
     pub fn of_named(ts: DateTime<Utc>, feedback: &UserFeedback) -> Self {
         let rejection = match feedback.status {
-            FeedbackType::Rejected => Self::REJECTION,
-            FeedbackType::Accepted | FeedbackType::Neutral => 0,
+            FeedbackStatus::Rejected => Self::REJECTION,
+            FeedbackStatus::Accepted | FeedbackStatus::Neutral => 0,
         };
         let thousandths = format!("{:.0}", feedback.confidence.clamp(0.0, 1.0) * 1000.0);
-        let sure: i128 = thousandths.parse().unwrap_or_default();
-        Self(-(instant(ts) * Self::SHARE + rejection + sure))
+        let confidence: i128 = thousandths.parse().unwrap_or_default();
+        Self(-(instant(ts) * Self::PER_MICROSECOND + rejection + confidence))
     }
 
     /// The number as it is stored.
@@ -172,7 +174,7 @@ impl Precedence {
     }
 }
 
-/// Microseconds since 1970, never 0; all that is before counts as then.
+/// Microseconds since 1970, at least 1.
 fn instant(ts: DateTime<Utc>) -> i128 {
     i128::from(ts.timestamp_micros().max(1))
 }
@@ -183,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    fn feedback(status: FeedbackType, confidence: f64) -> UserFeedback {
+    fn feedback(status: FeedbackStatus, confidence: f64) -> UserFeedback {
         UserFeedback {
             status,
             detected_at: DateTime::UNIX_EPOCH,
@@ -199,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn what_names_the_turn_counts_before_what_follows_it() {
-        use FeedbackType::{Accepted, Rejected};
+    fn an_inference_that_names_the_turn_takes_precedence_over_follow_ups() {
+        use FeedbackStatus::{Accepted, Rejected};
         let follow_up =
             |second, turn: &str| Precedence::of_follow_up(at(second), &turn.try_into().unwrap());
         let named = |second, status, confidence| {
             Precedence::of_named(at(second), &feedback(status, confidence))
         };
-        // The first counts.
+        // The highest precedence first.
         let order = [
             named(90, Accepted, 0.7),
             named(80, Rejected, 0.9),
@@ -222,13 +224,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_precedence_never_leaves_its_instant(
+        fn a_later_inference_takes_precedence_whatever_its_confidence(
             (one, other) in (0..4_000_000_000_i64, 0..4_000_000_000_i64),
             confidence in 0.0..=1.0_f64,
         ) {
             let time = |second| DateTime::from_timestamp(second, 0).unwrap();
-            let later = Precedence::of_named(time(one.max(other)), &feedback(FeedbackType::Accepted, 0.0));
-            let earlier = feedback(FeedbackType::Rejected, confidence);
+            let later = Precedence::of_named(time(one.max(other)), &feedback(FeedbackStatus::Accepted, 0.0));
+            let earlier = feedback(FeedbackStatus::Rejected, confidence);
             let earlier = Precedence::of_named(time(one.min(other)), &earlier);
             prop_assert!(one == other || later < earlier);
         }

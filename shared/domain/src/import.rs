@@ -1,30 +1,105 @@
-//! The import of a file of events: how it is divided, and what is told of it.
+//! Imports of files of events: pieces, limits and the report.
 //!
-//! Source: product specification, section 7: JSON Lines files, plain, gzip or zstd, of any size, in
-//! parallel pieces, with a report and a file of rejects beside them.
+//! A file contains JSON Lines, plain or compressed with gzip or zstd. Workers process its pieces in parallel; the
+//! import writes a report and a file of rejects next to the file. See docs/reference/imports.md.
 
 use std::ops::{AddAssign, Range};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::submission::Rejection;
+use crate::submission::RejectionReason;
 
-/// Longest line, in bytes: what one event may have when it is posted.
-pub const LONGEST_LINE: usize = 256 * 1024;
-/// Bytes of a file that one worker takes, unless the file is so large that there would be too many
-/// pieces.
-pub const PIECE: u64 = 4 * 1024 * 1024;
-/// Most pieces of a file.
-pub const MOST_PIECES: u64 = 10_000;
-/// Errors that a report shows; the file of rejects has all.
-pub const FIRST_ERRORS: usize = 10;
+/// Maximum size of a line, in bytes: the same as that of an event in a request.
+pub const MAX_LINE_BYTES: usize = 256 * 1024;
+/// Size of a piece in bytes. Pieces are larger if the file would have more than [`MAX_PIECES`].
+pub const PIECE_BYTES: u64 = 4 * 1024 * 1024;
+/// Maximum number of pieces of a file.
+pub const MAX_PIECES: u64 = 10_000;
+/// Maximum number of errors in a report; the file of rejects has all.
+pub const MAX_REPORTED_ERRORS: usize = 10;
 
-/// How a file is packed.
+/// Minimum number of bytes that a line counts towards the limits on a decompressed file, because blank lines take work,
+/// too. Every event is longer.
+pub const MIN_LINE_BYTES: u64 = 64;
+
+/// Limits on the work and the output of one file, so that a small file cannot occupy the workers or fill the bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Maximum size of a decompressed file, in bytes.
+    pub unpacked: u64,
+    /// Maximum ratio of the decompressed to the compressed size. No file of distinct events compresses as well.
+    pub ratio: u64,
+    /// Decompressed bytes that are allowed whatever the ratio.
+    pub always_unpacked: u64,
+    /// Maximum number of lines in the files of rejects.
+    pub rejects: u64,
+    /// Maximum size of the files of rejects, in bytes.
+    pub reject_bytes: u64,
+    /// Maximum ratio of the size of the files of rejects to that of the imported file.
+    pub reject_ratio: u64,
+    /// Bytes of rejects that are allowed whatever the ratio.
+    pub always_rejected: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            unpacked: 64 << 30,
+            ratio: 200,
+            always_unpacked: 64 << 20,
+            rejects: 1_000_000,
+            reject_bytes: 1 << 30,
+            reject_ratio: 16,
+            always_rejected: 1 << 20,
+        }
+    }
+}
+
+impl Bounds {
+    /// Maximum decompressed size of a file of `size` bytes.
+    #[must_use]
+    pub fn max_unpacked_bytes(&self, size: u64) -> u64 {
+        let by_ratio = size.saturating_mul(self.ratio).max(self.always_unpacked);
+        by_ratio.min(self.unpacked)
+    }
+
+    /// The error for a compressed file of `size` bytes that exceeds the limit.
+    #[must_use]
+    pub fn unpack_limit_message(&self, size: u64) -> String {
+        let most = self.max_unpacked_bytes(size);
+        if most == self.unpacked {
+            format!("a packed file is unpacked to {most} bytes at most")
+        } else {
+            format!(
+                "a packed file is unpacked to {} times its size or {} bytes at most, here {most} bytes",
+                self.ratio, self.always_unpacked
+            )
+        }
+    }
+
+    /// Maximum size of the files of rejects of a file of `size` bytes.
+    #[must_use]
+    pub fn max_reject_bytes(&self, size: u64) -> u64 {
+        let by_size = size.saturating_mul(self.reject_ratio);
+        by_size
+            .saturating_add(self.always_rejected)
+            .min(self.reject_bytes)
+    }
+
+    /// Maximum size of the rejects of a piece of `piece` bytes.
+    #[must_use]
+    pub fn max_reject_bytes_of_piece(&self, size: u64, piece: u64) -> u64 {
+        let by_piece = piece.max(PIECE_BYTES).saturating_mul(2);
+        self.max_reject_bytes(size).min(by_piece)
+    }
+}
+
+/// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Packing {
-    /// It is not.
+    /// Not compressed.
     Plain,
     /// gzip (RFC 1952), with any number of members.
     Gzip,
@@ -33,7 +108,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// By the first bytes of a file. No event begins like the packed ones.
+    /// Detects the compression from the first bytes of a file. No event begins with these bytes.
     #[must_use]
     pub fn of(first: &[u8]) -> Self {
         if first.starts_with(&[0x1F, 0x8B]) {
@@ -46,25 +121,25 @@ impl Packing {
     }
 }
 
-/// The pieces of a file of so many bytes, in their order.
+/// The byte ranges of the pieces of a file of `size` bytes, in order.
 #[must_use]
 pub fn pieces(size: u64) -> Vec<Range<u64>> {
-    let each = size.div_ceil(MOST_PIECES).max(PIECE);
+    let each = size.div_ceil(MAX_PIECES).max(PIECE_BYTES);
     (0..size.div_ceil(each))
         .map(|number| number * each..size.min((number + 1) * each))
         .collect()
 }
 
-/// What became of lines.
+/// The outcome of lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Lines, blank ones included.
+    /// All lines, including blank ones.
     pub lines: u64,
     /// Events that were stored.
     pub queued: u64,
-    /// Events whose `feedbackId` was known.
+    /// Events whose `feedbackId` existed already.
     pub duplicates: u64,
-    /// Lines that are no event.
+    /// Lines that are not valid events.
     pub rejected: u64,
 }
 
@@ -85,59 +160,65 @@ impl Counts {
     }
 }
 
-/// A line that is no event.
+/// A line that is not a valid event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectedLine {
-    /// Its number in the file, from 1.
+    /// The line number, from 1.
     pub line_number: u64,
-    /// Why.
+    /// The errors.
     #[serde(flatten)]
-    pub rejection: Rejection,
+    pub rejection: RejectionReason,
 }
 
-/// A line that is no event, as the file of rejects has it.
+/// A line of the file of rejects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reject {
-    /// Which line it is, and why.
+    /// The line number and the errors.
     #[serde(flatten)]
     pub rejected: RejectedLine,
-    /// The line; of an event that asks for anonymity only its shape, and `null` if not even that
-    /// can be told, or if the line is too long.
+    /// The rejected line. For an anonymous event only its structure; `null` if that cannot be parsed, or if the line is
+    /// too long.
     pub line: Option<String>,
 }
 
-/// What an import came to.
+/// The report of an import.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The file, an `s3://` URI.
     pub file: String,
-    /// How it was packed.
+    /// The compression.
     pub packing: Packing,
-    /// Its size as it lay there, in bytes.
+    /// The size of the file as stored, in bytes.
     pub bytes: u64,
-    /// What is wrong with the file, if it could not be read to its end.
+    /// Why and where reading stopped, if the file could not be read to its end.
     pub damage: Option<String>,
-    /// What became of its lines.
+    /// The outcome of its lines.
     #[serde(flatten)]
     pub counts: Counts,
-    /// When it was begun.
+    /// When the import began.
     pub started_at: DateTime<Utc>,
-    /// When the last piece was done.
+    /// When the last piece was processed.
     pub finished_at: DateTime<Utc>,
-    /// Events a second, those that were rejected included.
+    /// Events per second, including rejected ones.
     pub events_per_second: f64,
-    /// The first lines that are no event.
+    /// The first rejected lines.
     pub first_errors: Vec<RejectedLine>,
-    /// All of them, an `s3://` URI; `null` if there is none.
+    /// The file of rejects, an `s3://` URI; `null` if there is none.
     pub rejects: Option<String>,
-    /// Where they go on, in this order, if they are too many for one file.
+    /// Further files of rejects, in order, if one is not enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_rejects: Vec<String>,
-    /// Whether the file was deleted, because events in it ask for anonymity.
+    /// Number of rejected lines that are in none of these files.
+    #[serde(default)]
+    pub rejects_left_out: u64,
+    /// The limit that was exceeded, and where the files end; `null` if all rejects are in the files.
+    #[serde(default)]
+    pub rejects_bound: Option<String>,
+    /// Whether the imported file was deleted, because it contains anonymous events.
     pub file_deleted: bool,
 }
 
-/// Events a second, between two times.
+/// Events per second between two times.
 #[must_use]
 pub fn rate(events: u64, from: DateTime<Utc>, to: DateTime<Utc>) -> f64 {
     let seconds = (to - from).as_seconds_f64().max(0.001);
@@ -150,10 +231,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_divided_without_a_gap() {
-        for size in [0, 1, PIECE - 1, PIECE, PIECE + 1, 7 * PIECE, 1 << 40] {
+    fn the_pieces_cover_the_file_without_gaps() {
+        for size in [
+            0,
+            1,
+            PIECE_BYTES - 1,
+            PIECE_BYTES,
+            PIECE_BYTES + 1,
+            7 * PIECE_BYTES,
+            1 << 40,
+        ] {
             let pieces = pieces(size);
-            let most = usize::try_from(MOST_PIECES).unwrap();
+            let most = usize::try_from(MAX_PIECES).unwrap();
             assert!(pieces.len() <= most, "{size}");
             let mut next = 0;
             for piece in pieces {
@@ -165,7 +254,29 @@ mod tests {
     }
 
     #[test]
-    fn a_packing_is_told_by_the_first_bytes() {
+    fn the_output_of_a_small_file_is_limited() {
+        let bounds = Bounds::default();
+        for size in [0, 1_000, 130_000, 1 << 30, 1 << 40, u64::MAX] {
+            let unpacked = bounds.max_unpacked_bytes(size);
+            assert!(unpacked <= bounds.unpacked, "{size}");
+            assert!(
+                unpacked <= (64 << 20) || unpacked / 200 <= size,
+                "{size}: {unpacked}"
+            );
+            let rejects = bounds.max_reject_bytes(size);
+            assert!(rejects <= bounds.reject_bytes, "{size}");
+            assert!(
+                rejects <= (1 << 20) || (rejects - (1 << 20)) / 16 <= size,
+                "{size}: {rejects}"
+            );
+            assert!(
+                bounds.max_reject_bytes_of_piece(size, PIECE_BYTES) <= rejects.min(2 * PIECE_BYTES)
+            );
+        }
+    }
+
+    #[test]
+    fn the_compression_is_detected_from_the_first_bytes() {
         assert_eq!(Packing::of(b"\x1F\x8B\x08"), Packing::Gzip);
         assert_eq!(Packing::of(b"\x28\xB5\x2F\xFD\x00"), Packing::Zstd);
         assert_eq!(Packing::of(b"{\"feedbackId\""), Packing::Plain);

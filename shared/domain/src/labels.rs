@@ -1,66 +1,80 @@
-//! Labels: what a team compares answers by, such as the model and the version of the prompt.
+//! Labels, by which answers are compared, such as the model and the prompt version.
 //!
 //! | rule | value |
 //! |---|---|
 //! | labels of an event or a turn | at most 16 |
 //! | key | 1 to 64 of `A`–`Z`, `a`–`z`, `0`–`9`, `_`, `.`, `-` |
-//! | value | a string of 1 to 256 characters, none of them a control character |
+//! | value | a string of 1 to 256 characters, without control characters |
 
 use std::collections::BTreeMap;
 
+use hearback_wire::{Errors, FromJson, Pointer, noted};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::identifier::Label;
-use crate::parse::{Errors, Object, identifier};
 
-/// Most labels of an event or a turn.
+/// Maximum number of labels of an event or a turn.
 pub const MAX_LABELS: usize = 16;
-/// Longest key, in characters.
+/// Maximum length of a key, in characters.
 pub const MAX_KEY: usize = 64;
+/// The form of a key, as a regular expression.
+const KEY_PATTERN: &str = "^[A-Za-z0-9_.-]{1,64}$";
 /// The well-known key for the model that answered.
 pub const MODEL: &str = "model";
 /// The well-known key for the version of the prompt.
 pub const PROMPT_VERSION: &str = "prompt_version";
 
-/// The labels of an event or a turn, by their keys.
+/// The labels of an event or a turn, by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Labels(BTreeMap<String, Label>);
 
-impl Labels {
-    /// Reads the object that stands at the pointer `at`, and reports each label that breaks a rule.
-    #[must_use]
-    pub fn read(value: &Value, at: &str, errors: &mut Errors) -> Self {
-        let object = Object::at(value, at, errors);
-        let mut labels = BTreeMap::new();
-        for (key, value) in object.members() {
+impl FromJson for Labels {
+    fn read(value: &Value, at: Pointer<'_>, errors: &mut Errors) -> Option<Self> {
+        let labels = noted(value.as_object().ok_or("must be an object"), at, errors)?;
+        if labels.len() > MAX_LABELS {
+            errors.add(at, format!("must have at most {MAX_LABELS} labels"));
+            return None;
+        }
+        let mut valid = BTreeMap::new();
+        for (key, value) in labels {
+            let at = at.member(key);
             if !is_key(key) {
                 errors.add(
-                    object.pointer(key),
+                    at,
                     "the key must have 1 to 64 characters of A-Z, a-z, 0-9, _, . and -",
                 );
             }
-            match identifier(value) {
-                Ok(value) => {
-                    labels.insert(key.clone(), value);
-                }
-                Err(detail) => errors.add(object.pointer(key), detail),
-            }
+            valid.extend(Label::read(value, at, errors).map(|value| (key.clone(), value)));
         }
-        if object.members().count() > MAX_LABELS {
-            errors.add(at, format!("must have at most {MAX_LABELS} labels"));
-        }
-        Self(labels)
+        Some(Self(valid))
     }
 
-    /// Whether there are none.
+    fn schema() -> RefOr<Schema> {
+        let key = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .pattern(Some(KEY_PATTERN));
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .property_names(Some(key.build()))
+            .additional_properties(Some(Label::schema()))
+            .max_properties(Some(MAX_LABELS))
+            .examples([json!({"model": "gpt-5", "prompt_version": "v7"})])
+            .into()
+    }
+}
+
+impl Labels {
+    /// Whether there are no labels.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each key with its value, by the keys' order.
+    /// The keys and values, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let labels = self.0.iter();
         labels.map(|(key, value)| (key.as_str(), value.as_str()))
@@ -80,27 +94,27 @@ mod tests {
 
     fn pointers(value: &Value) -> Vec<String> {
         let mut errors = Errors::default();
-        let _ = Labels::read(value, "/labels", &mut errors);
+        let _ = Labels::read(value, Pointer::ROOT.member("labels"), &mut errors);
         let errors = errors.into_vec().into_iter();
         errors.map(|error| error.pointer).collect()
     }
 
     #[test]
-    fn each_label_that_breaks_a_rule_is_named() {
+    fn each_invalid_label_is_reported() {
         let long = "k".repeat(MAX_KEY + 1);
         let value = json!({
             "": "x", "a b": "x", "a/b": "x", "é": "x", long.as_str(): "x",
             "empty": "", "long": "v".repeat(257), "number": 3, "nothing": null,
             "A-Z.a_z-09": "any text, é too"
         });
-        let mut named = pointers(&value);
-        named.sort();
+        let mut reported = pointers(&value);
+        reported.sort();
         let mut expected: Vec<_> = ["", "a b", "a~1b", "é", "empty", "long", "nothing", "number"]
             .map(|key| format!("/labels/{key}"))
             .into();
         expected.push(format!("/labels/{long}"));
         expected.sort();
-        assert_eq!(named, expected);
+        assert_eq!(reported, expected);
     }
 
     #[test]

@@ -1,10 +1,14 @@
-//! The language of a text, as a BCP 47 tag.
+//! BCP 47 language tags.
 
 use std::fmt;
 
+use hearback_wire::{Errors, FromJson, Pointer, noted, parse};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
-/// Longest tag, in characters: no registered tag comes near it.
+/// Maximum length of a tag, in characters. Registered tags are much shorter.
 pub const MAX_LENGTH: usize = 64;
 /// The form of a tag, as a regular expression: a language of letters, then subtags of letters and digits.
 pub const PATTERN: &str = "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$";
@@ -15,23 +19,37 @@ pub const PATTERN: &str = "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$";
 #[serde(try_from = "String", into = "String")]
 pub struct Language(String);
 
-/// A string is no language tag.
+/// The string is not a language tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a BCP 47 language tag such as \"de\" or \"pt-BR\"")]
-pub struct NotALanguage;
+pub struct InvalidLanguage;
 
 impl Language {
-    /// The tag as it was given.
+    /// The tag as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl TryFrom<String> for Language {
-    type Error = NotALanguage;
+impl FromJson for Language {
+    fn read(value: &Value, at: Pointer<'_>, errors: &mut Errors) -> Option<Self> {
+        noted(parse::identifier(value), at, errors)
+    }
 
-    fn try_from(tag: String) -> Result<Self, NotALanguage> {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .max_length(Some(MAX_LENGTH))
+            .pattern(Some(PATTERN))
+            .into()
+    }
+}
+
+impl TryFrom<String> for Language {
+    type Error = InvalidLanguage;
+
+    fn try_from(tag: String) -> Result<Self, InvalidLanguage> {
         let mut subtags = tag.split('-');
         let language = subtags.next().unwrap_or_default();
         let is_tag = tag.len() <= MAX_LENGTH
@@ -41,14 +59,14 @@ impl TryFrom<String> for Language {
                 let alphanumeric = subtag.bytes().all(|byte| byte.is_ascii_alphanumeric());
                 alphanumeric && (1..=8).contains(&subtag.len())
             });
-        is_tag.then_some(Self(tag)).ok_or(NotALanguage)
+        is_tag.then_some(Self(tag)).ok_or(InvalidLanguage)
     }
 }
 
 impl TryFrom<&str> for Language {
-    type Error = NotALanguage;
+    type Error = InvalidLanguage;
 
-    fn try_from(tag: &str) -> Result<Self, NotALanguage> {
+    fn try_from(tag: &str) -> Result<Self, InvalidLanguage> {
         Self::try_from(tag.to_owned())
     }
 }
@@ -70,12 +88,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_a_language_and_subtags() {
+    fn tags_are_checked_against_the_grammar() {
         for tag in ["de", "pt-BR", "zh-Hant-TW", "sr-Latn-RS", "es-419", "gsw"] {
             assert_eq!(Language::try_from(tag).unwrap().as_str(), tag);
         }
         let long = format!("de{}", "-abcdefgh".repeat(8));
-        for no_tag in [
+        for invalid in [
             "",
             "d",
             "german language",
@@ -86,7 +104,11 @@ mod tests {
             "de-ß",
             &long,
         ] {
-            assert_eq!(Language::try_from(no_tag), Err(NotALanguage), "{no_tag}");
+            assert_eq!(
+                Language::try_from(invalid),
+                Err(InvalidLanguage),
+                "{invalid}"
+            );
         }
     }
 }

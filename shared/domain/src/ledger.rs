@@ -1,9 +1,7 @@
-//! One ledger: every kind of feedback is also a [`FeedbackEvent`], so that one stream of learning
-//! signals comes of all of them.
+//! The ledger: converts reactions and message signals to [`FeedbackEvent`]s, so that every kind of feedback gives
+//! learning signals. See docs/reference/rules.md, "Ledger".
 //!
-//! Source: product specification, "One ledger".
-//!
-//! | what somebody did | channel | type | data |
+//! | feedback | channel | type | data |
 //! |---|---|---|---|
 //! | user reaction `ok`, `not_ok` | explicit | artifact-acceptance | accepted, comment |
 //! | user reaction `neutral` | explicit | comment | comment |
@@ -24,10 +22,10 @@ use crate::event::{
 use crate::identifier::{ArtifactId, SessionId, TenantId, UserId};
 use crate::message_signal::{MessageSignal, SignalCore, StoredSignal};
 use crate::reaction::{Origin, Reaction, ReactionCore};
+use crate::retention::LEDGER_DAYS;
 use crate::turn::{ConversationRef, TurnRef};
 
-/// The event of a reaction; a tombstone has none. `text` is what was written with it, as far as it
-/// is still known.
+/// The event of a reaction; `None` for a tombstone. `text` is the reaction's text, if it is still stored.
 #[must_use]
 pub fn event_of(reaction: &ReactionCore, text: &str) -> Option<FeedbackEvent> {
     let verdict = match reaction.reaction? {
@@ -57,7 +55,7 @@ pub fn event_of(reaction: &ReactionCore, text: &str) -> Option<FeedbackEvent> {
             Origin::User => None,
             Origin::Machine => Some(reaction.confidence),
         },
-        context: about(&reaction.at, &reaction.context),
+        context: event_context(&reaction.at, &reaction.context),
         received_at: reaction.received_at,
         ..act.event(reaction.ts)?
     };
@@ -68,13 +66,13 @@ pub fn event_of(reaction: &ReactionCore, text: &str) -> Option<FeedbackEvent> {
     Some(FeedbackEvent { core, text })
 }
 
-/// The event of a message's signal; a tombstone has none. Nor has an act of so long ago that its
-/// event has expired: its row was written again for what is no act, and teaches nothing again.
+/// The event of a message signal; `None` for a tombstone, and for an act whose event has expired. The row of such an
+/// act may be updated by a change that is not a new act, and the event must not be processed twice.
 #[must_use]
-pub fn event_of_signal(said: &StoredSignal, now: DateTime<Utc>) -> Option<FeedbackEvent> {
-    let signal = &said.core;
-    let kept = TimeDelta::days(PrivacyFlags::DEFAULT_RETENTION_DAYS.into());
-    if signal.retracted || signal.ts + kept < now {
+pub fn event_of_signal(stored: &StoredSignal, now: DateTime<Utc>) -> Option<FeedbackEvent> {
+    let signal = &stored.core;
+    let retention = TimeDelta::days(LEDGER_DAYS.into());
+    if signal.retracted || signal.ts + retention < now {
         return None;
     }
     let (channel, kind) = match signal.signal {
@@ -87,10 +85,10 @@ pub fn event_of_signal(said: &StoredSignal, now: DateTime<Utc>) -> Option<Feedba
         MessageSignal::Edit => (Channel::Correction, FeedbackType::Modification),
         MessageSignal::Regenerate => (Channel::Implicit, FeedbackType::Rejection),
     };
-    let told = said.told_reason().map(ToOwned::to_owned);
+    let reason = stored.published_reason().map(ToOwned::to_owned);
     let text = match signal.signal {
         MessageSignal::Edit => FreeText {
-            corrected_value: told,
+            corrected_value: reason,
             ..FreeText::default()
         },
         MessageSignal::Helpful
@@ -98,7 +96,7 @@ pub fn event_of_signal(said: &StoredSignal, now: DateTime<Utc>) -> Option<Feedba
         | MessageSignal::Inaccurate
         | MessageSignal::Unsafe
         | MessageSignal::Regenerate => FreeText {
-            comment: told,
+            comment: reason,
             ..FreeText::default()
         },
     };
@@ -139,8 +137,8 @@ pub fn event_of_signal(said: &StoredSignal, now: DateTime<Utc>) -> Option<Feedba
     Some(FeedbackEvent { core, text })
 }
 
-/// What an act on a turn tells of it: `context` is what its row keeps of the turn.
-fn about(at: &TurnRef, context: &EventContext) -> EventContext {
+/// The context of the event of a feedback act; `context` is the turn's context, as stored with the act.
+fn event_context(at: &TurnRef, context: &EventContext) -> EventContext {
     EventContext {
         conversation_id: Some(at.within.conversation.clone()),
         turn_id: Some(at.turn.clone()),
@@ -148,23 +146,21 @@ fn about(at: &TurnRef, context: &EventContext) -> EventContext {
     }
 }
 
-/// The same of a message's signal. Its user may have named a trace; the turn's span is no span of
-/// another trace.
+/// The context of a message signal. If the request named another trace than the turn's, the turn's span is left out.
 fn context_of_signal(signal: &SignalCore) -> EventContext {
-    let context = about(&signal.at, &signal.context);
-    let within = signal.trace_id == context.trace_id;
+    let context = event_context(&signal.at, &signal.context);
+    let same_trace = signal.trace_id == context.trace_id;
     EventContext {
         trace_id: signal.trace_id.clone(),
-        span_id: context.span_id.filter(|_| within),
+        span_id: context.span_id.filter(|_| same_trace),
         ..context
     }
 }
 
-/// How sure it is that who asks for another answer rejects this one (product specification, "One
-/// ledger": weak).
-const REGENERATE: f64 = 0.3;
+/// The confidence that a user who requests another answer rejects this one.
+pub const REGENERATE: f64 = 0.3;
 
-/// What every act is in the ledger.
+/// The data from which the event of any feedback act is built.
 struct Act<'a> {
     at: &'a ConversationRef,
     id: Uuid,
@@ -175,7 +171,7 @@ struct Act<'a> {
 }
 
 impl Act<'_> {
-    /// The event of an act of which no more is known than that.
+    /// The event of the act, without a verdict.
     fn event(&self, ts: DateTime<Utc>) -> Option<EventCore> {
         Some(EventCore {
             tenant: self.at.tenant.clone(),
@@ -204,46 +200,45 @@ impl Act<'_> {
     }
 }
 
-/// Why an event no longer holds.
+/// Why an event was retracted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Withdrawal {
-    /// The same person said something else instead.
+    /// Replaced by the same user.
     Replaced,
-    /// The same person took it back.
+    /// Withdrawn by the same user.
     Cleared,
 }
 
-/// An event that was withdrawn. Nothing is undone silently: subscribers are told, and do with it
-/// what is right for them.
+/// A retracted event. Subscribers receive a message, and decide what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Retraction {
     /// The tenant whose event it is.
     pub tenant: TenantId,
-    /// The event that no longer holds.
+    /// The retracted event.
     pub feedback_id: Uuid,
-    /// Whose it is.
+    /// The user of the event.
     pub user_id: UserId,
-    /// Why.
+    /// The reason of the retraction.
     pub reason: Withdrawal,
-    /// The event that took its place.
+    /// The event that replaced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<Uuid>,
-    /// When that was received.
+    /// When the retraction was received.
     pub at: DateTime<Utc>,
-    /// When the act was, by the caller's clock.
+    /// The time of the act, by the caller's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occurred_at: Option<DateTime<Utc>>,
-    /// When it was processed, by ours.
+    /// When the retraction was processed, by the server's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_at: Option<DateTime<Utc>>,
-    /// What the act tells of its turn.
+    /// The context of the act.
     #[serde(flatten)]
     pub context: EventContext,
 }
 
-/// What a reaction withdraws, processed at `now`.
+/// The retraction of the event that a reaction replaces or withdraws, processed at `now`.
 #[must_use]
 pub fn retraction_of(reaction: &ReactionCore, now: DateTime<Utc>) -> Option<Retraction> {
     Some(Retraction {
@@ -258,11 +253,11 @@ pub fn retraction_of(reaction: &ReactionCore, now: DateTime<Utc>) -> Option<Retr
         at: reaction.received_at,
         occurred_at: Some(reaction.ts),
         published_at: Some(now),
-        context: about(&reaction.at, &reaction.context),
+        context: event_context(&reaction.at, &reaction.context),
     })
 }
 
-/// What a message's signal withdraws, processed at `now`.
+/// The retraction of the event that a message signal replaces or withdraws, processed at `now`.
 #[must_use]
 pub fn retraction_of_signal(signal: &SignalCore, now: DateTime<Utc>) -> Option<Retraction> {
     Some(Retraction {

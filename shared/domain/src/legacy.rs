@@ -1,9 +1,6 @@
-//! Reaction rows of the system that came before: their index text is JSON, or what Python prints
-//! for a dict.
+//! Reaction rows of an older system: their index text is JSON or the `repr` of a Python dict.
 //!
-//! Source: `Feedback Integration (React v2)`, "Implementation Notes" (both forms are parsed);
-//! `Feedback System` (v2.2), "Storage & Indexing" (a small printable header stands before the
-//! dict) and "Reaction artifact" (the dict may stand under `reaction`, with `meta` beside it).
+//! A printable header may precede the dict, and the reaction may be nested in the member `reaction`, next to `meta`.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -11,30 +8,32 @@ use std::str::Chars;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Number, Value};
 
-use crate::identifier::TurnId;
-use crate::parse::{number_in, one_of};
-use crate::reaction::{Origin, Reaction};
-use crate::timeline::instant;
+use crate::event::EventContext;
+use crate::identifier::{TurnId, UserId};
+use crate::reaction::{FeedbackKind, Origin, Reaction, ReactionCore, StoredReaction, TrainingUse};
+use crate::turn::TurnRef;
+use hearback_wire::parse::{instant, number_in, one_of};
+use uuid::Uuid;
 
-/// A reaction as the old rows tell it.
+/// A reaction in an old row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LegacyReaction {
-    /// The turn that it is about: an identifier.
+    /// The id of the turn.
     pub turn_id: String,
-    /// What was written, maybe nothing.
+    /// The user's text, possibly empty.
     pub text: String,
-    /// How sure it is, 0 to 1.
+    /// The confidence, 0 to 1.
     pub confidence: f64,
-    /// When it was, to the microsecond.
+    /// The time of the reaction, to the microsecond.
     pub ts: DateTime<Utc>,
-    /// The verdict; `None` clears.
+    /// The verdict; `None` withdraws.
     pub reaction: Option<Reaction>,
-    /// Who said so.
+    /// Who reacted.
     pub origin: Origin,
 }
 
 impl Default for LegacyReaction {
-    /// A tombstone of 1970: what a row says that nobody can read.
+    /// A tombstone of 1970: the content of an unreadable row.
     fn default() -> Self {
         Self {
             turn_id: String::new(),
@@ -47,29 +46,62 @@ impl Default for LegacyReaction {
     }
 }
 
-/// The reaction that an index text tells of, if it tells of one.
+impl StoredReaction {
+    /// Converts a reaction of the older system. An unreadable one becomes a tombstone of 1970, which any reaction
+    /// replaces.
+    #[must_use]
+    pub fn from_legacy(at: TurnRef, user: UserId, legacy: Option<LegacyReaction>) -> Self {
+        let legacy = legacy.unwrap_or_default();
+        Self {
+            core: ReactionCore {
+                id: Uuid::nil(),
+                at,
+                turn_ts: legacy.ts,
+                user_id: user,
+                kind: FeedbackKind::Reaction,
+                origin: legacy.origin,
+                reaction: legacy.reaction,
+                confidence: legacy.confidence,
+                ts: legacy.ts,
+                received_at: legacy.ts,
+                replaces: None,
+                mirror: false,
+                own: false,
+                track_id: None,
+                user_type: None,
+                bundle_id: None,
+                context: EventContext::default(),
+                training_use: TrainingUse::Verdict,
+                trail: Vec::new(),
+                expires_at: None,
+            },
+            text: legacy.text,
+        }
+    }
+}
+
+/// The reaction in an index text, if there is a valid one.
 ///
-/// `turn_id`, `ts` (RFC 3339, with an offset) and `reaction` must be there. `text`, `confidence`
-/// and `origin` may be left out or `None` and are then empty, 1 and the user. A member that is
-/// there and wrong makes the whole row wrong: half a reaction would be a guess.
+/// `turn_id`, `ts` (RFC 3339, with an offset) and `reaction` are required. `text`, `confidence` and `origin` default to
+/// an empty text, 1 and the user if they are missing or `None`. An invalid member makes the whole row invalid.
 #[must_use]
 pub fn reaction(text: &str) -> Option<LegacyReaction> {
     let dict = text.get(text.find('{')?..)?;
-    let whole = serde_json::from_str(dict)
+    let document = serde_json::from_str(dict)
         .ok()
-        .or_else(|| Python::read(dict))?;
-    let nested = whole.get("reaction").filter(|nested| nested.is_object());
-    read(nested.unwrap_or(&whole))
+        .or_else(|| PythonLiteral::parse(dict))?;
+    let nested = document.get("reaction").filter(|nested| nested.is_object());
+    read(nested.unwrap_or(&document))
 }
 
 fn read(row: &Value) -> Option<LegacyReaction> {
     let turn_id = TurnId::try_from(row.get("turn_id")?.as_str()?).ok()?;
     Some(LegacyReaction {
         turn_id: turn_id.into(),
-        text: or(row, "text", String::new(), |text| {
+        text: member_or(row, "text", String::new(), |text| {
             text.as_str().map(str::to_owned)
         })?,
-        confidence: or(row, "confidence", 1.0, |number| {
+        confidence: member_or(row, "confidence", 1.0, |number| {
             number_in(0.0, 1.0)(number).ok()
         })?,
         ts: instant(row.get("ts")?).ok()?,
@@ -77,58 +109,62 @@ fn read(row: &Value) -> Option<LegacyReaction> {
             Value::Null => None,
             named => Some(one_of(Reaction::NAMES)(named).ok()?),
         },
-        origin: or(row, "origin", Origin::User, |named| {
+        origin: member_or(row, "origin", Origin::User, |named| {
             one_of(Origin::NAMES)(named).ok()
         })?,
     })
 }
 
-/// A member, or `default` where it is left out or null.
-fn or<T>(row: &Value, name: &str, default: T, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+/// A member, or `default` if it is missing or null.
+fn member_or<T>(
+    row: &Value,
+    name: &str,
+    default: T,
+    read: impl Fn(&Value) -> Option<T>,
+) -> Option<T> {
     match row.get(name) {
         None | Some(Value::Null) => Some(default),
         Some(value) => read(value),
     }
 }
 
-/// Deepest nesting that is followed, the same as for JSON: the text is not trusted, and the stack
-/// is not endless.
+/// Maximum nesting, the same as for JSON. The text is not trusted, and deeper nesting could overflow the stack.
 const MAX_DEPTH: usize = 128;
 
-/// Reads what Python's `repr` prints for strings, numbers, `None`, `True`, `False`, and for dicts,
-/// lists and tuples of these. Each character is looked at once.
-struct Python<'a> {
+/// A parser for the `repr` of Python strings, numbers, `None`, `True`, `False`, and of dicts, lists and tuples of
+/// these. It reads each character once.
+struct PythonLiteral<'a> {
     rest: Peekable<Chars<'a>>,
 }
 
-impl Python<'_> {
-    /// The value, if it is all that the text has.
-    fn read(text: &str) -> Option<Value> {
-        let mut python = Python {
+impl PythonLiteral<'_> {
+    /// The value, if the text contains nothing else.
+    fn parse(text: &str) -> Option<Value> {
+        let mut parser = PythonLiteral {
             rest: text.chars().peekable(),
         };
-        let value = python.value(MAX_DEPTH)?;
-        python.skip_space();
-        python.rest.next().is_none().then_some(value)
+        let value = parser.value(MAX_DEPTH)?;
+        parser.skip_space();
+        parser.rest.next().is_none().then_some(value)
     }
 
     fn skip_space(&mut self) {
         while self.rest.next_if(char::is_ascii_whitespace).is_some() {}
     }
 
-    /// Takes `wanted`, after any space, if it comes next.
-    fn take(&mut self, wanted: char) -> bool {
+    /// Consumes `expected`, after any space, if it comes next.
+    fn take(&mut self, expected: char) -> bool {
         self.skip_space();
-        self.rest.next_if_eq(&wanted).is_some()
+        self.rest.next_if_eq(&expected).is_some()
     }
 
-    /// Takes characters as long as they are of a kind.
-    fn run(&mut self, of: impl Fn(char) -> bool) -> String {
-        let mut run = String::new();
-        while let Some(character) = self.rest.next_if(|next| of(*next)) {
-            run.push(character);
+    /// Consumes characters while they match.
+    fn take_while(&mut self, matches: impl Fn(char) -> bool) -> String {
+        let mut taken = String::new();
+        while let Some(character) = self.rest.next_if(|next| matches(*next)) {
+            taken.push(character);
         }
-        run
+        taken
     }
 
     fn value(&mut self, depth: usize) -> Option<Value> {
@@ -150,7 +186,7 @@ impl Python<'_> {
         while !self.take('}') {
             let key = match self.value(depth)? {
                 Value::String(key) => key,
-                // Python's own way from such keys to JSON.
+                // As Python's `json.dumps` converts such keys.
                 scalar @ (Value::Null | Value::Bool(_) | Value::Number(_)) => scalar.to_string(),
                 Value::Array(_) | Value::Object(_) => return None,
             };
@@ -180,7 +216,7 @@ impl Python<'_> {
         Some((items, true))
     }
 
-    /// `(1, 2)`, `(1,)` and `()` are tuples; `(1)` is its only item.
+    /// `(1, 2)`, `(1,)` and `()` are tuples; `(1)` is the number 1.
     fn tuple(&mut self, depth: usize) -> Option<Value> {
         match self.items(')', depth)? {
             (mut only, false) if only.len() == 1 => only.pop(),
@@ -189,17 +225,18 @@ impl Python<'_> {
     }
 
     fn number(&mut self) -> Option<Value> {
-        let text = self
-            .run(|next| next.is_ascii_digit() || matches!(next, '+' | '-' | '.' | 'e' | 'E' | '_'));
-        if let Ok(whole) = text.parse::<i64>() {
-            return Some(Value::from(whole));
+        let text = self.take_while(|next| {
+            next.is_ascii_digit() || matches!(next, '+' | '-' | '.' | 'e' | 'E' | '_')
+        });
+        if let Ok(integer) = text.parse::<i64>() {
+            return Some(Value::from(integer));
         }
-        // Infinite is no JSON number.
+        // JSON has no infinite numbers.
         Number::from_f64(text.parse().ok()?).map(Value::Number)
     }
 
     fn word(&mut self) -> Option<Value> {
-        match self.run(char::is_alphanumeric).as_str() {
+        match self.take_while(char::is_alphanumeric).as_str() {
             "None" => Some(Value::Null),
             "True" => Some(Value::Bool(true)),
             "False" => Some(Value::Bool(false)),
@@ -220,7 +257,7 @@ impl Python<'_> {
         }
     }
 
-    /// What stands behind a backslash.
+    /// Parses the rest of an escape sequence, after the backslash.
     fn escape(&mut self, text: &mut String) -> Option<()> {
         let character = match self.rest.next()? {
             same @ ('\\' | '\'' | '"') => same,
@@ -234,7 +271,7 @@ impl Python<'_> {
             'x' => self.code_point(2)?,
             'u' => self.code_point(4)?,
             'U' => self.code_point(8)?,
-            // `repr` prints no other; Python leaves the backslash before what it does not know.
+            // `repr` prints no other escapes; Python keeps the backslash of unknown ones.
             other => {
                 text.push('\\');
                 other
@@ -244,17 +281,17 @@ impl Python<'_> {
         Some(())
     }
 
-    /// The character with a code of exactly so many hexadecimal digits.
+    /// The character whose code has exactly `digits` hexadecimal digits.
     fn code_point(&mut self, digits: usize) -> Option<char> {
         let mut code = 0_u32;
         for _ in 0..digits {
             let digit = self.rest.next()?.to_digit(16)?;
             code = code.checked_mul(16)?.checked_add(digit)?;
         }
-        // Python's strings may hold half of a surrogate pair, ours may not. One broken character
-        // is no reason to lose what somebody said.
-        let half = (0xD800..=0xDFFF).contains(&code);
-        char::from_u32(code).or(half.then_some(char::REPLACEMENT_CHARACTER))
+        // Python strings may contain lone surrogates, Rust strings may not. One invalid character does not make the
+        // whole text invalid.
+        let surrogate = (0xD800..=0xDFFF).contains(&code);
+        char::from_u32(code).or(surrogate.then_some(char::REPLACEMENT_CHARACTER))
     }
 }
 

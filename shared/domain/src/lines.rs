@@ -1,73 +1,73 @@
-//! Lines of a file that comes in pieces of any size.
+//! Splits a file into lines, from chunks of any size.
 //!
-//! A line ends at a line feed, or at the end of the file; a carriage return before it and a byte-order
-//! mark at the start of the file do not belong to a line. A file may be read from anywhere: what comes
-//! before the first line end then belongs to who reads what is before.
+//! A line ends at a line feed or at the end of the file. A carriage return before it and a byte-order mark at the start
+//! of the file are stripped. A file may be read from any offset: the line that is cut by the offset belongs to the
+//! reader of the previous part.
 
-/// A line with its place.
+/// A line with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Where in the file it begins, in bytes.
+    /// The offset of its first byte in the file.
     pub offset: u64,
-    /// Where the one behind it begins.
+    /// The offset of the next line.
     pub end: u64,
-    /// What is in it, or `None` if it is longer than the limit.
+    /// The content, or `None` if it is longer than the limit.
     pub content: Option<&'a [u8]>,
 }
 
 const BYTE_ORDER_MARK: &[u8] = &[0xEF, 0xBB, 0xBF];
 
-/// Splits bytes into lines, in memory for one line of the longest that is allowed.
+/// Splits bytes into lines. The memory use is limited by the maximum length of a line.
 #[derive(Debug)]
 pub struct Lines {
-    longest: usize,
-    /// What was pushed; before `at` it is worked off, and up to `searched` it has no line end.
+    max_length: usize,
+    /// The buffer. The bytes before `at` are consumed; those from there to `searched` contain no line feed.
     bytes: Vec<u8>,
     at: usize,
     searched: usize,
-    /// Where in the file `at` is.
+    /// The offset of `at` in the file.
     offset: u64,
-    /// Where the line began whose end is looked for without keeping it.
-    passing: Option<Passing>,
+    /// Set while the rest of a line is skipped.
+    skipped: Option<Skipped>,
     ended: bool,
 }
 
-/// A line that is not kept.
+/// Why the rest of a line is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Passing {
-    /// It is somebody else's.
-    Theirs,
-    /// It is too long, and began there.
+enum Skipped {
+    /// The line began before the first offset.
+    Earlier,
+    /// The line, which began at this offset, is too long.
     TooLong(u64),
 }
 
 impl Lines {
-    /// Lines of at most `longest` bytes, from the start of a file.
+    /// Lines of at most `max_length` bytes, from the start of a file.
     #[must_use]
-    pub fn new(longest: usize) -> Self {
+    pub fn new(max_length: usize) -> Self {
         Self {
-            longest,
+            max_length,
             bytes: Vec::new(),
             at: 0,
             searched: 0,
             offset: 0,
-            passing: None,
+            skipped: None,
             ended: false,
         }
     }
 
-    /// The lines that begin behind `offset`, in bytes that begin there: the first of them begins behind
-    /// the first line end.
+    /// The lines that begin after `offset`. The first pushed byte is the one at `offset`, and everything up to the
+    /// first line feed is skipped.
     #[must_use]
-    pub fn behind(offset: u64, longest: usize) -> Self {
+    pub fn after(offset: u64, max_length: usize) -> Self {
         Self {
             offset,
-            passing: Some(Passing::Theirs),
-            ..Self::new(longest)
+            skipped: Some(Skipped::Earlier),
+            ..Self::new(max_length)
         }
     }
 
-    /// Adds the bytes that come next.
+    /// Adds the next bytes of the file.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
         self.searched -= self.at;
@@ -75,18 +75,18 @@ impl Lines {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Says that nothing comes any more: what is left is the last line, unless it is nothing.
+    /// Marks the end of the file. The remaining bytes, if any, are the last line.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Whether everything up to a place belongs to a line that began before the first of these.
+    /// Whether all bytes up to `end` belong to a line that began before the first offset.
     #[must_use]
-    pub fn passes(&self, place: u64) -> bool {
-        self.passing == Some(Passing::Theirs) && self.offset >= place
+    pub fn skips_until(&self, end: u64) -> bool {
+        self.skipped == Some(Skipped::Earlier) && self.offset >= end
     }
 
-    /// The next line that is whole.
+    /// The next complete line.
     pub fn next_line(&mut self) -> Option<Line<'_>> {
         loop {
             let unsearched = self.bytes.get(self.searched..).unwrap_or_default();
@@ -95,9 +95,9 @@ impl Lines {
                 (self.searched + found, self.searched + found + 1)
             } else {
                 self.searched = self.bytes.len();
-                let left = self.searched - self.at;
-                if !self.ended || (left == 0 && self.passing.is_none()) {
-                    self.let_pass(left);
+                let remaining = self.searched - self.at;
+                if !self.ended || (remaining == 0 && self.skipped.is_none()) {
+                    self.discard(remaining);
                     return None;
                 }
                 (self.searched, self.searched)
@@ -107,9 +107,9 @@ impl Lines {
             self.at = next;
             self.searched = next;
             self.offset += to_u64(next - start);
-            match self.passing.take() {
-                Some(Passing::Theirs) => {}
-                Some(Passing::TooLong(offset)) => {
+            match self.skipped.take() {
+                Some(Skipped::Earlier) => {}
+                Some(Skipped::TooLong(offset)) => {
                     return Some(Line {
                         offset,
                         end: self.offset,
@@ -119,26 +119,26 @@ impl Lines {
                 None => {
                     let line = self.bytes.get(start..end).unwrap_or_default();
                     let line = line.strip_suffix(b"\r").unwrap_or(line);
-                    let marked = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| offset == 0);
-                    let line = marked.unwrap_or(line);
+                    let stripped = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| offset == 0);
+                    let line = stripped.unwrap_or(line);
                     return Some(Line {
                         offset,
                         end: self.offset,
-                        content: (line.len() <= self.longest).then_some(line),
+                        content: (line.len() <= self.max_length).then_some(line),
                     });
                 }
             }
         }
     }
 
-    /// Stops to keep a line that is not wanted, or too long already.
-    fn let_pass(&mut self, left: usize) {
-        // A carriage return may still turn out not to count, nor a byte-order mark.
-        if self.passing.is_none() && left > self.longest + BYTE_ORDER_MARK.len() + 1 {
-            self.passing = Some(Passing::TooLong(self.offset));
+    /// Discards the buffered part of a line that is skipped or too long.
+    fn discard(&mut self, remaining: usize) {
+        // A carriage return and a byte-order mark do not count towards the length.
+        if self.skipped.is_none() && remaining > self.max_length + BYTE_ORDER_MARK.len() + 1 {
+            self.skipped = Some(Skipped::TooLong(self.offset));
         }
-        if self.passing.is_some() {
-            self.offset += to_u64(left);
+        if self.skipped.is_some() {
+            self.offset += to_u64(remaining);
             self.at = self.searched;
         }
     }
@@ -154,17 +154,17 @@ mod tests {
 
     use super::*;
 
-    const LONGEST: usize = 12;
+    const MAX_LENGTH: usize = 12;
 
-    /// The lines of a file that comes in pieces of these sizes, each with its place.
+    /// Reads a file in chunks of these sizes, and returns its lines with their offsets.
     fn read(mut lines: Lines, mut file: &[u8], sizes: &[usize]) -> Vec<(u64, Option<Vec<u8>>)> {
         let mut read = Vec::new();
         let mut sizes = sizes.iter().copied().cycle();
         let mut end = None;
         loop {
-            let (piece, rest) = file.split_at(sizes.next().unwrap_or(1).min(file.len()));
+            let (chunk, rest) = file.split_at(sizes.next().unwrap_or(1).min(file.len()));
             file = rest;
-            lines.push(piece);
+            lines.push(chunk);
             if file.is_empty() {
                 lines.end();
             }
@@ -178,13 +178,13 @@ mod tests {
         }
     }
 
-    fn whole(file: &[u8]) -> Vec<(u64, Option<Vec<u8>>)> {
-        read(Lines::new(LONGEST), file, &[file.len()])
+    fn lines_of(file: &[u8]) -> Vec<(u64, Option<Vec<u8>>)> {
+        read(Lines::new(MAX_LENGTH), file, &[file.len()])
     }
 
     #[test]
-    fn a_carriage_return_and_a_byte_order_mark_are_no_part_of_a_line() {
-        let lines = whole(b"\xEF\xBB\xBF{}\r\n\r\n[1]\rx\nlast");
+    fn carriage_returns_and_byte_order_marks_are_stripped() {
+        let lines = lines_of(b"\xEF\xBB\xBF{}\r\n\r\n[1]\rx\nlast");
         let expected: [(u64, Option<Vec<u8>>); 4] = [
             (0, Some(b"{}".to_vec())),
             (7, Some(Vec::new())),
@@ -192,23 +192,23 @@ mod tests {
             (15, Some(b"last".to_vec())),
         ];
         assert_eq!(lines, expected);
-        assert_eq!(whole(b""), []);
-        assert_eq!(whole(b"a\n"), [(0, Some(b"a".to_vec()))]);
+        assert_eq!(lines_of(b""), []);
+        assert_eq!(lines_of(b"a\n"), [(0, Some(b"a".to_vec()))]);
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_told_and_not_kept() {
+    fn a_line_that_is_too_long_has_no_content_and_is_not_buffered() {
         let long = b"0123456789012";
         let file = [b"a\n".as_slice(), long, b"\nb\n", long].concat();
         for size in 1..file.len() {
-            let lines = read(Lines::new(LONGEST), &file, &[size]);
-            let places: Vec<_> = lines
+            let lines = read(Lines::new(MAX_LENGTH), &file, &[size]);
+            let offsets: Vec<_> = lines
                 .iter()
                 .map(|line| (line.0, line.1.is_some()))
                 .collect();
-            assert_eq!(places, [(0, true), (2, false), (16, true), (18, false)]);
+            assert_eq!(offsets, [(0, true), (2, false), (16, true), (18, false)]);
         }
-        let mut lines = Lines::new(LONGEST);
+        let mut lines = Lines::new(MAX_LENGTH);
         for _ in 0..1_000 {
             lines.push(&[b'x'; 100]);
             assert!(lines.next_line().is_none());
@@ -218,26 +218,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_not_matter_how_the_bytes_come(
+        fn the_chunk_sizes_do_not_change_the_lines(
             file in prop::collection::vec(prop::sample::select(b"ab\n\r\xEF".as_slice()), 0..60),
             sizes in prop::collection::vec(1_usize..7, 1..5),
         ) {
-            prop_assert_eq!(read(Lines::new(LONGEST), &file, &sizes), whole(&file));
+            prop_assert_eq!(read(Lines::new(MAX_LENGTH), &file, &sizes), lines_of(&file));
         }
 
-        /// Whoever reads a part of a file reads the lines that begin in it, and all parts together
-        /// read each line once.
+        /// The reader of a part reads the lines that begin in it.
         #[test]
-        fn parts_of_a_file_have_each_line_once(
+        fn the_parts_of_a_file_contain_each_line_once(
             file in prop::collection::vec(prop::sample::select(b"ab\n\r".as_slice()), 1..60),
             cut in 1_usize..60,
         ) {
             let cut = cut.min(file.len());
-            let behind = u64::try_from(cut).unwrap();
-            let head = whole(&file).into_iter().filter(|line| line.0 < behind);
-            let lines = Lines::behind(behind - 1, LONGEST);
+            let offset = u64::try_from(cut).unwrap();
+            let head = lines_of(&file).into_iter().filter(|line| line.0 < offset);
+            let lines = Lines::after(offset - 1, MAX_LENGTH);
             let tail = read(lines, &file[cut - 1..], &[3]);
-            prop_assert_eq!(head.chain(tail).collect::<Vec<_>>(), whole(&file));
+            prop_assert_eq!(head.chain(tail).collect::<Vec<_>>(), lines_of(&file));
         }
     }
 }

@@ -1,38 +1,38 @@
-//! What somebody says of one message: six typed signals, each private to who said it.
-//!
-//! Source: `Feedback`, "Signal vocabulary", "Workspace re-anchoring" and "Limits"; product
-//! specification, section 6.
+//! Message signals: six typed ratings of an answer, each private to its user. See docs/reference/message-signals.md.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use hearback_wire::wire_names;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::caller::Caller;
 use crate::digest::uuid;
-use crate::event::{EventContext, is_false, wire_names};
+use crate::event::{EventContext, is_false};
 use crate::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, UserId};
-use crate::parse::{Errors, FieldError, Object, boolean, identifier, one_of, text, to_instant};
-use crate::turn::{TurnCore, TurnRef};
+use crate::turn::TurnRef;
+use hearback_wire::parse::to_instant;
 
-/// What somebody says of a message.
+mod request;
+
+pub use request::MessageSignalRequest;
+
+/// A typed rating of a message.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum MessageSignal {
-    /// Thumb up.
+    /// Thumbs up.
     Helpful,
-    /// Thumb down.
+    /// Thumbs down.
     NotHelpful,
-    /// The answer was wrong.
+    /// The answer is wrong.
     Inaccurate,
-    /// It was harmful, or leaked secrets.
+    /// The answer is harmful, or leaks secrets.
     Unsafe,
-    /// The answer was replaced by the user's own text, which is the reason.
+    /// The user replaced the answer by their own text, which is the reason.
     Edit,
-    /// Another answer was asked for.
+    /// The user requested another answer.
     Regenerate,
 }
 
@@ -46,9 +46,9 @@ wire_names!(MessageSignal {
 });
 
 impl MessageSignal {
-    /// Whether the ledger is told of its reason (product specification, "One ledger").
+    /// Whether the event in the ledger contains the reason.
     #[must_use]
-    pub fn tells_reason(self) -> bool {
+    pub fn publishes_reason(self) -> bool {
         match self {
             Self::Inaccurate | Self::Unsafe | Self::Edit => true,
             Self::Helpful | Self::NotHelpful | Self::Regenerate => false,
@@ -56,79 +56,77 @@ impl MessageSignal {
     }
 }
 
-/// Longest reason, in characters (`Feedback`, "Limits").
+/// Maximum length of a reason, in characters.
 pub const MAX_REASON: usize = 4096;
 /// Ids are derived in this namespace.
 const NAMESPACE: Uuid = Uuid::from_u128(0x5f6a_b0c6_7d0e_4b3c_8f55_41d1_9a3e_c27b);
 
-/// A signal as it is kept, but for its reason: what the pipes carry.
+/// A stored signal without its reason: what the pipes send.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SignalCore {
-    /// The turn whose answer the message is.
+    /// The turn of the message.
     #[serde(flatten)]
     pub at: TurnRef,
     /// The message.
     pub message_id: MessageId,
-    /// Who said it.
+    /// The user who gave the signal.
     pub user_id: UserId,
-    /// What was said.
+    /// The signal.
     pub signal: MessageSignal,
-    /// The project in whose name it counts: the message's, or the one of the chat that its user
-    /// named.
+    /// The project that the signal counts for: that of the message, or that of the chat in the request.
     pub workspace: ProjectId,
-    /// When the turn was. Nothing reads it of a signal on somebody else's turn.
+    /// The time of the turn. Unused for a signal on another user's turn.
     #[serde(default)]
     pub turn_ts: DateTime<Utc>,
-    /// Whether it is the turn's own user who said it: then it says how the turn was taken.
+    /// Whether the user owns the turn. Only the owner's signals set the status of the turn.
     #[serde(default, skip_serializing_if = "is_false")]
     pub own: bool,
-    /// The chat that its user named.
+    /// The chat in the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_id: Option<ConversationId>,
     /// The trace of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<Label>,
-    /// Whether no model may learn from it.
+    /// Whether the signal is excluded from training.
     #[serde(default, skip_serializing_if = "is_false")]
     pub exclude_from_training: bool,
-    /// The act, which is its event in the ledger.
+    /// The id of the feedback act and of its event in the ledger.
     pub act: Uuid,
-    /// The act that it took the place of, or took back.
+    /// The act that it replaced or withdrew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<Uuid>,
-    /// That it was taken back: what is left is a tombstone, which tells the stream so.
+    /// Whether the signal was withdrawn. The row is then a tombstone.
     #[serde(default, skip_serializing_if = "is_false")]
     pub retracted: bool,
-    /// When it was first said.
+    /// When the signal was first given.
     pub created_at: DateTime<Utc>,
-    /// When the act was.
+    /// The time of the feedback act.
     pub ts: DateTime<Utc>,
-    /// When the row was last written, for an act or for what is no act: another trace, say.
+    /// When the row was last written, by a feedback act or by another change, such as a new trace.
     pub updated_at: DateTime<Utc>,
-    /// What the ledger is told of the turn.
+    /// The context of its event in the ledger.
     #[serde(default)]
     pub context: EventContext,
-    /// When it expires: with its turn. An attribute of the row of its own, which does not travel.
+    /// When the signal expires: with its turn. A separate attribute of the row, which the pipes do not send.
     #[serde(skip)]
     pub expires_at: Option<DateTime<Utc>>,
 }
 
 impl SignalCore {
-    /// The signal's name on the wire: the same for whatever one user says by one signal of one
-    /// message.
+    /// The id in the API: always the same for a user, a message and a signal.
     #[must_use]
     pub fn id(&self) -> String {
         let owner = (&self.at.within.tenant, &self.user_id);
         row_id(owner, &self.message_id, self.signal)
     }
 
-    /// The time of what takes its place `now`: later, also by a clock that is behind the one before.
+    /// The time of a replacement that is written at `now`: later than this signal, even if the clock was set back.
     fn after(&self, now: DateTime<Utc>) -> DateTime<Utc> {
         to_instant(now).max(self.updated_at + TimeDelta::microseconds(1))
     }
 }
 
-/// The name of the row of a user's signal on a message: always the same.
+/// The id of a user's signal on a message.
 #[must_use]
 pub fn row_id(
     (tenant, user): (&TenantId, &UserId),
@@ -144,18 +142,17 @@ pub fn row_id(
     format!("fb_{}", uuid(NAMESPACE, names).simple())
 }
 
-/// A signal, whole.
+/// A signal with its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredSignal {
-    /// Everything but its reason.
+    /// Everything except the reason.
     pub core: SignalCore,
-    /// What was written with it; of an edit, the text that replaces the answer.
+    /// The reason; for an `edit`, the text that replaces the answer.
     pub reason: Option<String>,
 }
 
 impl StoredSignal {
-    /// What is left of a signal that is taken back: enough to tell the stream, and nothing that
-    /// its user wrote. `None` if there is nothing to take back.
+    /// The tombstone that withdraws the signal; it has no reason. `None` if the signal is already withdrawn.
     #[must_use]
     pub fn retract(&self, now: DateTime<Utc>) -> Option<Self> {
         if self.core.retracted {
@@ -173,195 +170,36 @@ impl StoredSignal {
         Some(Self { core, reason: None })
     }
 
-    /// Whether the ledger is told the same by both.
-    fn teaches_as(&self, other: &Self) -> bool {
+    /// Whether both give the same event in the ledger.
+    fn has_same_event_as(&self, other: &Self) -> bool {
         self.core.exclude_from_training == other.core.exclude_from_training
-            && self.told_reason() == other.told_reason()
+            && self.published_reason() == other.published_reason()
     }
 
-    /// The reason, where the ledger is told of it.
+    /// The reason, if the event in the ledger contains it.
     #[must_use]
-    pub fn told_reason(&self) -> Option<&str> {
-        let told = self.core.signal.tells_reason();
-        self.reason.as_deref().filter(|_| told)
+    pub fn published_reason(&self) -> Option<&str> {
+        let published = self.core.signal.publishes_reason();
+        self.reason.as_deref().filter(|_| published)
     }
 }
 
-/// What a request says of the reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Reason {
-    /// Nothing: what stands is kept.
-    Kept,
-    /// This one, or none.
-    Is(Option<String>),
-}
-
-/// What a caller posts about a message.
+/// The effect of a submitted signal.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Posted {
-    /// The message.
-    pub message_id: MessageId,
-    /// What is said of it.
-    pub signal: MessageSignal,
-    /// The chat in which it was said.
-    pub chat_id: Option<ConversationId>,
-    /// The user whose signal it is; the caller without.
-    pub user_id: Option<UserId>,
-    trace_id: Option<Label>,
-    reason: Reason,
-    exclude_from_training: Option<bool>,
-}
-
-/// What becomes of a signal where one may stand already.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// None stood there.
+pub enum SignalUpdate {
+    /// There is no current one.
     Create(Box<StoredSignal>),
-    /// It takes the place.
+    /// It replaces the current one.
     Replace(Box<StoredSignal>),
-    /// The same stands already, and this changes nothing.
+    /// It equals the current one and changes nothing.
     Repeat(Box<StoredSignal>),
 }
 
-const MEMBERS: &[&str] = &[
-    "message_id",
-    "chat_id",
-    "trace_id",
-    "signal",
-    "reason",
-    "exclude_from_training",
-    "user_id",
-];
-
-impl Posted {
-    /// Reads what was posted, all errors at once.
-    pub fn parse(body: &Value) -> Result<Self, Vec<FieldError>> {
-        let mut errors = Errors::default();
-        let posted = Object::root(body, &mut errors);
-        posted.known_only(MEMBERS, &mut errors);
-        let message_id = posted.required("message_id", &mut errors, identifier);
-        let signal = posted.required("signal", &mut errors, one_of(MessageSignal::NAMES));
-        let chat_id = posted.nullable("chat_id", &mut errors, identifier);
-        let trace_id = posted.nullable("trace_id", &mut errors, identifier);
-        let reason = posted.nullable("reason", &mut errors, text(MAX_REASON));
-        let exclude_from_training = posted.nullable("exclude_from_training", &mut errors, boolean);
-        let user_id = posted.nullable("user_id", &mut errors, identifier);
-        let reason = match posted.get("reason") {
-            None => Reason::Kept,
-            Some(_) => Reason::Is(reason.filter(|reason| !reason.is_empty())),
-        };
-        match (message_id, signal) {
-            (Some(message_id), Some(signal)) if errors.is_empty() => Ok(Self {
-                message_id,
-                signal,
-                chat_id,
-                user_id,
-                trace_id,
-                reason,
-                exclude_from_training,
-            }),
-            _ => Err(errors.into_vec()),
-        }
-    }
-
-    /// The chat in whose project the signal may have to count, if that has to be looked up: not for
-    /// the message's own conversation, nor for one that moved the signal to where it stands.
-    #[must_use]
-    pub fn elsewhere<'a>(
-        &'a self,
-        turn: &TurnCore,
-        caller: &Caller,
-        standing: Option<&StoredSignal>,
-    ) -> Option<&'a ConversationId> {
-        let chat = self.chat_id.as_ref()?;
-        let own = &turn.at.within;
-        let moved = standing.is_some_and(|StoredSignal { core, .. }| {
-            let there = core.workspace != own.project && caller.holds(&core.workspace);
-            !core.retracted && core.chat_id.as_ref() == Some(chat) && there
-        });
-        (*chat != own.conversation && !moved).then_some(chat)
-    }
-
-    /// What becomes of this, said about a turn's message, over the signal that stands in its
-    /// place. `chat_in` is the project in which the chat [`elsewhere`](Self::elsewhere) was found.
-    #[must_use]
-    pub fn over(
-        &self,
-        turn: &TurnCore,
-        caller: &Caller,
-        chat_in: Option<ProjectId>,
-        (standing, now): (Option<&StoredSignal>, DateTime<Utc>),
-    ) -> Step {
-        let live = standing.filter(|standing| !standing.core.retracted);
-        let kept = live.map(|standing| &standing.core);
-        let ts = standing.map_or(to_instant(now), |standing| standing.core.after(now));
-        let workspace = chat_in.unwrap_or_else(|| self.anchor(turn, caller, kept));
-        let core = SignalCore {
-            at: turn.at.clone(),
-            message_id: self.message_id.clone(),
-            turn_ts: turn.ts,
-            own: caller.user == turn.user_id,
-            user_id: caller.user.clone(),
-            signal: self.signal,
-            chat_id: (self.chat_id.clone()).or_else(|| kept.and_then(|kept| kept.chat_id.clone())),
-            trace_id: (self.trace_id.clone())
-                .or_else(|| kept.and_then(|kept| kept.trace_id.clone()))
-                .or_else(|| turn.trace_id.clone()),
-            exclude_from_training: self
-                .exclude_from_training
-                .unwrap_or_else(|| kept.is_some_and(|kept| kept.exclude_from_training)),
-            act: Uuid::nil(),
-            replaces: None,
-            retracted: false,
-            created_at: kept.map_or(ts, |kept| kept.created_at),
-            ts,
-            updated_at: kept.map_or(ts, |kept| kept.updated_at),
-            context: EventContext {
-                project_id: Label::try_from(workspace.as_str()).ok(),
-                ..turn.context()
-            },
-            workspace,
-            expires_at: turn.expires_at,
-        };
-        let reason = match &self.reason {
-            Reason::Kept => live.and_then(|standing| standing.reason.clone()),
-            Reason::Is(reason) => reason.clone(),
-        };
-        let mut next = StoredSignal { core, reason };
-        let Some(live) = live else {
-            next.core.act = next.act_after(standing);
-            return Step::Create(Box::new(next));
-        };
-        if next.teaches_as(live) {
-            next.core.act = live.core.act;
-            next.core.replaces = live.core.replaces;
-            next.core.ts = live.core.ts;
-            if next == *live {
-                return Step::Repeat(Box::new(next));
-            }
-            // What is no act keeps the act's time.
-        } else {
-            next.core.act = next.act_after(Some(live));
-            next.core.replaces = Some(live.core.act);
-        }
-        next.core.updated_at = ts;
-        Step::Replace(Box::new(next))
-    }
-
-    /// The project in which a signal counts whose chat does not lead elsewhere.
-    fn anchor(&self, turn: &TurnCore, caller: &Caller, kept: Option<&SignalCore>) -> ProjectId {
-        let own = &turn.at.within;
-        let back = self.chat_id.as_ref() == Some(&own.conversation);
-        kept.filter(|kept| !back && caller.holds(&kept.workspace))
-            .map_or_else(|| own.project.clone(), |kept| kept.workspace.clone())
-    }
-}
-
 impl StoredSignal {
-    /// The id of an act: the same for a delivery that is repeated, another for each thing that is
-    /// said anew, were it what was said before.
-    fn act_after(&self, standing: Option<&Self>) -> Uuid {
-        let before = standing.map_or(NAMESPACE, |standing| standing.core.act);
+    /// The id of the feedback act that replaces `current`. A repeated delivery gives the same id; every later act gives
+    /// another, even if its content is the same.
+    fn act_after(&self, current: Option<&Self>) -> Uuid {
+        let previous_act = current.map_or(NAMESPACE, |current| current.core.act);
         let ts = self.core.ts.timestamp_micros().to_string();
         let exclude = self.core.exclude_from_training;
         let names = [
@@ -369,11 +207,11 @@ impl StoredSignal {
             self.core.user_id.as_str(),
             self.core.message_id.as_str(),
             self.core.signal.as_str(),
-            self.told_reason().unwrap_or_default(),
+            self.published_reason().unwrap_or_default(),
             if exclude { "excluded" } else { "" },
             ts.as_str(),
         ];
-        uuid(before, names)
+        uuid(previous_act, names)
     }
 }
 

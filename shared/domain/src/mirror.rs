@@ -1,25 +1,24 @@
-//! Mirroring: a reaction written into the turn's own log.
+//! Mirrors: copies of reactions in the log of their turn.
 //!
-//! Source: `Feedback System` (v2.2), "Turn Log mirroring": `feedbacks[]`, an entry in `entries[]`,
-//! and an appended `text`; nothing else of the log changes. Each reaction is one line of the text,
-//! which is removed as a whole and alone.
+//! A mirrored reaction adds an item to `feedbacks[]`, an entry to `entries[]`, and a line to `text`; the rest of the
+//! log does not change.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::identifier::UserId;
-use crate::one_line::one_line;
-use crate::period::Feedback;
+use crate::period::ReportedFeedback;
+use crate::prompt::one_line;
 use crate::reaction::{Origin, ReactionCore, StoredReaction};
+use crate::retention::LEDGER_DAYS;
 use crate::turn::TurnLog;
 
-/// Writes a reaction into a turn's log, and answers whether that changed it. A reaction that is
-/// there already changes nothing, so this may be repeated; one that comes late, when its user's
-/// next one is there, is noted and no longer listed.
+/// Writes a reaction into a turn's log, and returns whether the log changed. Writing a reaction again changes nothing.
+/// A reaction that is older than the user's reaction in the log gets an entry, but is not listed in `feedbacks`.
 ///
-/// A log that would outgrow [`TurnLog::MAX`] gets no more lines: it must stay readable. What the
-/// reaction replaces leaves the list all the same.
+/// A log that would exceed [`TurnLog::MAX`] is not extended, but the replaced reaction is still removed from
+/// `feedbacks`.
 pub fn write(log: &mut TurnLog, reaction: &StoredReaction) -> bool {
     let before = log.turn_log.clone();
     let written = append(&mut log.turn_log, reaction);
@@ -30,23 +29,23 @@ pub fn write(log: &mut TurnLog, reaction: &StoredReaction) -> bool {
     unlist(&mut log.turn_log, &reaction.core)
 }
 
-/// Takes the user's reaction before this one off the list, and answers whether there was one.
+/// Removes the user's previous reaction from `feedbacks`, and returns whether there was one.
 fn unlist(log: &mut Map<String, Value>, core: &ReactionCore) -> bool {
     let Some(Value::Array(feedbacks)) = log.get_mut(FEEDBACKS) else {
         return false;
     };
-    let (all, user) = (feedbacks.len(), json!(core.user_id));
+    let (length, user) = (feedbacks.len(), json!(core.user_id));
     if core.origin == Origin::User {
         feedbacks.retain(|other| other["origin"] != "user" || other[USER] != user);
     }
-    feedbacks.len() < all
+    feedbacks.len() < length
 }
 
 fn append(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
     let core = &reaction.core;
     let (id, user) = (json!(core.id), json!(core.user_id));
     let line = line(reaction);
-    // What is written anew is rid of what expired meanwhile.
+    // Expired entries are removed whenever the log is written.
     hide(log, core.received_at, |_| true);
     let entries = list(log, ENTRIES);
     if entries.iter().any(|entry| entry[ID] == id) {
@@ -54,24 +53,24 @@ fn append(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
     }
     let newer = entries.iter().any(|entry| {
         let origin = entry[FEEDBACK].get("origin");
-        let same = entry[USER] == user && origin.is_some_and(|origin| origin == "user");
+        let same_user = entry[USER] == user && origin.is_some_and(|origin| origin == "user");
         let ts = || DateTime::deserialize(&entry["ts"]).ok();
-        same && ts().is_some_and(|ts: DateTime<Utc>| ts > core.ts)
+        same_user && ts().is_some_and(|ts: DateTime<Utc>| ts > core.ts)
     });
     entries.push(json!({
         "type": "feedback",
         ID: id,
         "ts": core.ts,
         USER: user,
-        FEEDBACK: Feedback::of(reaction),
+        FEEDBACK: ReportedFeedback::of(reaction),
         LINE: line,
-        EXPIRES: core.received_at + RETENTION,
+        EXPIRES: core.received_at + TimeDelta::days(LEDGER_DAYS.into()),
     }));
     if core.origin == Origin::Machine || !newer {
         unlist(log, core);
         let feedbacks = list(log, FEEDBACKS);
         if core.reaction.is_some() {
-            let mut feedback = json!(Feedback::of(reaction));
+            let mut feedback = json!(ReportedFeedback::of(reaction));
             if let Value::Object(members) = &mut feedback {
                 members.insert(USER.to_owned(), user);
             }
@@ -82,7 +81,7 @@ fn append(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
     true
 }
 
-/// Writes what was mirrored into a log into another one, behind what that has of its own.
+/// Copies the mirrored feedback from one log to another.
 pub(crate) fn carry_over(mirrored: &Map<String, Value>, log: &mut Map<String, Value>) {
     let items = |name| {
         mirrored
@@ -102,7 +101,7 @@ pub(crate) fn carry_over(mirrored: &Map<String, Value>, log: &mut Map<String, Va
     }
 }
 
-/// Takes out of a log the feedback of those whom a reader may not see, and what has expired.
+/// Removes the mirrored feedback of users whom the reader may not see, and expired feedback.
 pub fn hide(log: &mut Map<String, Value>, now: DateTime<Utc>, sees: impl Fn(&UserId) -> bool) {
     let hidden = |item: &Value| {
         let user = item
@@ -114,21 +113,21 @@ pub fn hide(log: &mut Map<String, Value>, now: DateTime<Utc>, sees: impl Fn(&Use
         let expires = entry.get(EXPIRES).map(DateTime::<Utc>::deserialize);
         matches!(expires, Some(Ok(expires)) if expires <= now)
     };
-    let goes = |entry: &Value| entry.get(ID).is_some() && (hidden(entry) || expired(entry));
+    let is_removed = |entry: &Value| entry.get(ID).is_some() && (hidden(entry) || expired(entry));
     let entries = match log.get_mut(ENTRIES) {
         Some(Value::Array(entries)) => std::mem::take(entries),
         Some(_) | None => Vec::new(),
     };
     if let Some(Value::String(text)) = log.get_mut(TEXT)
-        && entries.iter().any(goes)
+        && entries.iter().any(is_removed)
     {
-        let written = entries.iter().filter(|entry| entry.get(ID).is_some());
-        let lines = written.filter_map(|entry| Some((entry[LINE].as_str()?, goes(entry))));
-        *text = without(text, &lines.collect::<Vec<_>>());
+        let mirrored = entries.iter().filter(|entry| entry.get(ID).is_some());
+        let lines = mirrored.filter_map(|entry| Some((entry[LINE].as_str()?, is_removed(entry))));
+        *text = without_lines(text, &lines.collect::<Vec<_>>());
     }
-    let (gone, left): (Vec<_>, Vec<_>) = entries.into_iter().partition(goes);
+    let (removed, kept): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_removed);
     if let Some(Value::Array(entries)) = log.get_mut(ENTRIES) {
-        *entries = left;
+        *entries = kept;
     }
     if let Some(Value::Array(feedbacks)) = log.get_mut(FEEDBACKS) {
         let is_of = |feedback: &Value, entry: &Value| {
@@ -136,35 +135,39 @@ pub fn hide(log: &mut Map<String, Value>, now: DateTime<Utc>, sees: impl Fn(&Use
             entry[USER] == feedback[USER] && ["ts", "origin", "rn"].into_iter().all(same)
         };
         feedbacks.retain(|feedback| {
-            !hidden(feedback) && !gone.iter().any(|entry| is_of(feedback, entry))
+            !hidden(feedback) && !removed.iter().any(|entry| is_of(feedback, entry))
         });
     }
 }
 
-/// A text without those of its mirrored lines that go. `mirrored` are all of them, in the order in
-/// which they were appended: each is looked for before the one that follows it, so that of two equal
-/// lines the right one goes, and a line that the caller's own log had before stays.
-fn without(text: &str, mirrored: &[(&str, bool)]) -> String {
+/// Removes mirrored lines from a text. `mirrored` are all mirrored lines in the order in which they were appended, each
+/// with whether to remove it. The lines are searched from the end, each before the next one, so that of two equal lines
+/// the right one is removed, and equal lines of the application's own log are kept.
+fn without_lines(text: &str, mirrored: &[(&str, bool)]) -> String {
     let lines: Vec<&str> = text.split('\n').collect();
-    let mut stays = vec![true; lines.len()];
+    let mut kept = vec![true; lines.len()];
     let mut end = lines.len();
-    for (line, goes) in mirrored.iter().rev() {
-        // Lines of earlier versions may have line breaks.
+    for (line, removed) in mirrored.iter().rev() {
+        // Lines that earlier versions wrote may contain line breaks.
         let parts: Vec<&str> = line.split('\n').collect();
         let before = lines.get(..end).unwrap_or_default();
-        let Some(at) = before.windows(parts.len()).rposition(|some| some == parts) else {
+        let Some(at) = before
+            .windows(parts.len())
+            .rposition(|window| window == parts)
+        else {
             continue;
         };
         end = at;
-        let spoken = stays.iter_mut().skip(at).take(parts.len());
-        spoken.for_each(|stays| *stays = !goes);
+        let found = kept.iter_mut().skip(at).take(parts.len());
+        found.for_each(|kept| *kept = !removed);
     }
-    let left = lines.iter().zip(stays).filter(|(_, stays)| *stays);
-    left.map(|(line, _)| *line).collect::<Vec<_>>().join("\n")
+    let remaining = lines.iter().zip(kept).filter(|(_, kept)| *kept);
+    remaining
+        .map(|(line, _)| *line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
-/// How long a mirrored reaction is kept, from when it was received: as long as its event in the ledger.
-const RETENTION: TimeDelta = TimeDelta::days(90);
 const EXPIRES: &str = "expires_at";
 const ENTRIES: &str = "entries";
 const FEEDBACKS: &str = "feedbacks";
@@ -172,10 +175,10 @@ const TEXT: &str = "text";
 const ID: &str = "feedback_id";
 const USER: &str = "user_id";
 const FEEDBACK: &str = "feedback";
-/// What was appended to the log's text.
+/// The line that was appended to the log's text.
 const LINE: &str = "line";
 
-/// The list of this name; what stands there and is none is kept as its first item.
+/// The list with this name. A value that is not a list becomes its first item.
 fn list<'a>(log: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
     let slot = log.entry(name).or_insert_with(|| json!([]));
     if !slot.is_array() {
@@ -188,7 +191,7 @@ fn list<'a>(log: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
     }
 }
 
-/// What is appended to the text.
+/// The line that is appended to the text.
 fn line(reaction: &StoredReaction) -> String {
     let core = &reaction.core;
     let verdict = core.reaction.map_or("cleared", |verdict| verdict.as_str());
@@ -199,7 +202,7 @@ fn line(reaction: &StoredReaction) -> String {
         .to_owned()
 }
 
-/// A text that is none is left as it is.
+/// Appends to `text`. A `text` that is not a string is not changed.
 fn append_line(log: &mut Map<String, Value>, line: &str) {
     if let Value::String(text) = log.entry(TEXT).or_insert_with(|| json!("")) {
         if !text.is_empty() {

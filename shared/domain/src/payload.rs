@@ -1,39 +1,37 @@
-//! How many bytes something takes as Lambda carries it.
+//! Sizes of requests and responses in a Lambda invocation.
 //!
-//! API Gateway and a function exchange a body as a text within JSON, in which each quote, backslash
-//! and line break takes a byte more. Lambda limits that, and not the body itself.
+//! API Gateway sends a body to a function, and receives one, as a string within JSON, in which quotes, backslashes and
+//! control characters are escaped. Lambda's limit is on that JSON, not on the body itself.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Largest body of a request, carried: Lambda takes 6 MiB, of which the head of the request, its path and
-/// the claims of its token need less than 64 KiB.
+/// Maximum size of an escaped request body. Lambda's limit is 6 MiB; headers, path and claims take less than 64 KiB.
 pub const MAX_REQUEST: usize = 6 * 1024 * 1024 - 64 * 1024;
-/// Largest body of any kind, in bytes: where API Gateway does not take it for text it is carried as
-/// Base64, four bytes for three.
+/// Maximum size of a request body in bytes. API Gateway encodes binary bodies in Base64, four bytes for three.
 pub const MAX_BODY: usize = 4 * 1024 * 1024;
-/// Largest page of an answer, carried: Lambda hands on 6 MiB, status and headers included.
+/// Maximum size of an escaped page of a response. Lambda's limit is 6 MiB, including status and headers.
 pub const MAX_PAGE: usize = 6_000_000;
 
-/// Largest body of an answer, carried: status and headers beside it need less than 16 KiB.
+/// Maximum size of an escaped response body. Status and headers take less than 16 KiB.
 pub const MAX_RESPONSE: usize = 6 * 1024 * 1024 - 16 * 1024;
 
-/// Bytes of JSON as Lambda carries it in a request or an answer.
+/// The size of a value as JSON, escaped within the JSON of a Lambda invocation.
 #[must_use]
-pub fn carried(part: &impl Serialize) -> usize {
+pub fn escaped_json_size(part: &impl Serialize) -> usize {
     let mut bytes = Bytes(0);
-    // Counting cannot fail, and what cannot be written takes nothing.
+    // A value that cannot be serialized is not sent.
     serde_json::to_writer(&mut bytes, part).map_or(0, |()| bytes.0)
 }
 
-/// Bytes of a text as Lambda carries it.
+/// The size of a text, escaped within the JSON of a Lambda invocation.
 #[must_use]
-pub fn carried_text(text: &[u8]) -> usize {
-    text.iter().map(|byte| carried_byte(*byte)).sum()
+pub fn escaped_size(text: &[u8]) -> usize {
+    text.iter().map(|byte| escaped_byte_size(*byte)).sum()
 }
 
-fn carried_byte(byte: u8) -> usize {
+fn escaped_byte_size(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
         0x00..0x20 => 6,
@@ -41,12 +39,12 @@ fn carried_byte(byte: u8) -> usize {
     }
 }
 
-/// Counts what is written.
+/// Counts the bytes that are written.
 struct Bytes(usize);
 
 impl Write for Bytes {
     fn write(&mut self, written: &[u8]) -> io::Result<usize> {
-        self.0 += carried_text(written);
+        self.0 += escaped_size(written);
         Ok(written.len())
     }
 
@@ -64,11 +62,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_size_of_a_text_within_json(text in "\\PC{0,20}|[\\x00-\\x7f]{0,20}") {
-            let within = |text: &str| serde_json::to_string(text).unwrap().len() - 2;
-            prop_assert_eq!(carried_text(text.as_bytes()), within(&text));
+        fn the_size_is_that_of_a_string_in_json(text in "\\PC{0,20}|[\\x00-\\x7f]{0,20}") {
+            let in_json = |text: &str| serde_json::to_string(text).unwrap().len() - 2;
+            prop_assert_eq!(escaped_size(text.as_bytes()), in_json(&text));
             let body = json!({"text": text});
-            prop_assert_eq!(carried(&body), within(&body.to_string()));
+            prop_assert_eq!(escaped_json_size(&body), in_json(&body.to_string()));
         }
     }
 }

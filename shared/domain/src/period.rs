@@ -1,12 +1,10 @@
-//! The report of a period: conversations with feedback, the latest first.
+//! The report of a period: conversations with feedback, the most recent first.
 //!
-//! Source: `Feedback System` (v2.2), "Conversations With Feedbacks In Period"; product
-//! specification, section 3. It counts reactions and reads nothing else.
+//! See docs/reference/reports.md. The report reads only reactions.
 //!
-//! A report is read page by page while reactions arrive. So that a conversation is on one page
-//! and on no second one, its *position* is taken as of the moment at which the first page was
-//! read: the latest reaction that counted then and lay in the window. What came later changes
-//! what the page says of the conversation, not on which page it is.
+//! Reactions arrive while the pages of a report are read. So that a conversation is on exactly one page, its *position*
+//! is the time of its latest reaction in the window when the first page was read. Later reactions change the content of
+//! the conversation, but not its page.
 
 use std::collections::BTreeMap;
 
@@ -17,94 +15,78 @@ use utoipa::ToSchema;
 
 use crate::digest::digest;
 use crate::identifier::{ConversationId, TurnId, UserId};
-use crate::parse::{
-    Errors, FieldError, Object, boolean, date_time, identifier, integer_in, string, to_instant,
-};
 use crate::reaction::{Origin, Reaction, ReactionCore, StoredReaction};
+use hearback_wire::{FieldError, Integer, from_json_with, request};
 
-/// Most conversations or turns on a page.
+/// Maximum number of conversations or turns on a page.
 pub const MAX_LIMIT: i64 = 500;
-/// Conversations or turns on a page, unless the request says otherwise.
-pub const DEFAULT_LIMIT: usize = 100;
-/// How long a write may be under way: a reaction that came this shortly before the first page
-/// was read may not have been seen there.
-const IN_FLIGHT: TimeDelta = TimeDelta::seconds(30);
+/// The number of conversations or turns on a page.
+pub type PageLimit = Integer<1, MAX_LIMIT>;
+/// The default number of conversations or turns on a page.
+pub const DEFAULT_LIMIT: PageLimit = Integer(100);
+/// The maximum duration of a write. The first page may not contain a reaction that was received this shortly before it
+/// was read.
+pub const IN_FLIGHT: TimeDelta = TimeDelta::seconds(30);
 
-/// From one instant to another, both included.
+/// A period, including both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// The first instant.
+    /// The start.
     pub start: DateTime<Utc>,
-    /// The last one.
+    /// The end.
     pub end: DateTime<Utc>,
 }
 
 impl Window {
-    /// Whether an instant lies in it.
+    /// Whether an instant is in the period.
     #[must_use]
     pub fn contains(&self, instant: DateTime<Utc>) -> bool {
         (self.start..=self.end).contains(&instant)
     }
 }
 
-/// What a report is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// The period.
-    pub window: Window,
-    /// Whether to list the feedback of each turn.
-    pub include_turns: bool,
-    /// Most conversations on the page.
-    pub limit: usize,
-    /// The user in whose view it is asked for; the caller without.
-    pub user_id: Option<UserId>,
-    /// Where the page begins; at the beginning without.
-    pub cursor: Option<String>,
+request! {
+    /// A request for the report of a period.
+    pub struct PeriodRequest, closed {
+        /// The start of the period, RFC 3339 with an offset.
+        "start" => start: required DateTime<Utc>,
+        /// The end of the period, inclusive.
+        "end" => end: required DateTime<Utc>,
+        /// Whether to list the feedback of each turn.
+        "include_turns" => include_turns: nullable bool = false,
+        /// Maximum number of conversations on the page.
+        "limit" => limit: nullable PageLimit = DEFAULT_LIMIT,
+        /// `next_cursor` of the previous page.
+        "cursor" => cursor: nullable String,
+        /// The user in whose view the report is made, with `feedback:on-behalf`; the caller if left out.
+        "user_id" => user_id: nullable UserId,
+    }
+    example {"start": "2025-11-01T00:00:00Z", "end": "2025-12-01T00:00:00Z", "include_turns": true}
 }
 
-impl Request {
-    /// Reads a request, all errors at once.
+impl PeriodRequest {
+    /// Parses a request and reports all errors at once.
     pub fn parse(body: &Value) -> Result<Self, Vec<FieldError>> {
-        let mut errors = Errors::default();
-        let object = Object::root(body, &mut errors);
-        object.known_only(
-            &[
-                "start",
-                "end",
-                "include_turns",
-                "limit",
-                "cursor",
-                "user_id",
-            ],
-            &mut errors,
-        );
-        let start = object.required("start", &mut errors, date_time);
-        let end = object.required("end", &mut errors, date_time);
-        let include_turns = object.nullable("include_turns", &mut errors, boolean);
-        let limit = limit(object, &mut errors);
-        let cursor = cursor(object, &mut errors);
-        let user_id = object.nullable("user_id", &mut errors, identifier);
-        if let (Some(start), Some(end)) = (start, end)
-            && start > end
-        {
-            errors.add("/end", "must not be before start");
-        }
-        match (start, end) {
-            (Some(start), Some(end)) if errors.is_empty() => Ok(Self {
-                window: Window {
-                    start: to_instant(start),
-                    end: to_instant(end),
-                },
-                include_turns: include_turns.unwrap_or(false),
-                limit,
-                cursor,
-                user_id,
-            }),
-            _ => Err(errors.into_vec()),
+        from_json_with(body, |members, errors| {
+            let ends = ["start", "end"].map(|name| members.peek::<DateTime<Utc>>(name));
+            if let [Some(start), Some(end)] = ends
+                && start > end
+            {
+                errors.add("/end", "must not be before start");
+            }
+        })
+    }
+
+    /// The period.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        Window {
+            start: self.start,
+            end: self.end,
         }
     }
 
-    /// Tells this query from every other; `whose` says whose feedback the caller sees.
+    /// A digest that identifies the query. `whose` is the user whose feedback the caller sees.
     #[must_use]
     pub fn fingerprint(&self, tenant: &str, project: &str, whose: &str) -> [u8; 32] {
         let micros = |time: DateTime<Utc>| time.timestamp_micros().to_string();
@@ -113,108 +95,95 @@ impl Request {
             tenant,
             project,
             whose,
-            micros(self.window.start).as_str(),
-            micros(self.window.end).as_str(),
+            micros(self.window().start).as_str(),
+            micros(self.window().end).as_str(),
             if self.include_turns { "turns" } else { "" },
         ])
     }
 }
 
-/// `limit`, 1 to 500.
-pub(crate) fn limit(object: Object<'_>, errors: &mut Errors) -> usize {
-    let limit = object.nullable("limit", errors, integer_in(1, MAX_LIMIT));
-    limit
-        .and_then(|limit| usize::try_from(limit).ok())
-        .unwrap_or(DEFAULT_LIMIT)
-}
-
-/// `cursor`, which its signature tells more about.
-pub(crate) fn cursor(object: Object<'_>, errors: &mut Errors) -> Option<String> {
-    object.nullable("cursor", errors, |value| string(value).map(str::to_owned))
-}
-
-/// Where a conversation stood in a report when its first page was read.
+/// The position of a conversation in a report when the report's first page was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// Its latest reaction that counted. If that is not the settled one, it may have been under way
-    /// just then, and not been seen on an earlier page.
+    /// The time of the latest reaction. If it differs from `settled`, the reaction may have been in flight when earlier
+    /// pages were read.
     pub latest: DateTime<Utc>,
-    /// The latest of those that every page has seen; `None` if there was none.
+    /// The time of the latest reaction that every page has seen; `None` if there was none.
     pub settled: Option<DateTime<Utc>>,
 }
 
 impl Position {
-    /// Whether an earlier page may have seen another position.
+    /// Whether an earlier page may have read another position.
     #[must_use]
     pub fn is_in_flight(&self) -> bool {
         self.settled != Some(self.latest)
     }
 }
 
-/// The position of a conversation by its reactions; `None` if it had none then.
+/// The position of a conversation at `as_of`; `None` if it had no reactions in the window.
 #[must_use]
 pub fn position(
     reactions: &[StoredReaction],
     window: Window,
     as_of: DateTime<Utc>,
 ) -> Option<Position> {
-    let at = |moment| {
-        let standing = reactions
+    let latest_at = |moment| {
+        let times = reactions
             .iter()
-            .filter_map(|reaction| stood(&reaction.core, moment));
-        standing.filter(|ts| window.contains(*ts)).max()
+            .filter_map(|reaction| ts_at(&reaction.core, moment));
+        times.filter(|ts| window.contains(*ts)).max()
     };
     Some(Position {
-        latest: at(as_of)?,
-        settled: at(as_of - IN_FLIGHT),
+        latest: latest_at(as_of)?,
+        settled: latest_at(as_of - IN_FLIGHT),
     })
 }
 
-/// When the reaction was that stood in this place at a moment, if one that counts did.
-fn stood(core: &ReactionCore, moment: DateTime<Utc>) -> Option<DateTime<Utc>> {
+/// The time of the reaction that was current at `moment`; `None` if there was none, or a tombstone.
+fn ts_at(core: &ReactionCore, moment: DateTime<Utc>) -> Option<DateTime<Utc>> {
     if core.received_at <= moment {
         return core.reaction.map(|_| core.ts);
     }
-    let before = core
+    let replaced = core
         .trail
         .iter()
         .find(|trace| trace.received_at <= moment)?;
-    before.counts.then_some(before.ts)
+    replaced.counts.then_some(replaced.ts)
 }
 
 /// A conversation with feedback.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct Item {
+pub struct ConversationFeedback {
     /// The conversation.
     #[schema(value_type = String)]
     pub conversation_id: ConversationId,
-    /// The latest feedback in the period.
+    /// The time of the latest feedback in the period.
     pub last_activity_at: DateTime<Utc>,
-    /// Not known to this report, which reads reactions only.
+    /// Always `null`: this report reads only reactions.
     pub started_at: Option<DateTime<Utc>>,
-    /// How much feedback of which kind.
-    pub feedback_counts: Counts,
+    /// The counts of feedback.
+    pub feedback_counts: FeedbackCounts,
     /// ok ÷ (ok + `not_ok` + neutral), 0 to 1.
     pub satisfaction_rate: Option<f64>,
-    /// Its turns with feedback, the latest first.
+    /// The turns with feedback, the most recent first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<Vec<TurnFeedback>>,
 }
 
-/// How much feedback of which kind.
+/// Counts of feedback.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Counts {
-    /// All of it.
+pub struct FeedbackCounts {
+    /// All feedback.
     pub total: u32,
-    /// Given by users.
+    /// User reactions.
     pub user: u32,
-    /// Inferred by the machine.
+    /// Machine reactions.
     pub machine: u32,
-    /// Of the reaction `ok`.
+    /// The reaction `ok`.
     pub ok: u32,
-    /// Of the reaction `not_ok`.
+    /// The reaction `not_ok`.
     pub not_ok: u32,
-    /// Of the reaction `neutral`.
+    /// The reaction `neutral`.
     pub neutral: u32,
 }
 
@@ -224,35 +193,34 @@ pub struct TurnFeedback {
     /// The turn.
     #[schema(value_type = String)]
     pub turn_id: TurnId,
-    /// Its latest feedback.
+    /// The time of the latest feedback.
     pub ts: DateTime<Utc>,
-    /// Its feedback, the latest first.
-    pub feedbacks: Vec<Feedback>,
+    /// The feedback, the most recent first.
+    pub feedbacks: Vec<ReportedFeedback>,
 }
 
-/// One reaction as reports show it.
+/// A reaction in a report.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-#[schema(as = ReportedFeedback)]
-pub struct Feedback {
+pub struct ReportedFeedback {
     /// The turn.
     #[schema(value_type = String)]
     pub turn_id: TurnId,
-    /// When it was.
+    /// The time of the reaction.
     pub ts: DateTime<Utc>,
-    /// What was written.
+    /// The user's text.
     pub text: String,
     /// The verdict.
     pub reaction: Option<Reaction>,
-    /// How sure it is, 0 to 1.
+    /// The confidence, 0 to 1.
     pub confidence: f64,
-    /// Who said so.
+    /// Who reacted.
     pub origin: Origin,
-    /// Name of the reaction's artifact.
+    /// The resource name of the reaction's artifact.
     pub rn: String,
 }
 
-impl Feedback {
-    /// How reports show a reaction.
+impl ReportedFeedback {
+    /// A reaction as reports return it.
     #[must_use]
     pub fn of(reaction: &StoredReaction) -> Self {
         let core = &reaction.core;
@@ -268,8 +236,8 @@ impl Feedback {
     }
 }
 
-impl Counts {
-    /// The counts of reactions; tombstones count nowhere.
+impl FeedbackCounts {
+    /// The counts of reactions. Tombstones do not count.
     #[must_use]
     pub fn of(reactions: &[StoredReaction]) -> Self {
         let mut counts = Self::default();
@@ -294,7 +262,7 @@ impl Counts {
         }
     }
 
-    /// The satisfaction rate; `None` where there is nothing to divide by.
+    /// The satisfaction rate; `None` without reactions.
     #[must_use]
     pub fn satisfaction_rate(self) -> Option<f64> {
         let all = self.ok + self.not_ok + self.neutral;
@@ -302,20 +270,20 @@ impl Counts {
     }
 }
 
-impl Item {
-    /// What the report says of a conversation; `None` if no reaction in the period counts.
+impl ConversationFeedback {
+    /// A conversation in the report; `None` if it has no reactions in the period.
     #[must_use]
     pub fn of(
         conversation: &ConversationId,
         reactions: &[StoredReaction],
-        request: &Request,
+        request: &PeriodRequest,
     ) -> Option<Self> {
-        let mut counts = Counts::default();
+        let mut counts = FeedbackCounts::default();
         let mut latest = None;
-        let mut turns: BTreeMap<&TurnId, Vec<Feedback>> = BTreeMap::new();
+        let mut turns: BTreeMap<&TurnId, Vec<ReportedFeedback>> = BTreeMap::new();
         for reaction in reactions {
             let core = &reaction.core;
-            let Some(verdict) = core.reaction.filter(|_| request.window.contains(core.ts)) else {
+            let Some(verdict) = core.reaction.filter(|_| request.window().contains(core.ts)) else {
                 continue;
             };
             counts.add(core.origin, verdict);
@@ -323,7 +291,7 @@ impl Item {
             turns
                 .entry(&core.at.turn)
                 .or_default()
-                .push(Feedback::of(reaction));
+                .push(ReportedFeedback::of(reaction));
         }
         let turns = request.include_turns.then(|| by_turn(turns));
         Some(Self {
@@ -337,15 +305,14 @@ impl Item {
     }
 }
 
-impl Item {
-    /// The same conversation with the turns of these of its reactions alone: the part of it that is on a
-    /// page.
+impl ConversationFeedback {
+    /// The conversation with only the turns of these reactions: the part that is on a page.
     #[must_use]
     pub fn with_turns_of(self, part: &[StoredReaction]) -> Self {
-        let mut turns: BTreeMap<&TurnId, Vec<Feedback>> = BTreeMap::new();
+        let mut turns: BTreeMap<&TurnId, Vec<ReportedFeedback>> = BTreeMap::new();
         for reaction in part {
             let feedbacks = turns.entry(&reaction.core.at.turn).or_default();
-            feedbacks.push(Feedback::of(reaction));
+            feedbacks.push(ReportedFeedback::of(reaction));
         }
         Self {
             turns: Some(by_turn(turns)),
@@ -354,16 +321,16 @@ impl Item {
     }
 }
 
-impl Request {
+impl PeriodRequest {
     /// Whether the report counts a reaction.
     #[must_use]
     pub fn counts(&self, core: &ReactionCore) -> bool {
-        core.reaction.is_some() && self.window.contains(core.ts)
+        core.reaction.is_some() && self.window().contains(core.ts)
     }
 }
 
-/// The latest first, among turns and in each of them.
-fn by_turn(turns: BTreeMap<&TurnId, Vec<Feedback>>) -> Vec<TurnFeedback> {
+/// Sorts the turns and the feedback of each turn, the most recent first.
+fn by_turn(turns: BTreeMap<&TurnId, Vec<ReportedFeedback>>) -> Vec<TurnFeedback> {
     let mut listed: Vec<_> = turns
         .into_iter()
         .filter_map(|(turn, mut feedbacks)| {

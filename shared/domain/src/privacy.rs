@@ -1,18 +1,15 @@
-//! Keyed pseudonyms: what stands in for a user who asked not to be named.
+//! Keyed pseudonyms, which replace user and session ids in anonymous events.
 //!
-//! The same user of the same tenant always gets the same pseudonym, so that feedback still adds
-//! up, and nobody without the key can tell whose it is.
+//! A user of a tenant always has the same pseudonym, so that their feedback can be aggregated. The pseudonym cannot be
+//! computed without the key.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use uuid::{Builder, Uuid};
 
-use crate::identifier::{NotAnIdentifier, SessionId, TenantId, UserId};
+use crate::identifier::{InvalidIdentifier, PSEUDONYM_PREFIX, SessionId, TenantId, UserId};
 
-/// What replaces free text that was removed. It tells that something was written, not what.
-pub const REMOVED: &str = "[removed]";
-
-/// Makes pseudonyms with one secret key.
+/// Computes pseudonyms with a secret key.
 #[derive(Clone)]
 pub struct Pseudonyms {
     key: Vec<u8>,
@@ -25,15 +22,15 @@ impl std::fmt::Debug for Pseudonyms {
 }
 
 impl Pseudonyms {
-    /// Pseudonyms under `key`; another key gives other pseudonyms.
+    /// Pseudonyms with `key`. Another key gives other pseudonyms.
     #[must_use]
     pub fn new(key: impl Into<Vec<u8>>) -> Self {
         Self { key: key.into() }
     }
 
     /// The pseudonym of a user.
-    pub fn user(&self, tenant: &TenantId, user: &UserId) -> Result<UserId, NotAnIdentifier> {
-        UserId::try_from(self.of("user", tenant, user.as_str()))
+    pub fn user(&self, tenant: &TenantId, user: &UserId) -> Result<UserId, InvalidIdentifier> {
+        UserId::or_pseudonym(self.pseudonym("user", tenant, user.as_str()))
     }
 
     /// The pseudonym of a session.
@@ -41,23 +38,24 @@ impl Pseudonyms {
         &self,
         tenant: &TenantId,
         session: &SessionId,
-    ) -> Result<SessionId, NotAnIdentifier> {
-        SessionId::try_from(self.of("session", tenant, session.as_str()))
+    ) -> Result<SessionId, InvalidIdentifier> {
+        SessionId::try_from(self.pseudonym("session", tenant, session.as_str()))
     }
 
-    /// What an act's event is called, of the act's own id: without the key nobody can call an event of
-    /// theirs so first.
+    /// The id of the event of a feedback act, from the id of the act. Callers cannot compute it without the key, so
+    /// they cannot submit an event with this id first.
     #[must_use]
-    pub fn act(&self, tenant: &TenantId, id: Uuid) -> Uuid {
+    pub fn event_id(&self, tenant: &TenantId, id: Uuid) -> Uuid {
         Builder::from_sha1_bytes(self.mac("act", tenant, &id.to_string())).into_uuid()
     }
 
-    fn of(&self, kind: &str, tenant: &TenantId, name: &str) -> String {
-        format!("anon-{}", hex::encode(self.mac(kind, tenant, name)))
+    fn pseudonym(&self, kind: &str, tenant: &TenantId, name: &str) -> String {
+        let mac = hex::encode(self.mac(kind, tenant, name));
+        format!("{PSEUDONYM_PREFIX}{mac}")
     }
 
-    /// 128 bits of a MAC over the kind, the tenant and the name, each with its length, so that no two
-    /// different inputs are the same bytes.
+    /// 128 bits of a MAC over the kind, the tenant and the name, each prefixed with its length, so that the input is
+    /// unambiguous.
     fn mac(&self, kind: &str, tenant: &TenantId, name: &str) -> [u8; 16] {
         #[expect(
             clippy::expect_used,
@@ -70,8 +68,8 @@ impl Pseudonyms {
         }
         let digest = mac.finalize().into_bytes();
         let mut half = [0; 16];
-        for (byte, of) in half.iter_mut().zip(digest) {
-            *byte = of;
+        for (byte, source) in half.iter_mut().zip(digest) {
+            *byte = source;
         }
         half
     }

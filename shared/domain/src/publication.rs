@@ -1,17 +1,18 @@
-//! What came of an event, and the messages by which subscribers hear of it.
+//! The outcome of an event, and the messages that subscribers receive.
 //!
-//! Messages are published at least once. Each has an `id` that is stable and differs between tenants, so that
-//! a repetition is recognised, and says whose it is, when the act was and what it is about, so that no
-//! subscriber has to read the table.
+//! Messages are published at least once. Each has a stable `id`, unique across tenants, by which subscribers recognise
+//! duplicates. Messages contain the user, the time and the references of the event, so that subscribers do not need to
+//! read the table.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use hearback_wire::wire_names;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::event::{Channel, EventContext, EventCore, FeedbackType, Rating, is_false, wire_names};
+use crate::event::{Channel, EventContext, EventCore, FeedbackType, Rating, is_false};
 use crate::identifier::{Label, TenantId};
 use crate::ledger::Retraction;
 use crate::preferences::Crossing;
@@ -20,16 +21,16 @@ use crate::signal::{
     signals_for,
 };
 
-/// Where a message is published.
+/// The subject of a published message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// Every event that was processed, and every one that was withdrawn.
+    /// Processed events and retractions.
     FeedbackProcessed,
-    /// Rewards for training.
+    /// Rewards.
     Reward,
-    /// Suggested adjustments of a policy.
+    /// Policy updates.
     Policy,
-    /// Hints to explore less.
+    /// Exploration hints.
     Exploration,
 }
 
@@ -50,25 +51,25 @@ impl From<SignalType> for Subject {
     }
 }
 
-/// What the user did, in one word.
+/// What the user did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Act {
+pub enum Action {
     /// Accepted the artifact.
     Accepted,
-    /// Rejected it.
+    /// Rejected the artifact.
     Rejected,
-    /// Changed it.
+    /// Changed the artifact.
     Modified,
-    /// Rated it.
+    /// Rated the artifact.
     Rated,
-    /// Wrote about it.
+    /// Commented on the artifact.
     Commented,
-    /// Was seen to look at it.
+    /// Only behaviour was observed.
     Observed,
 }
 
-impl Act {
+impl Action {
     fn of(event: &EventCore) -> Self {
         match (event.verdict(), event.feedback_type) {
             (Some(true), _) => Self::Accepted,
@@ -90,24 +91,24 @@ impl Act {
     }
 }
 
-/// An event that was processed: all that is published of it, and no free text. It is stored as
-/// it stands here, and small, since a kilobyte is the unit that a write costs; the messages are
-/// made of it when they are published.
+/// The outcome of a processed event: everything that is published, without free text. It is stored in this form and
+/// kept small, because writes are billed by the kilobyte; the messages are built when they are published.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Processed {
-    /// Outcomes of before it was kept have none.
+    /// `None` for outcomes that were stored before the tenant was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tenant: Option<TenantId>,
     feedback_id: Uuid,
-    /// Left out where it is the event's id.
+    /// `None` if the dedupe key is the event's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dedupe_key: Option<String>,
     user_id: String,
     channel: Channel,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     feedback_type: Option<FeedbackType>,
-    act: Act,
+    #[serde(rename = "act")]
+    action: Action,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     score: Option<Rating>,
     #[serde(flatten)]
@@ -116,36 +117,36 @@ pub struct Processed {
     anonymize: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     exclude_from_training: bool,
-    /// Whether over HTTP it is its user's alone.
+    /// Whether HTTP responses contain the event only for its own user.
     #[serde(default, skip_serializing_if = "is_false")]
     private: bool,
-    /// When the act was, by the caller's clock.
+    /// The time of the feedback, by the caller's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     occurred_at: Option<DateTime<Utc>>,
-    /// When it was processed, by ours.
+    /// When the event was processed, by the server's clock.
     at: DateTime<Utc>,
     #[serde(flatten)]
     signals: Signals,
 }
 
-/// What came of an event.
+/// The outcome of an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "status")]
 pub enum Outcome {
-    /// It was processed.
+    /// The event was processed.
     Processed(Box<Processed>),
-    /// Another event had said the same already.
+    /// Another event with the same dedupe key counts.
     #[serde(rename_all = "camelCase")]
     Deduplicated {
-        /// When this was found.
+        /// When the duplicate was detected.
         at: DateTime<Utc>,
-        /// The event that was first.
+        /// The event that counts.
         duplicate_of: Uuid,
     },
 }
 
 impl Outcome {
-    /// When it came.
+    /// The time of the outcome.
     #[must_use]
     pub fn at(&self) -> DateTime<Utc> {
         match self {
@@ -156,7 +157,7 @@ impl Outcome {
 }
 
 impl Processed {
-    /// What came of `event`.
+    /// The outcome of `event`.
     #[must_use]
     pub fn of(event: &EventCore, crossing: Option<&Crossing>, at: DateTime<Utc>) -> Self {
         Self {
@@ -166,7 +167,7 @@ impl Processed {
             user_id: event.user_id.to_string(),
             channel: event.channel,
             feedback_type: event.feedback_type,
-            act: Act::of(event),
+            action: Action::of(event),
             score: event.rating,
             context: event.context.clone(),
             anonymize: event.privacy.anonymize,
@@ -227,23 +228,25 @@ impl Processed {
         }
     }
 
-    /// Every message to publish, with its subject.
+    /// The messages to publish, with their subjects.
     #[must_use]
     pub fn messages(&self) -> Vec<(Subject, Value)> {
         let signals = self.signals().into_iter();
         let signals = signals.map(|signal| {
             let kind = signal.signal_type;
-            let message = self.head(kind.as_str()).on(message_of(&signal));
+            let message = self
+                .common_members(kind.as_str())
+                .with_members(message_of(&signal));
             (Subject::from(kind), message)
         });
-        let processed = self.head(PROCESSED).on(self.message());
+        let processed = self.common_members(PROCESSED).with_members(self.message());
         std::iter::once((Subject::FeedbackProcessed, processed))
             .chain(signals)
             .collect()
     }
 
-    fn head(&self, kind: &'static str) -> Head<'_> {
-        Head {
+    fn common_members(&self, kind: &'static str) -> CommonMembers<'_> {
+        CommonMembers {
             tenant: self.tenant.as_ref(),
             event: self.feedback_id,
             kind,
@@ -258,7 +261,7 @@ impl Processed {
         artifact_type.unwrap_or_else(Label::unknown)
     }
 
-    /// `feedback.processed`; what is not known is left out.
+    /// The message `feedback.processed`, without the common members.
     fn message(&self) -> Value {
         let context = &self.context;
         let id = self.feedback_id.to_string();
@@ -269,7 +272,7 @@ impl Processed {
             "userId": self.user_id,
             "artifactType": self.artifact_type(),
             "feedbackChannel": self.channel,
-            "outcome": self.act,
+            "outcome": self.action,
             "score": self.score,
             "features": {
                 "taskType": context.task_type,
@@ -287,8 +290,8 @@ impl Processed {
 const PROCESSED: &str = "feedback.processed";
 const RETRACTED: &str = "feedback.retracted";
 
-/// What every message says.
-struct Head<'a> {
+/// The members that all messages have.
+struct CommonMembers<'a> {
     tenant: Option<&'a TenantId>,
     event: Uuid,
     kind: &'static str,
@@ -297,12 +300,12 @@ struct Head<'a> {
     published_at: DateTime<Utc>,
 }
 
-impl Head<'_> {
-    /// The message with it; what is not known is left out.
-    fn on(&self, message: Value) -> Value {
+impl CommonMembers<'_> {
+    /// The complete message, without members that are `null`.
+    fn with_members(&self, members: Value) -> Value {
         let context = self.context;
         let labels = Some(&context.labels).filter(|labels| !labels.is_empty());
-        let mut whole = json!({
+        let mut message = json!({
             "id": message_id(self.tenant, self.event, self.kind),
             "tenant": self.tenant,
             "projectId": context.project_id,
@@ -314,15 +317,15 @@ impl Head<'_> {
             "occurredAt": self.occurred_at,
             "publishedAt": self.published_at,
         });
-        if let (Value::Object(whole), Value::Object(message)) = (&mut whole, message) {
-            whole.extend(message);
+        if let (Value::Object(message), Value::Object(members)) = (&mut message, members) {
+            message.extend(members);
         }
-        drop_nulls(&mut whole);
-        whole
+        drop_nulls(&mut message);
+        message
     }
 }
 
-/// `feedback.retracted`, for those who heard that the event was processed.
+/// The message `feedback.retracted`, on the same subject as `feedback.processed`.
 #[must_use]
 pub fn retracted(retraction: &Retraction) -> (Subject, Value) {
     let message = json!({
@@ -333,7 +336,7 @@ pub fn retracted(retraction: &Retraction) -> (Subject, Value) {
         "replacedBy": retraction.replaced_by,
         "timestamp": retraction.at,
     });
-    let head = Head {
+    let common = CommonMembers {
         tenant: Some(&retraction.tenant),
         event: retraction.feedback_id,
         kind: RETRACTED,
@@ -341,10 +344,10 @@ pub fn retracted(retraction: &Retraction) -> (Subject, Value) {
         occurred_at: retraction.occurred_at.unwrap_or(retraction.at),
         published_at: retraction.published_at.unwrap_or(retraction.at),
     };
-    (Subject::FeedbackProcessed, head.on(message))
+    (Subject::FeedbackProcessed, common.with_members(message))
 }
 
-/// `learning.signal.generated`: the signal with its event type.
+/// The message `learning.signal.generated`, without the common members.
 fn message_of(signal: &LearningSignal) -> Value {
     let mut message = json!(signal);
     if let Value::Object(members) = &mut message {

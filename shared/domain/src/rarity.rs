@@ -1,49 +1,49 @@
-//! How rare the dimensions of the embedded embedder are in a user's own turns.
+//! Similarity of lexical embeddings, weighted by how rare each dimension is in the user's own turns.
 //!
-//! A stored vector no longer knows its words, so that the inverse document frequency of a word cannot
-//! be told from it. That of a dimension can: where most of a user's turns are strong, there is what the
-//! user says in every turn, and it tells little. It is told from the vectors that a search reads
-//! anyway.
+//! Stored vectors do not contain words, so the inverse document frequency of a word cannot be computed. The frequency
+//! of a dimension can: a dimension that is strong in most turns contains words that the user repeats in every turn, and
+//! gets a low weight. The weights are computed from the vectors that a search reads anyway.
 
 use crate::embedding::{DIMENSIONS, Quantized, to_f32};
 
-/// Turns that every user is taken to have had before the first, in which no dimension is rare.
+/// Number of virtual turns with equal strengths, which smooth the weights of users with few turns.
 const PRIOR_TURNS: f32 = 20.0;
-/// Of how many turns the strengths are told, from all over the time: more would tell the same.
-const TOLD_BY: usize = 1_000;
-/// The sum of the shares of all dimensions, so that one has 1 on average.
-const AVERAGE: f64 = 256.0;
-/// What every dimension has beside its own strength: none counts more than about four times as much
-/// as the average.
-const FLOOR: f32 = 0.3;
-/// The largest weight as a whole number. Sums of 256 products of it with squares of bytes fit into 32
-/// bits.
-const HEAVIEST: f32 = 255.0;
-/// The largest number of the vector that is compared with, likewise.
-const LARGEST: f32 = 8_191.0;
+/// Maximum number of turns that are sampled, evenly over time. More do not change the weights.
+const MAX_SAMPLED_TURNS: usize = 1_000;
+/// The sum of the strengths of all dimensions of a turn, so that the average is 1.
+const TOTAL_STRENGTH: f64 = 256.0;
+/// Added to each strength. It limits the weight of a dimension to about four times the average.
+const SMOOTHING: f32 = 0.3;
+/// The maximum quantized weight. The sum of 256 products of weights and squared bytes fits into 32 bits.
+const MAX_WEIGHT: f32 = 255.0;
+/// The maximum quantized number of the query vector, for the same reason.
+const MAX_NUMBER: f32 = 8_191.0;
 
-/// How near stored vectors are to one, in the weights of a user's own turns.
+/// The weighted similarity of stored vectors to a query vector.
 #[derive(Debug)]
-pub struct Towards {
-    /// The square of each dimension's weight, as a whole number.
+pub struct WeightedSimilarity {
+    /// The squared weight of each dimension, quantized.
     weights: Vec<i16>,
-    /// The vector, each number with that weight, as a whole number.
+    /// The query vector, multiplied by the squared weights and quantized.
     weighted: Vec<i16>,
-    /// The vector's length, in the measure of both.
+    /// The weighted length of the query vector, in the same scale.
     length: f64,
 }
 
-impl Towards {
-    /// Nearness to `vector` among these turns. The weight of a dimension is the inverse root of how
-    /// strong it is in them.
+impl WeightedSimilarity {
+    /// The similarity to `vector`, weighted for these turns. The squared weight of a dimension is inversely
+    /// proportional to its strength in the turns.
     #[must_use]
-    pub fn among(vector: &Quantized<'_>, turns: &[Quantized<'_>]) -> Self {
+    pub fn new(vector: &Quantized<'_>, turns: &[Quantized<'_>]) -> Self {
         let mut strengths = vec![PRIOR_TURNS; DIMENSIONS];
         let mut count = PRIOR_TURNS;
-        for turn in turns.iter().step_by(turns.len().div_ceil(TOLD_BY).max(1)) {
+        for turn in turns
+            .iter()
+            .step_by(turns.len().div_ceil(MAX_SAMPLED_TURNS).max(1))
+        {
             let square = turn.square();
             if square > 0.0 && turn.bytes().len() == DIMENSIONS {
-                let share = to_f32(AVERAGE / square);
+                let share = to_f32(TOTAL_STRENGTH / square);
                 for (strength, number) in strengths.iter_mut().zip(turn.numbers()) {
                     *strength += number * number * share;
                 }
@@ -52,33 +52,32 @@ impl Towards {
         }
         let weights = strengths
             .iter()
-            .map(|strength| 1.0 / (strength / count + FLOOR));
-        let weights = whole(weights.collect(), HEAVIEST);
+            .map(|strength| 1.0 / (strength / count + SMOOTHING));
+        let weights = quantize(weights.collect(), MAX_WEIGHT);
         let weighted: Vec<_> = (vector.numbers().zip(&weights))
             .map(|(number, weight)| number * f32::from(*weight))
             .collect();
         let square: f32 = vector.numbers().zip(&weighted).map(|(a, b)| a * b).sum();
         let largest = weighted.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
         let scale = if largest > 0.0 {
-            LARGEST / largest
+            MAX_NUMBER / largest
         } else {
             0.0
         };
         Self {
-            weighted: whole(weighted, LARGEST),
+            weighted: quantize(weighted, MAX_NUMBER),
             weights,
             length: f64::from(square).sqrt() * f64::from(scale),
         }
     }
 
-    /// The cosine of that vector and this, −1 to 1; `None` if they have not both [`DIMENSIONS`] numbers.
+    /// The cosine of the query vector and `other`, −1 to 1; `None` unless both have [`DIMENSIONS`] numbers.
     #[must_use]
     pub fn cosine(&self, other: &Quantized<'_>) -> Option<f64> {
         if [self.weighted.len(), other.bytes().len()] != [DIMENSIONS; 2] {
             return None;
         }
-        // Four sums side by side, none of which waits for another. Where a function is built for its
-        // size, nobody else sees to that.
+        // Four independent sums. The compiler does not unroll the loop when it optimizes for size.
         let mut sums = [(0_i32, 0_i32); 4];
         let (bytes, _) = other.bytes().as_chunks::<4>();
         let (weighted, _) = self.weighted.as_chunks::<4>();
@@ -103,8 +102,8 @@ impl Towards {
     }
 }
 
-/// Numbers as whole ones, of which the largest becomes `largest`.
-fn whole(numbers: Vec<f32>, largest: f32) -> Vec<i16> {
+/// Scales numbers so that the largest magnitude becomes `largest`, and rounds them.
+fn quantize(numbers: Vec<f32>, largest: f32) -> Vec<i16> {
     let most = numbers.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
     let scale = if most > 0.0 { largest / most } else { 0.0 };
     numbers
@@ -116,7 +115,7 @@ fn whole(numbers: Vec<f32>, largest: f32) -> Vec<i16> {
 #[expect(
     clippy::as_conversions,
     clippy::cast_possible_truncation,
-    reason = "what was scaled to fit is rounded"
+    reason = "the number was scaled to fit"
 )]
 fn to_i16(number: f32) -> i16 {
     number.round() as i16

@@ -1,75 +1,51 @@
-//! A body for a turn that is known: its repeat, its completion, or another body.
+//! Resolves a second registration of a turn: a repeat, a completion, or a conflict.
 //!
-//! A turn may be registered in two steps: opened with what the user said, and completed with what was
-//! answered. What the first body gave is settled; the second adds what the first left out.
+//! A turn may be registered in two steps: opened with the user's message, and completed with the answer. The second
+//! body adds members, but cannot change those of the first.
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
-
-use crate::digest::digest;
 use crate::mirror;
 use crate::turn::{Turn, TurnCore, TurnLog};
 
-/// The members that bodies gave, each with a digest of its value.
-pub type Given = BTreeMap<String, String>;
-
-/// Members of which the turn's row itself tells what was given.
-const IN_ROW: [&str; 2] = ["ts", "user_id"];
-
-/// What a body gives, but for `null`, which gives nothing, and for what the turn's row tells.
-pub(crate) fn given(body: &Value) -> Given {
-    let members = body.as_object().into_iter().flatten();
-    members
-        .filter(|(name, value)| !value.is_null() && !IN_ROW.contains(&name.as_str()))
-        .map(|(name, value)| {
-            let whole = digest([value.to_string().as_str()]);
-            let start: Vec<u8> = whole.into_iter().take(8).collect();
-            (name.clone(), hex::encode(start))
-        })
-        .collect()
-}
-
-/// What a body is to a turn that is known.
+/// The effect of a body on a registered turn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolution {
-    /// It says nothing else than what is registered.
+    /// It repeats what is registered.
     Repeat,
-    /// It completes the turn, which is then this one.
+    /// It completes the turn. Contains the completed turn.
     Completes(Box<Turn>),
-    /// It contradicts what is registered.
+    /// It conflicts with what is registered.
     Conflict(Conflict),
 }
 
-/// Why a body is rejected for a turn that is known.
+/// Why a body conflicts with a registered turn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
     /// The turn belongs to another user of the project.
     #[error("This turn is another user's.")]
     Owner,
-    /// These members have other values, or are given for the first time.
+    /// These members have other values, or are new.
     #[error("This turn is registered with another body. What differs: {}.", .0.join(", "))]
     Members(Vec<String>),
-    /// The turn was registered before it was noted what bodies give.
+    /// The body differs. The turn was registered before the digests of members were stored.
     #[error("This turn is registered with another body.")]
     Body,
 }
 
 impl Turn {
-    /// Whether this is the very body that registered or completed a turn.
+    /// Whether this body is the one that registered or completed the turn.
     #[must_use]
     pub fn is_repeat_of(&self, known: &TurnCore) -> bool {
         let fingerprint = &self.core.fingerprint;
         *fingerprint == known.fingerprint || self.completed(known)
     }
 
-    /// Whether this is the very body that completed a turn.
+    /// Whether this body is the one that completed the turn.
     #[must_use]
     pub fn completed(&self, known: &TurnCore) -> bool {
         known.completed_by.as_ref() == Some(&self.core.fingerprint)
     }
 
-    /// What this body is to the turn that is known, whose log is `log`.
+    /// The effect of this body on the registered turn `known` with the log `log`.
     #[must_use]
     pub fn resolve(&self, known: &TurnCore, log: TurnLog) -> Resolution {
         if self.core.user_id != known.user_id {
@@ -81,7 +57,7 @@ impl Turn {
         let completes = known.open && !self.core.open;
         let differs = |(name, value): &(&String, &String)| match log.given.get(*name) {
             Some(given) => given != *value,
-            // Only a completion adds anything.
+            // Only a completion may add members.
             None => !completes,
         };
         let differing = self.log.given.iter().filter(differs);
@@ -98,12 +74,12 @@ impl Turn {
         }
     }
 
-    /// The turn that was opened as `known`, completed by this body.
+    /// The open turn `known`, completed by this body.
     fn completing(&self, known: TurnCore, log: TurnLog) -> Self {
         let mut given = log.given;
         let mut turn_log = log.turn_log;
         if self.log.given.contains_key("turn_log") && !given.contains_key("turn_log") {
-            // All that is in the log of the open turn was mirrored there.
+            // The open turn had no log, so everything in it is mirrored feedback.
             let mirrored = std::mem::replace(&mut turn_log, self.log.turn_log.clone());
             mirror::carry_over(&mirrored, &mut turn_log);
         }
@@ -124,7 +100,7 @@ impl Turn {
 }
 
 impl TurnCore {
-    /// This open turn, with what the body that completes it adds.
+    /// The open turn with the members of the completing body.
     fn completed_with(self, body: Self) -> Self {
         Self {
             at: self.at,
@@ -158,7 +134,7 @@ impl TurnCore {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::caller::Caller;
@@ -216,61 +192,61 @@ mod tests {
     }
 
     #[test]
-    fn a_completion_adds_what_the_opening_left_out() {
+    fn a_completion_adds_missing_members() {
         let open = turn(&opening());
         assert!(open.core.open && open.log.assistant.is_none());
-        let whole = completed(&open, &completion());
-        assert!(!whole.core.open);
-        let core = &whole.core;
+        let complete = completed(&open, &completion());
+        assert!(!complete.core.open);
+        let core = &complete.core;
         assert_eq!(core.trace_id, open.core.trace_id);
         assert_eq!(core.agent_id.as_ref().unwrap().as_str(), "router");
         assert_eq!(core.message_id.as_ref().unwrap().as_str(), "m");
         assert_eq!(core.fingerprint, open.core.fingerprint);
-        assert_eq!(whole.log.turn_log["text"], "log");
-        assert_eq!(whole.summary.assistant, "b");
+        assert_eq!(complete.log.turn_log["text"], "log");
+        assert_eq!(complete.summary.assistant, "b");
         for body in [opening(), completion()] {
             assert!(turn(&body).is_repeat_of(core));
-            assert_eq!(resolved(&whole, &body), Resolution::Repeat);
+            assert_eq!(resolved(&complete, &body), Resolution::Repeat);
         }
         assert!(turn(&completion()).completed(core) && !turn(&opening()).completed(core));
     }
 
     #[test]
-    fn a_member_that_was_given_is_settled() {
+    fn a_registered_member_cannot_be_changed() {
         let open = turn(&opening());
         let mut other = completion();
         other["user"]["lang"] = json!("de");
         other["trace_id"] = json!("t2");
         other["ts"] = json!("2026-01-04T09:31:00Z");
         assert_eq!(differing(&open, &other), ["trace_id", "user", "ts"]);
-        let whole = completed(&open, &completion());
+        let complete = completed(&open, &completion());
         let mut other = completion();
         other["assistant"]["text"] = json!("c");
-        assert_eq!(differing(&whole, &other), ["assistant"]);
+        assert_eq!(differing(&complete, &other), ["assistant"]);
     }
 
     #[test]
-    fn only_a_completion_adds_members() {
+    fn only_a_completion_may_add_members() {
         let open = turn(&opening());
         let mut more = opening();
         more["agent_id"] = json!("router");
         assert_eq!(differing(&open, &more), ["agent_id"]);
-        let whole = completed(&open, &completion());
+        let complete = completed(&open, &completion());
         let mut more = completion();
         more["quality_score"] = json!(0.5);
-        assert_eq!(differing(&whole, &more), ["quality_score"]);
+        assert_eq!(differing(&complete, &more), ["quality_score"]);
     }
 
     #[test]
-    fn another_users_turn_is_told_as_such() {
+    fn a_turn_of_another_user_is_an_owner_conflict() {
         let known = turn(&completion());
         let same = turn_of("eve", &completion());
-        let told = same.resolve(&known.core, known.log.clone());
-        assert_eq!(told, Resolution::Conflict(Conflict::Owner));
+        let resolution = same.resolve(&known.core, known.log.clone());
+        assert_eq!(resolution, Resolution::Conflict(Conflict::Owner));
     }
 
     #[test]
-    fn what_was_mirrored_while_the_turn_was_open_stays_in_its_log() {
+    fn feedback_mirrored_into_an_open_turn_is_kept_on_completion() {
         let mut open = turn(&opening());
         let mirrored = json!({
             "text": "[feedback user 2026-01-04T09:30:00Z ok]",
@@ -280,11 +256,11 @@ mod tests {
         open.log.turn_log = mirrored.as_object().cloned().unwrap();
         let mut body = completion();
         body["turn_log"]["entries"] = json!([{"type": "tool"}]);
-        let whole = Value::Object(completed(&open, &body).log.turn_log);
+        let complete = Value::Object(completed(&open, &body).log.turn_log);
         let text = "log\n[feedback user 2026-01-04T09:30:00Z ok]";
-        assert_eq!(whole["text"], text);
-        assert_eq!(whole["entries"][0], json!({"type": "tool"}));
-        assert_eq!(whole["entries"][1], mirrored["entries"][0]);
-        assert_eq!(whole["feedbacks"], mirrored["feedbacks"]);
+        assert_eq!(complete["text"], text);
+        assert_eq!(complete["entries"][0], json!({"type": "tool"}));
+        assert_eq!(complete["entries"][1], mirrored["entries"][0]);
+        assert_eq!(complete["feedbacks"], mirrored["feedbacks"]);
     }
 }

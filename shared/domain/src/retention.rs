@@ -1,27 +1,32 @@
-//! How long a turn is kept, and what belongs to it: its vector, log, message, reactions and signals.
+//! The retention of a turn with its vector, log, message, reactions and signals.
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 
-/// How long turns are kept, counted from their registration.
+/// Retention of the ledger in days: the default for events, the minimum for dedupe claims, and the retention of
+/// retractions, tombstones, mirrored entries and finished erasures. It is longer than a message can be in flight: 14
+/// days in a queue and 14 in its DLQ, and the same again after each of two redrives.
+pub const LEDGER_DAYS: u16 = 90;
+
+/// How long turns are kept after their registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention(Option<TimeDelta>);
 
 impl Retention {
-    /// Days, unless the deployment says otherwise.
+    /// The default number of days.
     pub const DEFAULT_DAYS: u16 = 365;
-    /// Most days that a deployment may say.
+    /// Maximum number of days.
     pub const MAX_DAYS: u16 = 3650;
 
-    /// So many days; 0 is without end.
+    /// A retention in days; 0 means forever.
     #[must_use]
     pub fn days(days: u16) -> Self {
         Self((days > 0).then(|| TimeDelta::days(i64::from(days))))
     }
 
-    /// When a turn expires that is registered `now`, in whole seconds; `None` is never.
+    /// When a turn that is registered at `now` expires, in whole seconds; `None` means never.
     #[must_use]
     pub fn until(self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        self.0.map(|kept| (now + kept).trunc_subsecs(0))
+        self.0.map(|retention| (now + retention).trunc_subsecs(0))
     }
 }
 
@@ -36,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_days_are_without_end() {
+    fn zero_days_mean_forever() {
         let now: DateTime<Utc> = "2026-01-04T09:30:00.5Z".parse().unwrap();
         assert_eq!(Retention::days(0).until(now), None);
         let until = Retention::days(30).until(now).unwrap();

@@ -1,27 +1,26 @@
-//! How satisfied a user was with a turn, and how turns rank for it when a strategy is looked for.
+//! Satisfaction scores of turns, and the ranking of turns in the strategy search.
 //!
-//! Source: `User Feedback System`, "Satisfaction Score Calculation", "Strategy Search Filtering"
-//! and "Ranking Impact".
+//! See docs/reference/rules.md, "Satisfaction" and "Ranking of strategies".
 
 use std::cmp::Ordering;
 
+use hearback_wire::wire_names;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::detection::FeedbackType;
-use crate::event::wire_names;
+use hearback_detection::FeedbackStatus;
 
-/// What a validation said of an answer before the user saw it.
+/// The result of a validation of the answer before the user saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ValidationOutcome {
-    /// It was good.
+    /// The answer is good.
     Approve,
-    /// It was to be improved.
+    /// The answer should be improved.
     Revise,
-    /// It was to be made anew.
+    /// The answer should be regenerated.
     Retry,
-    /// It was not to be shown.
+    /// The answer must not be shown.
     Fail,
 }
 
@@ -32,22 +31,22 @@ wire_names!(ValidationOutcome {
     Fail = "FAIL",
 });
 
-/// What a rejected turn scores, whatever a validation said.
+/// The score of a rejected turn, whatever its validation outcome.
 const REJECTED: f64 = -1.0;
-/// What an acceptance adds.
+/// Added to the score of an accepted turn.
 const ACCEPTED: f64 = 0.5;
-/// The share of the ranking score that is quality, and the share that is feedback.
-const SHARES: (f64, f64) = (0.6, 0.4);
+/// The weights of quality and of feedback in the ranking score.
+pub const SHARES: (f64, f64) = (0.6, 0.4);
 
 impl ValidationOutcome {
-    /// The outcome by its name on the wire, if it is one of the source's four.
+    /// The outcome with this name; `None` for an unknown name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let found = Self::NAMES.iter().find(|(known, _)| *known == name);
         found.map(|(_, outcome)| *outcome)
     }
 
-    /// What a turn scores before its user says anything.
+    /// The score of a turn without feedback.
     #[must_use]
     pub fn base_score(self) -> f64 {
         match self {
@@ -59,54 +58,53 @@ impl ValidationOutcome {
     }
 }
 
-/// How satisfied the user was, −1 to 1. A turn that was not validated starts at 0.
+/// The satisfaction score, −1 to 1. The base score of a turn without a validation outcome is 0.
 #[must_use]
-pub fn satisfaction_score(outcome: Option<ValidationOutcome>, status: FeedbackType) -> f64 {
+pub fn satisfaction_score(outcome: Option<ValidationOutcome>, status: FeedbackStatus) -> f64 {
     let base = outcome.map_or(0.0, ValidationOutcome::base_score);
     match status {
-        FeedbackType::Rejected => REJECTED,
-        FeedbackType::Accepted => (base + ACCEPTED).min(1.0),
-        FeedbackType::Neutral => base,
+        FeedbackStatus::Rejected => REJECTED,
+        FeedbackStatus::Accepted => (base + ACCEPTED).min(1.0),
+        FeedbackStatus::Neutral => base,
     }
 }
 
-/// What feedback counts in a ranking.
+/// The value of feedback in the ranking score.
 #[must_use]
-pub fn feedback_weight(status: FeedbackType) -> f64 {
+pub fn feedback_weight(status: FeedbackStatus) -> f64 {
     match status {
-        FeedbackType::Rejected => -1.0,
-        FeedbackType::Accepted => 0.5,
-        FeedbackType::Neutral => 0.0,
+        FeedbackStatus::Rejected => -1.0,
+        FeedbackStatus::Accepted => 0.5,
+        FeedbackStatus::Neutral => 0.0,
     }
 }
 
-/// The score by which turns of equal standing rank, for a quality of 0 to 1.
+/// The ranking score, for a quality of 0 to 1.
 #[must_use]
-pub fn ranking_score(quality: f64, status: FeedbackType) -> f64 {
-    let (of_quality, of_feedback) = SHARES;
-    quality * of_quality + feedback_weight(status) * of_feedback
+pub fn ranking_score(quality: f64, status: FeedbackStatus) -> f64 {
+    let (quality_weight, status_weight) = SHARES;
+    quality * quality_weight + feedback_weight(status) * status_weight
 }
 
-/// A turn's place among those whose strategy may be used again: accepted before neutral, then by
-/// ranking score, and of equal ones by how like the query they are.
+/// The rank of a turn in the strategy search: accepted turns before neutral ones, then by ranking score, then by
+/// similarity to the query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rank {
     accepted: bool,
     /// See [`ranking_score`].
     pub ranking_score: f64,
-    /// How like the query it is, −1 to 1.
+    /// The similarity to the query, −1 to 1.
     pub similarity: f64,
 }
 
 impl Rank {
-    /// The place of a turn of this quality and similarity; `None` for a rejected one, whose strategy is
-    /// never used again.
+    /// The rank of a turn; `None` for a rejected turn, whose strategy is never returned.
     #[must_use]
-    pub fn of((quality, similarity): (f64, f64), status: FeedbackType) -> Option<Self> {
+    pub fn of((quality, similarity): (f64, f64), status: FeedbackStatus) -> Option<Self> {
         let accepted = match status {
-            FeedbackType::Rejected => return None,
-            FeedbackType::Accepted => true,
-            FeedbackType::Neutral => false,
+            FeedbackStatus::Rejected => return None,
+            FeedbackStatus::Accepted => true,
+            FeedbackStatus::Neutral => false,
         };
         Some(Self {
             accepted,
@@ -118,8 +116,8 @@ impl Rank {
     /// The order of two turns: `Less` comes first.
     #[must_use]
     pub fn order(&self, other: &Self) -> Ordering {
-        let standing = other.accepted.cmp(&self.accepted);
-        standing
+        let by_status = other.accepted.cmp(&self.accepted);
+        by_status
             .then(other.ranking_score.total_cmp(&self.ranking_score))
             .then(other.similarity.total_cmp(&self.similarity))
     }
@@ -128,10 +126,10 @@ impl Rank {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use FeedbackType::{Accepted, Neutral, Rejected};
+    use FeedbackStatus::{Accepted, Neutral, Rejected};
 
     #[test]
-    fn scores_are_those_of_the_source() {
+    fn satisfaction_scores_follow_the_table() {
         let score = |name, status| satisfaction_score(ValidationOutcome::named(name), status);
         for (name, base) in [
             ("APPROVE", 0.5),
@@ -148,23 +146,23 @@ mod tests {
     }
 
     #[test]
-    fn accepted_turns_come_first_and_rejected_ones_not_at_all() {
+    fn accepted_turns_come_first_and_rejected_turns_are_left_out() {
         assert_eq!(Rank::of((1.0, 1.0), Rejected), None);
         let mut ranks = [
             ("fair", (0.2, 0.9), Neutral),
-            ("fair, and more like it", (0.2, 1.0), Neutral),
-            ("poor but taken", (0.1, 0.3), Accepted),
+            ("fair, more similar", (0.2, 1.0), Neutral),
+            ("poor but accepted", (0.1, 0.3), Accepted),
             ("best", (1.0, 0.4), Neutral),
-            ("good and taken", (0.9, 0.2), Accepted),
+            ("good and accepted", (0.9, 0.2), Accepted),
         ]
-        .map(|(name, of, status)| (name, Rank::of(of, status).unwrap()));
+        .map(|(name, scores, status)| (name, Rank::of(scores, status).unwrap()));
         ranks.sort_by(|(_, one), (_, other)| one.order(other));
         let names = ranks.map(|(name, _)| name);
         let order = [
-            "good and taken",
-            "poor but taken",
+            "good and accepted",
+            "poor but accepted",
             "best",
-            "fair, and more like it",
+            "fair, more similar",
             "fair",
         ];
         assert_eq!(names, order);

@@ -1,34 +1,34 @@
-//! Several rejections in a row: the system does not understand, and had better ask.
+//! Consecutive rejections, after which the agent should ask a clarifying question.
 //!
-//! Source: `User Feedback System`, "Multiple Corrections in Sequence".
+//! See docs/reference/rules.md, "Feedback on a turn".
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::detection::FeedbackType;
+use hearback_detection::FeedbackStatus;
 
-/// Rejections in a row from which on to ask is advised.
+/// The number of consecutive rejections from which a clarifying question is advised.
 pub const CLARIFY_FROM: usize = 2;
 
-/// Most rejections in a row that are counted: each is looked up.
-pub const MOST_COUNTED: usize = 16;
+/// Maximum number of consecutive rejections that are counted, because each is a lookup.
+pub const MAX_COUNTED: usize = 16;
 
-/// What a planner sees of several rejections (the source's own words).
+/// The advice for a planner after consecutive rejections.
 pub const CAREFUL: &str = "Multiple rejections - be more careful";
 
-/// What the latest turns of a conversation advise.
+/// The consecutive rejections at the end of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Sequence {
-    /// How many of the latest turns were rejected, without one between that was not.
+    /// The number of consecutive rejected turns up to the latest.
     pub consecutive_rejections: usize,
-    /// Whether the next answer had better be a question.
+    /// Whether the agent should ask a clarifying question.
     pub clarify: bool,
 }
 
 impl Sequence {
-    /// Reads the statuses of turns, the latest first.
-    pub fn of(latest_first: impl IntoIterator<Item = FeedbackType>) -> Self {
-        let rejected = |status: &FeedbackType| *status == FeedbackType::Rejected;
+    /// Counts the rejections at the beginning of these statuses, which begin with the latest turn.
+    pub fn of(latest_first: impl IntoIterator<Item = FeedbackStatus>) -> Self {
+        let rejected = |status: &FeedbackStatus| *status == FeedbackStatus::Rejected;
         let consecutive_rejections = latest_first.into_iter().take_while(rejected).count();
         Self {
             consecutive_rejections,
@@ -36,7 +36,7 @@ impl Sequence {
         }
     }
 
-    /// What the planner is told, if anything.
+    /// The advice for the planner, if any.
     #[must_use]
     pub fn advice(self) -> Option<&'static str> {
         self.clarify.then_some(CAREFUL)
@@ -46,11 +46,11 @@ impl Sequence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use FeedbackType::{Accepted, Neutral, Rejected};
+    use FeedbackStatus::{Accepted, Neutral, Rejected};
 
     #[test]
     fn two_rejections_in_a_row_advise_to_clarify() {
-        let of = |statuses: &[FeedbackType]| Sequence::of(statuses.iter().copied());
+        let of = |statuses: &[FeedbackStatus]| Sequence::of(statuses.iter().copied());
         for (statuses, rejections) in [
             (vec![], 0),
             (vec![Rejected], 1),

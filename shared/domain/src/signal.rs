@@ -1,6 +1,7 @@
-//! What an event teaches: the rules from a feedback event to learning signals.
+//! The rules that derive learning signals from feedback events.
 //!
-//! Accepted, rating 4, two modified elements, comment and time spent give a reward of 0.85 at 0.92.
+//! For example, an acceptance with a rating of 4, two modified elements, a comment and a time spent gives a reward of
+//! 0.85 with a confidence of 0.92.
 //!
 //! | event | reward | policy update |
 //! |---|---|---|
@@ -11,31 +12,29 @@
 //! | modification that corrects content or accuracy | | `feature_remove` |
 //! | any other modification | | `feature_add` |
 //!
-//! An acceptance rate that crosses 0.90 upward gives an exploration hint. An event with
-//! `excludeFromTraining` gives no signal.
+//! An acceptance rate that rises above 0.90 gives an exploration hint. An event with `excludeFromTraining` gives no
+//! signal.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use hearback_wire::wire_names;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::digest::uuid;
-use crate::event::{
-    Channel, CorrectionType, EventContext, EventCore, FeedbackType, Rating, wire_names,
-};
+use crate::event::{Channel, CorrectionType, EventContext, EventCore, FeedbackType, Rating};
 use crate::identifier::{Label, TenantId};
 use crate::preferences::Crossing;
 
-/// How much a reward is discounted for each step of its age (`SDS-009`, "Learning Signal Schema").
+/// The discount factor of a reward per step of its age.
 pub const DECAY: f64 = 0.99;
 
 /// Ids of messages are derived in this namespace.
 const NAMESPACE: Uuid = Uuid::from_u128(0x3a9e_71c4_0b5d_4f28_9c46_e8d2_17f3_5ab0);
 
-/// The model that a policy update suggests to adjust: the consumer that `SDS-009`, "Interfaces",
-/// names.
+/// The model that policy updates are for.
 pub const TARGET_MODEL: &str = "recommendation";
 
 /// The kind of a learning signal.
@@ -44,7 +43,7 @@ pub const TARGET_MODEL: &str = "recommendation";
 pub enum SignalType {
     /// How good the artifact was.
     Reward,
-    /// A suggested change of weights or features.
+    /// A suggested adjustment of weights or features.
     PolicyUpdate,
     /// A hint to explore less.
     ExplorationHint,
@@ -62,24 +61,24 @@ pub struct Reward {
     /// −1 (worst) to 1 (best).
     #[schema(minimum = -1, maximum = 1)]
     pub value: f64,
-    /// How sure the rule is, 0 to 1.
+    /// The confidence, 0 to 1.
     #[schema(minimum = 0, maximum = 1)]
     pub confidence: f64,
-    /// Discount for each step of age.
+    /// The discount factor per step of age.
     pub decay: f64,
 }
 
-/// What to do with the features of a policy update.
+/// How a policy update adjusts features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdjustmentType {
-    /// Weigh them more.
+    /// Increase their weights.
     WeightBoost,
-    /// Weigh them less.
+    /// Decrease their weights.
     WeightDecay,
-    /// Consider them from now on.
+    /// Add the features.
     FeatureAdd,
-    /// No longer consider them.
+    /// Remove the features.
     FeatureRemove,
 }
 
@@ -101,7 +100,7 @@ pub struct PolicyUpdate {
 pub struct ExplorationHint {
     /// Whether to explore less.
     pub decrease_exploration: bool,
-    /// Why, for a person to read.
+    /// The reason, in words.
     pub reason: String,
 }
 
@@ -118,7 +117,7 @@ pub struct SourceEvent {
     pub feedback_type: Option<FeedbackType>,
 }
 
-/// Whom and what a signal is about.
+/// The user and the artifact that a signal is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalContext {
@@ -131,21 +130,20 @@ pub struct SignalContext {
     pub task_type: Option<String>,
 }
 
-/// One thing that a model can learn (`SDS-009`, "Learning Signal Schema").
+/// A learning signal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LearningSignal {
-    /// Stable: derived from the event and the kind, so that a repetition is recognised.
+    /// The id, derived from the event and the kind, by which subscribers recognise duplicates.
     pub signal_id: Uuid,
-    /// Which of the three members below is there.
+    /// The kind of the signal: which of the members below is present.
     pub signal_type: SignalType,
     /// The event that it comes from.
     pub source_event: SourceEvent,
     /// For `reward`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reward: Option<Reward>,
-    /// For `reward`: what the artifact can be told by. `artifactType`, `taskType`, `agentId` and `label.<key>`,
-    /// each with its value.
+    /// For `reward`: the features `artifactType`, `taskType`, `agentId` and `label.<key>`, each with its value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub features: BTreeMap<String, String>,
     /// For `policy_update`.
@@ -154,13 +152,13 @@ pub struct LearningSignal {
     /// For `exploration_hint`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exploration_hint: Option<ExplorationHint>,
-    /// Whom and what it is about.
+    /// The user and the artifact.
     pub context: SignalContext,
-    /// When it was made.
+    /// When the signal was generated.
     pub timestamp: DateTime<Utc>,
 }
 
-/// A policy update as it is kept: its features are those of the event.
+/// A policy update as it is stored, without the features, which are those of the event.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Adjustment {
@@ -175,14 +173,14 @@ pub struct Adjustment {
 }
 
 impl Adjustment {
-    /// The policy update in its published shape. What is no longer to be considered is what made the answer: its
-    /// agent and labels, and not the kind of artifact or task, which is what the update is about.
+    /// The policy update as it is published. `feature_remove` removes the agent and the labels of the answer, but not
+    /// the artifact type and the task type, which the update is about.
     #[must_use]
     pub fn published(self, context: &EventContext) -> PolicyUpdate {
-        let made_by = |name: &str| name != ARTIFACT_TYPE && name != TASK_TYPE;
+        let is_removable = |name: &str| name != ARTIFACT_TYPE && name != TASK_TYPE;
         let removes = self.adjustment_type == AdjustmentType::FeatureRemove;
         let features = features(context).into_iter();
-        let features = features.filter(|(name, _)| !removes || made_by(name));
+        let features = features.filter(|(name, _)| !removes || is_removable(name));
         let correction = self.correction_type;
         let correction =
             correction.map(|kind| ("correctionType".to_owned(), kind.as_str().to_owned()));
@@ -197,23 +195,22 @@ impl Adjustment {
     }
 }
 
-/// What an event teaches: at most one signal of each kind.
+/// The learning signals of an event: at most one of each kind.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Signals {
-    /// How good the artifact was.
+    /// The reward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reward: Option<Reward>,
-    /// What to adjust.
+    /// The policy update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_update: Option<Adjustment>,
-    /// Whether to explore less.
+    /// The exploration hint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exploration_hint: Option<ExplorationHint>,
 }
 
-/// Every signal that an event gives. `crossing` is what learning from the event did to the
-/// user's acceptance rate.
+/// The learning signals of an event. `crossing` is the crossing that the event caused, if any.
 #[must_use]
 pub fn signals_for(event: &EventCore, crossing: Option<&Crossing>) -> Signals {
     if event.privacy.exclude_from_training {
@@ -227,15 +224,15 @@ pub fn signals_for(event: &EventCore, crossing: Option<&Crossing>) -> Signals {
 }
 
 impl LearningSignal {
-    /// A signal's identity: the same event gives the same ids, however often it is processed.
+    /// The id of a signal: always the same for an event and a kind.
     #[must_use]
     pub fn id(tenant: Option<&TenantId>, event: Uuid, signal_type: SignalType) -> Uuid {
         message_id(tenant, event, signal_type.as_str())
     }
 }
 
-/// The identity of a message of a kind about an event: the same however often it is published, and another for
-/// the same event id of another tenant. Outcomes of before the tenant was kept have none.
+/// The id of a message about an event: always the same for a tenant, an event and a kind. The tenant is `None` for
+/// outcomes that were stored before the tenant was.
 pub(crate) fn message_id(tenant: Option<&TenantId>, event: Uuid, kind: &str) -> Uuid {
     let tenant = tenant.map_or("", |tenant| tenant.as_str());
     uuid(NAMESPACE, [tenant, event.to_string().as_str(), kind])
@@ -270,8 +267,8 @@ fn reward_value(event: &EventCore) -> Option<Decimal> {
     })
 }
 
-/// A decimal fraction in ten-thousandths. The formulas have few decimals, and binary fractions
-/// would add up to 0.8500000000000001.
+/// A decimal fraction in ten-thousandths. Sums of binary fractions would have rounding errors such as
+/// 0.8500000000000001.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Decimal(i32);
 
@@ -279,9 +276,9 @@ impl Decimal {
     const ONE: Self = Self(10_000);
     const HALF: Self = Self(5_000);
 
-    /// The nearest one to a number from 0 to 1.
+    /// The nearest decimal to a number from 0 to 1.
     fn of(value: f64) -> Self {
-        // The text of a number with four decimals is the exact way to a whole number of them.
+        // Formatting and parsing avoids a lossy conversion between number types.
         let text = format!("{:.0}", value.clamp(0.0, 1.0) * 10_000.0);
         Self(text.parse().unwrap_or_default())
     }
@@ -291,15 +288,14 @@ impl Decimal {
     }
 }
 
-/// Strength when there is no rating.
+/// The strength without a rating.
 const UNRATED: Decimal = Decimal::HALF;
-/// What each modified element takes off the strength: 0.025.
+/// Subtracted from the strength for each modified element: 0.025.
 const MODIFIED_ELEMENT: i32 = 250;
-/// Modified elements beyond these change nothing.
-const MODIFIED_ELEMENTS_COUNTED: usize = 10;
+/// Maximum number of modified elements that are counted.
+pub const MODIFIED_ELEMENTS_COUNTED: usize = 10;
 
-/// Accepted: 0.5 + 0.5·strength; strength = (rating − 1)/4, less 0.025 for each modified element,
-/// held in 0..1.
+/// 0.5 + 0.5·strength; strength = (rating − 1)/4, less 0.025 for each modified element, clamped to 0..1.
 fn acceptance(event: &EventCore) -> Decimal {
     let rated = event.rating.map_or(UNRATED, |rating| {
         Decimal(2_500 * i32::from(rating.get() - Rating::MIN.get()))
@@ -310,7 +306,7 @@ fn acceptance(event: &EventCore) -> Decimal {
     Decimal(Decimal::HALF.0 + strength / 2)
 }
 
-/// Rejected: −(0.5 + 0.5·strength); strength = (5 − rating)/4.
+/// −(0.5 + 0.5·strength); strength = (5 − rating)/4.
 fn rejection(event: &EventCore) -> Decimal {
     let strength = event.rating.map_or(UNRATED, |rating| {
         Decimal(2_500 * i32::from(Rating::MAX.get() - rating.get()))
@@ -318,7 +314,7 @@ fn rejection(event: &EventCore) -> Decimal {
     Decimal(-(Decimal::HALF.0 + strength.0 / 2))
 }
 
-/// A rating alone; 3 says nothing.
+/// The reward of a rating without a verdict; `None` for 3.
 fn rating_reward(rating: Rating) -> Option<Decimal> {
     match rating.get() {
         1 => Some(Decimal(-8_000)),
@@ -329,12 +325,13 @@ fn rating_reward(rating: Rating) -> Option<Decimal> {
     }
 }
 
-/// Base by channel, for an implicit event the detection's own, and 0.04 for each of rating, comment and time spent, at most 1.
+/// A base by channel, or the confidence of the detection, plus 0.04 for each of rating, comment and time spent. The
+/// maximum is 1.
 fn confidence(event: &EventCore) -> Decimal {
     let base = match (event.channel, event.confidence) {
         (Channel::Explicit, _) => Decimal(8_000),
         (Channel::Correction, _) => Decimal(9_000),
-        (Channel::Implicit, Some(own)) => Decimal::of(own),
+        (Channel::Implicit, Some(detected)) => Decimal::of(detected),
         (Channel::Implicit, None) => Decimal(5_000),
     };
     let evidence = [
@@ -346,8 +343,8 @@ fn confidence(event: &EventCore) -> Decimal {
     Decimal(base.0 + 400 * present).min(Decimal::ONE)
 }
 
-/// A rating boosts or weakens the features that it met, a rejection weakens them; a modification says what to
-/// consider from now on, or no longer.
+/// A rating increases or decreases the weights of the event's features, and a rejection decreases them. A modification
+/// adds or removes features.
 fn policy_update(event: &EventCore) -> Option<Adjustment> {
     let adjustment_type = match (event.feedback_type?, event.verdict()) {
         (FeedbackType::ArtifactAcceptance | FeedbackType::Rejection, Some(false)) => {
@@ -388,8 +385,8 @@ fn policy_update(event: &EventCore) -> Option<Adjustment> {
     })
 }
 
-/// How much to adjust: as the reward says, and for what was inferred as sure as that is; a modification has
-/// no reward, and counts by its confidence.
+/// The magnitude of the adjustment: that of the reward, multiplied by the confidence for an implicit event. A
+/// modification has no reward, and uses its confidence.
 fn magnitude(event: &EventCore) -> Option<Decimal> {
     let confidence = confidence(event);
     if event.feedback_type == Some(FeedbackType::Modification) {
@@ -405,7 +402,7 @@ fn magnitude(event: &EventCore) -> Option<Decimal> {
 const ARTIFACT_TYPE: &str = "artifactType";
 const TASK_TYPE: &str = "taskType";
 
-/// What a model can tell an event by: names with their values.
+/// The features of an event, with their values.
 #[must_use]
 pub fn features(context: &EventContext) -> BTreeMap<String, String> {
     let artifact_type = context.artifact_type.clone();

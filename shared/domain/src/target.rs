@@ -1,7 +1,6 @@
-//! Which past turn a message is about: the nearest by what was said, and by when.
+//! Finds the past turn that a message is about, by similarity and recency.
 //!
-//! Source: `Feedback System` (v2.2), target location; product specification, section 3: 0.85 of
-//! the score is similarity and 0.15 is recency, five turns, of the last 365 days.
+//! See docs/reference/rules.md, "Target location".
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
@@ -9,55 +8,57 @@ use utoipa::ToSchema;
 
 use crate::embedded::{Embedded, EmbeddingKind};
 use crate::embedding::{NAME, Quantized};
-use crate::rarity::Towards;
+use crate::rarity::WeightedSimilarity;
 
-/// How many turns are found.
+/// The number of turns in a result.
 pub const TOP_K: usize = 5;
-/// The least similarity at which a message is about a turn: recency alone is no reason.
-pub const LEAST_SIMILARITY: f64 = 0.2;
-/// How far back turns are looked for.
+/// The minimum similarity of a message and the turn it is about. Recency alone is not sufficient.
+pub const MIN_SIMILARITY: f64 = 0.2;
+/// The maximum age of the turns.
 pub const WINDOW: TimeDelta = TimeDelta::days(365);
-/// After how long a turn is half as recent.
+/// The age at which the recency of a turn is one half.
 pub const HALF_LIFE: TimeDelta = TimeDelta::days(7);
-const SIMILARITY: f64 = 0.85;
-const RECENCY: f64 = 0.15;
+/// The weight of the similarity in the score.
+pub const SIMILARITY: f64 = 0.85;
+/// The weight of the recency in the score.
+pub const RECENCY: f64 = 0.15;
 
-/// A past turn with its vector, as it is stored.
+/// A past turn with its stored vector.
 #[derive(Debug, Clone, Copy)]
 pub struct Stored<'a, T> {
-    /// Which turn it is.
+    /// The turn.
     pub turn: T,
-    /// When it was.
+    /// The time of the turn.
     pub ts: DateTime<Utc>,
-    /// Its vector, as [`Embedded::stored`] makes it.
+    /// The vector of the turn, as [`Embedded::stored`] returns it.
     pub vector: &'a [u8],
 }
 
 /// A turn that a message may be about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Target<T> {
-    /// Which turn it is.
+    /// The turn.
     pub turn: T,
-    /// When it was.
+    /// The time of the turn.
     pub ts: DateTime<Utc>,
-    /// How alike the vectors are, −1 to 1.
+    /// The similarity of the vectors, −1 to 1.
     pub similarity: f64,
-    /// The score by which turns rank, −0.85 to 1.
+    /// The score by which turns are ranked, −0.85 to 1.
     pub score: f64,
 }
 
-/// Which vectors of the user's turns were looked at.
+/// The vectors that a search compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Compared {
-    /// Who made the vector of the text.
+    /// The embedder of the text's vector.
     pub embedding: EmbeddingKind,
-    /// Turns of the project within 365 days whose vectors the same maker made: these were compared.
+    /// Turns of the project in the last 365 days with vectors of the same embedder, which were compared.
     pub candidates: usize,
-    /// Turns of the project whose vectors another maker made: these cannot be found.
+    /// Turns of the project with vectors of another embedder, which cannot be found.
     pub not_comparable: usize,
 }
 
-/// How recent a turn is: 1 now, half of it a week later. What is ahead of our clock is now.
+/// The recency of a turn: 1 now, halved every week. A negative age counts as 0.
 #[must_use]
 pub fn recency(age: TimeDelta) -> f64 {
     let age = age.max(TimeDelta::zero());
@@ -71,9 +72,9 @@ pub fn score(similarity: f64, age: TimeDelta) -> f64 {
     SIMILARITY * similarity + RECENCY * recency(age)
 }
 
-/// So many turns with the highest scores, the highest first; of equal ones the newer. Turns
-/// beyond [`WINDOW`], and those with vectors of another size, are passed over. Vectors of the embedded
-/// embedder are compared by how rare each dimension is in these turns.
+/// The `count` turns with the highest scores, the highest first; of equal scores the newer turn. Turns older than
+/// [`WINDOW`] and vectors with other dimensions are skipped. Vectors of the lexical embedder are compared by
+/// [`WeightedSimilarity`].
 #[must_use]
 pub fn nearest<'a, T>(
     about: &Embedded,
@@ -98,8 +99,8 @@ pub fn nearest<'a, T>(
     .collect()
 }
 
-/// [`nearest`] of turns that are called by their places. It is for no type, so that it is compiled here,
-/// for speed, and not for size with whoever calls it.
+/// [`nearest`] for turns that are identified by their index. It is not generic, so that it is compiled in this crate,
+/// which is optimized for speed.
 fn ranked(
     about: &Embedded,
     stored: &[(DateTime<Utc>, &[u8])],
@@ -116,19 +117,19 @@ fn ranked(
         .filter_map(|(turn, (ts, vector))| Some(((turn, *ts), Quantized::read(vector)?)))
         .unzip();
     let square = vector.square();
-    let towards = (about.embedder == NAME).then(|| Towards::among(&vector, &vectors));
+    let weighted = (about.embedder == NAME).then(|| WeightedSimilarity::new(&vector, &vectors));
     for ((turn, ts), stored) in turns.into_iter().zip(&vectors) {
-        let cosine = match &towards {
-            Some(towards) => towards.cosine(stored),
+        let cosine = match &weighted {
+            Some(weighted) => weighted.cosine(stored),
             None => vector.cosine_of(square, stored),
         };
         let Some(similarity) = cosine else {
             continue;
         };
         let score = score(similarity, now - ts);
-        let after =
+        let ranks_before =
             |other: &Target<usize>| other.score > score || (other.score >= score && other.ts >= ts);
-        let at = best.partition_point(after);
+        let at = best.partition_point(ranks_before);
         if at < count {
             let target = Target {
                 turn,
@@ -158,12 +159,12 @@ mod tests {
         Quantized::read(bytes).unwrap()
     }
 
-    fn given(vector: &[f32]) -> Embedded {
-        Embedded::given(vector)
+    fn from_caller(vector: &[f32]) -> Embedded {
+        Embedded::from_caller(vector)
     }
 
     #[test]
-    fn recency_halves_in_a_week() {
+    fn the_recency_halves_every_week() {
         assert!((recency(TimeDelta::zero()) - 1.0).abs() < 1e-12);
         assert!((recency(TimeDelta::days(7)) - 0.5).abs() < 1e-12);
         assert!((recency(TimeDelta::days(-1)) - 1.0).abs() < 1e-12);
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_turn_that_is_meant_comes_first() {
+    fn the_turn_with_the_same_words_comes_first() {
         let texts = [
             "gaming laptops",
             "hamster food",
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_in_every_turn_tells_little() {
+    fn words_that_occur_in_every_turn_have_a_low_weight() {
         let mut texts: Vec<_> = (0..60)
             .map(|n| format!("dear assistant, please book number {n}"))
             .collect();
@@ -209,18 +210,18 @@ mod tests {
             .map(|text| Embedded::lexical(text).stored())
             .collect();
         let query = Embedded::lexical("dear assistant, hamster number");
-        let of_all = query.stored();
+        let query_vector = query.stored();
         let [polite, hamster] = [&vectors[7], &vectors[60]].map(|bytes| read(bytes));
-        let plain =
-            read(&of_all).cosine(&hamster).unwrap() - read(&of_all).cosine(&polite).unwrap();
+        let plain = read(&query_vector).cosine(&hamster).unwrap()
+            - read(&query_vector).cosine(&polite).unwrap();
         let all: Vec<_> = vectors.iter().map(|bytes| read(bytes)).collect();
-        let towards = Towards::among(&read(&of_all), &all);
-        let weighted = towards.cosine(&hamster).unwrap() - towards.cosine(&polite).unwrap();
+        let similarity = WeightedSimilarity::new(&read(&query_vector), &all);
+        let weighted = similarity.cosine(&hamster).unwrap() - similarity.cosine(&polite).unwrap();
         assert!(weighted > plain + 0.1, "{weighted} {plain}");
     }
 
     #[test]
-    fn turns_beyond_the_window_are_passed_over() {
+    fn turns_older_than_the_window_are_skipped() {
         let vector = quantized(&[1.0, 0.0]);
         let turn = |days| Stored {
             turn: days,
@@ -228,7 +229,7 @@ mod tests {
             vector: &vector,
         };
         let found = nearest(
-            &given(&[1.0, 0.0]),
+            &from_caller(&[1.0, 0.0]),
             [turn(366), turn(365), turn(1)],
             now(),
             TOP_K,
@@ -239,7 +240,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_best_are_those_of_a_full_sort(
+        fn the_result_equals_that_of_a_full_sort(
             turns in prop::collection::vec((-1.0_f32..1.0, -1.0_f32..1.0, 0_i64..400), 0..40)
         ) {
             let vectors: Vec<_> = turns.iter().map(|(x, y, _)| quantized(&[*x, *y])).collect();
@@ -248,10 +249,10 @@ mod tests {
                 ts: now() - TimeDelta::days(*days),
                 vector,
             });
-            let found = nearest(&given(&[0.6, 0.8]), stored(), now(), TOP_K);
+            let found = nearest(&from_caller(&[0.6, 0.8]), stored(), now(), TOP_K);
             let mut all: Vec<f64> = stored()
                 .filter(|turn| now() - turn.ts <= WINDOW)
-                .flat_map(|turn| nearest(&given(&[0.6, 0.8]), [turn], now(), TOP_K))
+                .flat_map(|turn| nearest(&from_caller(&[0.6, 0.8]), [turn], now(), TOP_K))
                 .map(|target| target.score)
                 .collect();
             all.sort_by(|a, b| b.total_cmp(a));

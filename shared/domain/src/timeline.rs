@@ -1,28 +1,27 @@
-//! The timeline of an agent: what feedback is new on its turns, said in its announce while its
-//! cache is hot, and written into the turns once it is cold.
+//! Timelines: new feedback on an agent's turns. It is announced while the agent's prompt cache is hot, and inserted
+//! into the turns when the cache is cold.
 //!
-//! Source: `Feedback Integration (React v2)`; product specification, section 4. Everything here
-//! is a function of the request, the reactions and the time, and stores nothing.
+//! See docs/reference/timelines.md. The result depends only on the request, the reactions and the time; nothing is
+//! stored.
 //!
 //! | cache | announce | blocks | watermark |
 //! |---|---|---|---|
-//! | hot | what is new | none | stays |
-//! | cold | what is new, "incorporated" | one for each that is new | moves to the newest |
+//! | hot | new feedback | none | unchanged |
+//! | cold | new feedback, "incorporated" | one for each new feedback | the time of the newest feedback |
 //!
-//! A turn has up to four blocks (`slot.rs`): what its owner and what other people think of it, each
-//! by users and by the machine. Of each the latest feedback is current; a block that says anything
-//! else is out of date, however old the feedback is.
+//! A turn has up to four blocks (`slot.rs`): the feedback of its owner and of other users, each by users and by the
+//! machine. The latest feedback of each is current. A block with other feedback is out of date, even if its feedback is
+//! newer.
 
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Timelike, Utc};
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::identifier::{TurnId, UserId};
-use crate::parse::{date_time, to_instant};
 use crate::reaction::{Origin, Reaction};
+use hearback_wire::parse::to_instant;
 
 mod request;
 mod slot;
@@ -31,70 +30,67 @@ mod tests;
 
 use slot::{Change, changes};
 
-pub use request::{KnownBlock, MAX_TURNS, Request};
+pub use request::{KnownBlock, MAX_BLOCKS, MAX_TURNS, Timeline, TimelineRequest};
 
 /// Whose feedback it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[schema(as = FeedbackBy)]
-pub enum By {
-    /// The turn's own user gave it, or the machine inferred it from what they wrote.
+pub enum FeedbackBy {
+    /// The owner of the turn, or the machine from the owner's message.
     Owner,
-    /// Somebody else.
+    /// Another user.
     Other,
 }
 
-/// One reaction to one turn, as it may appear in a timeline.
+/// A reaction to a turn in a timeline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnReaction {
     /// The turn.
     pub turn_id: TurnId,
-    /// When the turn was.
+    /// The time of the turn.
     pub turn_ts: DateTime<Utc>,
     /// Who reacted.
     pub origin: Origin,
     /// Whose feedback it is.
-    pub by: By,
-    /// Whose exactly, if that is known and the caller may see it.
+    pub by: FeedbackBy,
+    /// The user, if known and visible to the caller.
     pub user_id: Option<UserId>,
-    /// The verdict; `None` if it was cleared.
+    /// The verdict; `None` if the reaction was withdrawn.
     pub reaction: Option<Reaction>,
-    /// How sure it is, 0 to 1.
+    /// The confidence, 0 to 1.
     pub confidence: f64,
-    /// When it was, to the microsecond: what finer clocks add is neither printed nor compared.
+    /// The time of the reaction, to the microsecond.
     pub ts: DateTime<Utc>,
-    /// What was written, maybe nothing.
+    /// The user's text, possibly empty.
     pub text: String,
 }
 
-/// How long what an agent has read is kept for it, and since when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
+/// The prompt cache of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cache {
-    /// Time to live, in seconds; 0 is none.
+    /// Time to live, in seconds; 0 if there is no cache.
     pub ttl_seconds: u64,
     /// When the cache was last read or written.
-    #[schema(required = false)]
     pub last_touch: Option<DateTime<Utc>>,
 }
 
-/// Whether a timeline may change without cost.
+/// Whether the timeline is in the prompt cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheState {
-    /// It is still cached, and stays as it is.
+    /// The timeline is cached and must not change.
     Hot,
-    /// It is not.
+    /// The timeline is not cached.
     Cold,
 }
 
 impl Cache {
-    /// Hot until the time to live has passed since the last touch. Without either it is cold
-    /// (`Feedback Integration (React v2)`, "When Feedback Appears").
+    /// Hot until the time to live has passed since the last touch. Without either it is cold.
     #[must_use]
     pub fn state(&self, now: DateTime<Utc>) -> CacheState {
         let ttl = Duration::from_secs(self.ttl_seconds);
         let fresh = |touched: DateTime<Utc>| {
-            // A touch in the future has no age at all.
+            // A touch in the future has the age 0.
             let age = (now - touched).to_std().unwrap_or_default();
             age < ttl
         };
@@ -106,96 +102,95 @@ impl Cache {
     }
 }
 
-/// What a block is. A timeline has blocks of other types too.
+/// The type of a block. Timelines also contain blocks of other types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub enum BlockType {
-    /// Feedback on the turn that it stands in.
+    /// Feedback on the turn that contains it.
     #[serde(rename = "turn.feedback")]
     TurnFeedback,
 }
 
-/// Where in its turn a block stands.
+/// The position of a block in its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Position {
-    /// Behind all others.
+    /// After all other blocks.
     Last,
 }
 
-/// A block to insert into a turn, or to update there by its path (`Feedback Integration
-/// (React v2)`, "Timeline Block Shape").
+/// A block to insert into a turn. It replaces a block with the same path.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Block {
     /// `turn.feedback`.
     #[serde(rename = "type")]
     pub block_type: BlockType,
-    /// The turn that it belongs to.
+    /// The turn of the block.
     #[schema(value_type = String)]
     pub turn_id: TurnId,
     /// `ar:<turn_id>.feedback.<user|machine|other_user|other_machine>`.
     pub path: String,
-    /// Where in the turn it belongs.
+    /// The position in the turn.
     pub position: Position,
-    /// Whether the agent does not see it: the feedback was cleared or erased.
+    /// Whether the block is hidden from the agent, because the feedback was withdrawn or erased.
     pub hidden: bool,
-    /// What the agent reads.
+    /// The text for the agent.
     pub text: String,
-    /// What it was made of.
+    /// The feedback in the block.
     pub meta: BlockMeta,
 }
 
-/// What a block was made of.
+/// The feedback in a block.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct BlockMeta {
     /// Who reacted.
     pub origin: Origin,
     /// Whose feedback it is.
-    pub by: By,
-    /// Whose exactly, where that is known and the caller may see it.
+    pub by: FeedbackBy,
+    /// The user, if known and visible to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub user_id: Option<UserId>,
-    /// The verdict; null if it was cleared or erased.
+    /// The verdict; null if the feedback was withdrawn or erased.
     #[schema(required = true)]
     pub reaction: Option<Reaction>,
-    /// How sure it is, 0 to 1.
+    /// The confidence, 0 to 1.
     #[schema(minimum = 0, maximum = 1)]
     pub confidence: f64,
-    /// The turn that was reacted to.
+    /// The turn that the feedback is about.
     #[schema(value_type = String)]
     pub from_turn_id: TurnId,
     /// 16 hexadecimal digits that change with the origin, the reaction, its time and its text.
     pub digest: String,
 }
 
-/// What an agent does with the feedback on its turns.
+/// The changes of a timeline.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Refresh {
-    /// Whether the timeline had to stay as it is.
+    /// The state of the cache. A hot timeline does not change.
     pub cache: CacheState,
-    /// What to tell the agent; null if nothing is new.
+    /// The announcement for the agent; null if there is no new feedback.
     #[schema(required = true)]
     pub announce: Option<String>,
-    /// What to insert or update: nothing while the cache is hot.
+    /// The blocks to insert or update; empty while the cache is hot.
     pub blocks: Vec<Block>,
-    /// The watermark to send next time.
+    /// The watermark for the next request.
     #[serde(serialize_with = "serialize_stamp")]
     #[schema(required = true)]
     pub last_known_feedback_ts: Option<DateTime<Utc>>,
 }
 
-/// Refreshes a timeline (`Feedback Integration (React v2)`, "Feedback Refresh Flow").
+/// Refreshes a timeline.
 ///
-/// `reactions` are all reactions to the requested turns, in any order; those to other turns are
-/// left aside. The watermark moves only when the feedback is incorporated, so a hot timeline is
-/// told the same until it was cold once.
+/// `reactions` are all reactions to the requested turns, in any order; reactions to other turns are ignored. The
+/// watermark advances only when feedback is incorporated, so a hot timeline receives the same announcement until it is
+/// cold.
 #[must_use]
-pub fn refresh(request: &Request, reactions: &[TurnReaction], now: DateTime<Utc>) -> Refresh {
+pub fn refresh(request: &Timeline, reactions: &[TurnReaction], now: DateTime<Utc>) -> Refresh {
     let cache = request.cache.state(now);
     let mut changes = changes(request, reactions);
-    fit(&mut changes);
+    truncate(&mut changes);
     let known = request.last_known_feedback_ts;
-    // A reaction may be of a clock that is ahead: what others say until then must not be missed.
+    // A reaction may have a time in the future. Feedback until then must not be missed.
     let newest = changes.iter().filter_map(Change::ts).max();
     let newest = newest.map(|newest| to_instant(newest.min(now)));
     let (blocks, last_known_feedback_ts) = match cache {
@@ -213,29 +208,29 @@ pub fn refresh(request: &Request, reactions: &[TurnReaction], now: DateTime<Utc>
     }
 }
 
-/// Bytes of changes that one answer has: Lambda carries 6 MB at most. The owner's come first, and
-/// of each the oldest. The rest comes with the next refresh, because its blocks are still out of
-/// date; an agent that keeps no blocks gets what is not older than the watermark.
-const MAX_ANSWER: usize = 4_000_000;
+/// Maximum size of the changes in a response, in bytes, because of Lambda's limit of 6 MB. The owner's feedback comes
+/// first, and then the oldest. The rest follows with the next refresh, because its blocks are still out of date; an
+/// agent without blocks receives the feedback that is not older than the watermark.
+pub const MAX_CHANGES_SIZE: usize = 4_000_000;
 
-/// Keeps as many as one answer holds.
-fn fit(changes: &mut Vec<Change<'_>>) {
+/// Truncates the changes to [`MAX_CHANGES_SIZE`].
+fn truncate(changes: &mut Vec<Change<'_>>) {
     let mut bytes = 0;
-    let fit = changes.iter().take_while(|change| {
+    let fitting = changes.iter().take_while(|change| {
         bytes += change.size();
-        bytes <= MAX_ANSWER
+        bytes <= MAX_CHANGES_SIZE
     });
-    let fit = fit.count();
-    changes.truncate(fit);
+    let count = fitting.count();
+    changes.truncate(count);
 }
 
-/// What the agent is told, if anything is new: the owner's feedback, and below it other people's.
+/// The announcement of new feedback: that of owners, and then that of other users.
 fn announce(changes: &[Change<'_>], cache: CacheState) -> Option<String> {
     if changes.is_empty() {
         return None;
     }
     let (owners, others): (Vec<_>, Vec<_>) =
-        (changes.iter()).partition(|change| change.by() == By::Owner);
+        (changes.iter()).partition(|change| change.by() == FeedbackBy::Owner);
     let mut lines = Vec::new();
     if !owners.is_empty() {
         let users = (owners.iter()).all(|change| change.origin() == Origin::User);
@@ -269,15 +264,10 @@ fn stamp(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(format, true)
 }
 
-#[expect(clippy::ref_option, reason = "what serde calls")]
+#[expect(clippy::ref_option, reason = "serde calls it with a reference")]
 fn serialize_stamp<S: Serializer>(
     time: &Option<DateTime<Utc>>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     time.map(stamp).serialize(serializer)
-}
-
-/// Reads a time as a timeline has it: to the microsecond.
-pub(crate) fn instant(value: &Value) -> Result<DateTime<Utc>, &'static str> {
-    date_time(value).map(to_instant)
 }

@@ -1,17 +1,17 @@
-//! The training export: what users made of answers, as rows that trainers read.
+//! The training export: feedback on answers, as rows for training libraries.
 //!
-//! Two kinds, each of one schema, with what the row comes from beside it: preference pairs (`prompt`, `chosen`,
-//! `rejected`) and labelled answers (`prompt`, `completion`, `label`). These are the standard formats "preference"
-//! and "unpaired preference" of TRL, which others read too. No member is ever `null` or missing, because readers
-//! of JSON Lines take the schema from the first rows. A row names no user.
+//! There are two kinds of rows, with their provenance: preference pairs (`prompt`, `chosen`, `rejected`) and labelled
+//! answers (`prompt`, `completion`, `label`). These are the formats "preference" and "unpaired preference" of TRL,
+//! which other libraries read, too. No member is ever `null` or missing, because readers of JSON Lines infer the schema
+//! from the first rows. Rows contain no user ids.
 //!
-//! Source: product specification, section 7 (`excludeFromTraining`); `Feedback`, "Signal vocabulary".
+//! See docs/reference/rules.md, "Training labels" and "Training pairs".
 //!
 //! | to change | look in |
 //! |---|---|
-//! | what is asked for, and which days | [`Asked`], [`Days`] |
-//! | how what is said of an answer becomes one verdict | [`Feedback`] |
-//! | which answers make a pair | [`corrected`] |
+//! | the request and its period | [`TrainingRequest`], [`Days`] |
+//! | how all feedback on an answer becomes one verdict | [`Feedback`] |
+//! | which answers are a pair | [`corrected`] |
 
 mod feedback;
 mod request;
@@ -22,34 +22,33 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
-use crate::detection::{CorrectionType, FeedbackType};
 use crate::digest::uuid;
-use crate::evaluation::Exchange;
 use crate::event::{EventCore, FreeText};
-use crate::follow_up::{FollowUp, SESSION};
+use crate::exchange::PromptAndAnswer;
+use crate::follow_up::{FollowUp, SESSION_TIMEOUT};
 use crate::message_signal::StoredSignal;
-use crate::reaction::{GATE, Origin};
+use crate::reaction::{MIN_CONFIDENCE, Origin};
 use crate::turn::TurnCore;
+use hearback_detection::{FeedbackStatus, RejectionKind};
 
-pub use feedback::{Feedback, Heard, Verdict, last_day};
-pub(crate) use request::date;
-pub use request::{Asked, Days};
+pub use feedback::{Consensus, Feedback, Verdict, last_day};
+pub use request::{DEFAULT_DAYS, Days, MAX_DAYS, TrainingRequest};
 
 /// Ids of rows are derived in this namespace.
 const NAMESPACE: Uuid = Uuid::from_u128(0x2c0e_7b1d_94f3_4a86_b6d7_3f58_e1a9_05c2);
 
-/// A kind of rows.
+/// The kind of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RowKind {
     /// Preference pairs.
     Pairs,
     /// Labelled answers.
     Labels,
 }
 
-impl Kind {
-    /// What files of this kind are called.
+impl RowKind {
+    /// The name of files of this kind.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -59,51 +58,51 @@ impl Kind {
     }
 }
 
-/// Two answers to one question, one of which a user wanted rather than the other.
+/// Two answers to a question, of which a user preferred one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename = "pair")]
 pub struct Pair {
-    /// The row's name: the same in every run.
+    /// The id of the row: the same in every run.
     pub id: String,
-    /// What the user asked.
+    /// The user's question.
     pub prompt: String,
-    /// The answer that they wanted.
+    /// The preferred answer.
     pub chosen: String,
-    /// The answer that they got, and did not want.
+    /// The rejected answer.
     pub rejected: String,
-    /// How it is known which one they wanted.
+    /// How the preference is known.
     pub source: Source,
-    /// How they corrected the answer that they got.
+    /// How the user corrected the rejected answer.
     pub correction: Correction,
-    /// What that rests on.
+    /// The feedback that the row is based on.
     #[serde(flatten)]
-    pub rests_on: RestsOn,
+    pub evidence: TrainingEvidence,
 }
 
-/// One answer, and whether it was good.
+/// An answer, and whether it was good.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename = "label")]
 pub struct Label {
-    /// The row's name: the same in every run.
+    /// The id of the row: the same in every run.
     pub id: String,
-    /// What the user asked.
+    /// The user's question.
     pub prompt: String,
-    /// What was answered.
+    /// The answer.
     pub completion: String,
-    /// Whether that was good.
+    /// Whether the answer was good.
     pub label: bool,
-    /// What that rests on.
+    /// The feedback that the row is based on.
     #[serde(flatten)]
-    pub rests_on: RestsOn,
+    pub evidence: TrainingEvidence,
 }
 
-/// How it is known which of two answers a user wanted.
+/// How the preference of a pair is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// They wrote it themselves.
+    /// The user wrote the preferred answer.
     Edit,
-    /// They rejected the one, asked again, and accepted the other.
+    /// The user rejected an answer, asked again, and accepted the next answer.
     RejectedThenAccepted,
 }
 
@@ -111,29 +110,29 @@ pub enum Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Correction {
-    /// They wrote another.
+    /// The user wrote another answer.
     Edit,
-    /// They asked the same in other words; the prompt is the first ones.
+    /// The user asked the same question in other words. The prompt is the first question.
     Rephrased,
-    /// They said what was wrong; the prompt is what they asked and what they said then.
+    /// The user said what was wrong. The prompt is the question and that message.
     ExplicitCorrection,
 }
 
-/// What a row rests on: who says so, how sure that is, and where it comes from.
+/// The feedback that a row is based on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RestsOn {
-    /// `user` if people said so on purpose; `machine` if any of it was inferred.
+pub struct TrainingEvidence {
+    /// `user` if all feedback is explicit; `machine` if any of it was inferred.
     pub origin: Origin,
-    /// How sure it is, 0 to 1: 1 for what was said on purpose.
+    /// The confidence, 0 to 1; 1 for explicit feedback.
     pub confidence: f64,
-    /// When the last of it was said.
+    /// The time of the latest feedback.
     #[serde(serialize_with = "micros")]
     pub ts: DateTime<Utc>,
-    /// Where it comes from.
+    /// The source of the row.
     pub provenance: Provenance,
 }
 
-/// Where a row comes from.
+/// The source of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Provenance {
     /// The tenant.
@@ -142,20 +141,20 @@ pub struct Provenance {
     pub project: String,
     /// The conversation.
     pub conversation_id: String,
-    /// The turn; of two answers the turn of the rejected one, then that of the chosen one.
+    /// The turn; for a correction the turn of the rejected answer, then that of the chosen one.
     pub turn_ids: Vec<String>,
-    /// The name of each turn's answer, empty if it has none.
+    /// The message id of each turn's answer, empty if it has none.
     pub message_ids: Vec<String>,
     /// The events in the ledger.
     pub feedback_ids: Vec<Uuid>,
 }
 
-/// With six decimals always, so that every row has the same form.
+/// Always with six decimals, so that all rows have the same format.
 fn micros<S: Serializer>(ts: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&ts.to_rfc3339_opts(SecondsFormat::Micros, true))
 }
 
-impl RestsOn {
+impl TrainingEvidence {
     fn of(turns: &[&TurnCore], verdict: Verdict) -> Option<Self> {
         let within = &turns.first()?.at.within;
         let message = |turn: &&TurnCore| {
@@ -177,10 +176,16 @@ impl RestsOn {
         })
     }
 
-    fn id(&self, kind: &str, of: &str) -> String {
-        let from = &self.provenance;
-        let turns = from.turn_ids.iter().map(String::as_str);
-        let names = [kind, &from.tenant, &from.project, &from.conversation_id, of];
+    fn id(&self, kind: &str, source_id: &str) -> String {
+        let provenance = &self.provenance;
+        let turns = provenance.turn_ids.iter().map(String::as_str);
+        let names = [
+            kind,
+            &provenance.tenant,
+            &provenance.project,
+            &provenance.conversation_id,
+            source_id,
+        ];
         format!(
             "tr_{}",
             uuid(NAMESPACE, names.into_iter().chain(turns)).simple()
@@ -189,28 +194,31 @@ impl RestsOn {
 }
 
 impl Label {
-    /// The label of a turn's answer; `None` if there is no text to learn from.
+    /// The label of a turn's answer; `None` if the prompt or the answer is empty.
     #[must_use]
-    pub fn of(turn: &TurnCore, said: &Exchange, verdict: Verdict) -> Option<Self> {
+    pub fn of(turn: &TurnCore, exchange: &PromptAndAnswer, verdict: Verdict) -> Option<Self> {
         let label = verdict.good;
-        let rests_on = RestsOn::of(&[turn], verdict)?;
-        let Exchange { prompt, answer } = said.clone();
+        let evidence = TrainingEvidence::of(&[turn], verdict)?;
+        let PromptAndAnswer { prompt, answer } = exchange.clone();
         let empty = prompt.trim().is_empty() || answer.trim().is_empty();
         (!empty).then(|| Self {
-            id: rests_on.id("label", ""),
+            id: evidence.id("label", ""),
             prompt,
             completion: answer,
             label,
-            rests_on,
+            evidence,
         })
     }
 }
 
 impl Pair {
-    /// The pair of an answer and the text that a user put in its place; `None` if there is nothing
-    /// to tell them apart.
+    /// The pair of an answer and the text of an `edit`; `None` if a text is empty or both are equal.
     #[must_use]
-    pub fn of_edit(turn: &TurnCore, said: &Exchange, edit: &StoredSignal) -> Option<Self> {
+    pub fn of_edit(
+        turn: &TurnCore,
+        exchange: &PromptAndAnswer,
+        edit: &StoredSignal,
+    ) -> Option<Self> {
         let verdict = Verdict {
             good: false,
             origin: Origin::User,
@@ -218,25 +226,24 @@ impl Pair {
             ts: edit.core.ts,
             feedback_ids: vec![edit.core.act],
         };
-        let rests_on = RestsOn::of(&[turn], verdict)?;
+        let evidence = TrainingEvidence::of(&[turn], verdict)?;
         let pair = Self {
-            id: rests_on.id("edit", &edit.core.id()),
-            prompt: said.prompt.clone(),
+            id: evidence.id("edit", &edit.core.id()),
+            prompt: exchange.prompt.clone(),
             chosen: edit.reason.clone()?,
-            rejected: said.answer.clone(),
+            rejected: exchange.answer.clone(),
             source: Source::Edit,
             correction: Correction::Edit,
-            rests_on,
+            evidence,
         };
-        pair.tells()
+        pair.if_distinct()
     }
 
-    /// The pair of an answer, or a part of it, and what a user says by an event that it should have been; `None`
-    /// if there is nothing to tell them apart.
+    /// The pair of an answer and its correction in an event; `None` if a text is empty or both are equal.
     #[must_use]
     pub fn of_event(
         turn: &TurnCore,
-        said: &Exchange,
+        exchange: &PromptAndAnswer,
         (event, text): (&EventCore, &FreeText),
     ) -> Option<Self> {
         let verdict = Verdict {
@@ -246,109 +253,108 @@ impl Pair {
             ts: event.timestamp,
             feedback_ids: vec![event.feedback_id],
         };
-        let rests_on = RestsOn::of(&[turn], verdict)?;
-        let (rejected, chosen) = text.corrected(&said.answer)?;
+        let evidence = TrainingEvidence::of(&[turn], verdict)?;
+        let (rejected, chosen) = text.corrected(&exchange.answer)?;
         let pair = Self {
-            id: rests_on.id("event", &event.feedback_id.to_string()),
-            prompt: said.prompt.clone(),
+            id: evidence.id("event", &event.feedback_id.to_string()),
+            prompt: exchange.prompt.clone(),
             chosen,
             rejected,
             source: Source::Edit,
             correction: Correction::Edit,
-            rests_on,
+            evidence,
         };
-        pair.tells()
+        pair.if_distinct()
     }
 
-    /// The pair of an answer that was rejected and the one that was accepted after it.
+    /// The pair of a rejected answer and the accepted answer of the next turn.
     #[must_use]
     pub fn of_correction(
         (rejected, chosen): (&TurnCore, &TurnCore),
-        (before, after): (&Exchange, &Exchange),
+        (before, after): (&PromptAndAnswer, &PromptAndAnswer),
         corrected: Corrected,
     ) -> Option<Self> {
         let Corrected {
             correction,
             verdict,
         } = corrected;
-        let rests_on = RestsOn::of(&[rejected, chosen], verdict)?;
+        let evidence = TrainingEvidence::of(&[rejected, chosen], verdict)?;
         let prompt = match correction {
-            // What was wrong is part of what they want: without it nobody could have known.
+            // The correction is part of the question: the accepted answer depends on it.
             Correction::ExplicitCorrection => format!("{}\n\n{}", before.prompt, after.prompt),
             Correction::Rephrased | Correction::Edit => before.prompt.clone(),
         };
         let pair = Self {
-            id: rests_on.id("correction", ""),
+            id: evidence.id("correction", ""),
             prompt,
             chosen: after.answer.clone(),
             rejected: before.answer.clone(),
             source: Source::RejectedThenAccepted,
             correction,
-            rests_on,
+            evidence,
         };
-        pair.tells()
+        pair.if_distinct()
     }
 
-    /// This, if it prefers one text to another.
-    fn tells(self) -> Option<Self> {
+    /// The pair, if its texts are not empty and the answers differ.
+    fn if_distinct(self) -> Option<Self> {
         let texts = [&self.prompt, &self.chosen, &self.rejected];
         let empty = texts.iter().any(|text| text.trim().is_empty());
         (!empty && self.chosen.trim() != self.rejected.trim()).then_some(self)
     }
 }
 
-/// A turn, as far as it matters whether its answer was taken.
+/// A turn with the feedback on its answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Taken<'a> {
+pub struct RatedTurn<'a> {
     /// The turn.
     pub turn: &'a TurnCore,
-    /// What it says of the turn before it.
+    /// The detection about the previous turn.
     pub follow_up: Option<&'a FollowUp>,
-    /// What was said of its answer.
+    /// The feedback on the answer.
     pub feedback: &'a Feedback,
 }
 
-/// That a user rejected an answer, asked again, and accepted the next one.
+/// A correction: a user rejected an answer, asked again, and accepted the next answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Corrected {
-    /// How they corrected it.
+    /// How the user corrected the answer.
     pub correction: Correction,
-    /// What both together rest on.
+    /// The combined verdict on both answers.
     pub verdict: Verdict,
 }
 
-/// Whether the next turn is a user's correction of this one, which they rejected, and its answer
-/// the one that they accepted. A pair is one user's own comparison of two answers to one question, so
-/// only what the turns' own user said counts for it, but an answer that others hold to be bad is
-/// nobody's better one.
+/// The correction of a rejected turn by the next turn, if it is one. A pair is a user's own comparison of two answers
+/// to a question, so only feedback of the turns' user counts. An answer that other users reject is never the chosen
+/// one.
 #[must_use]
-pub fn corrected(rejected: Taken<'_>, next: Taken<'_>) -> Option<Corrected> {
+pub fn corrected(rejected: RatedTurn<'_>, next: RatedTurn<'_>) -> Option<Corrected> {
     let user = &rejected.turn.user_id;
-    let apart = next.turn.ts - rejected.turn.ts;
+    let interval = next.turn.ts - rejected.turn.ts;
     let follow_up = next.follow_up?;
     let detection = &follow_up.detection;
     let follows = next.turn.user_id == *user
         && next.turn.at.within == rejected.turn.at.within
         && follow_up.previous_turn_id == rejected.turn.at.turn
-        && (chrono::TimeDelta::zero()..=SESSION).contains(&apart)
-        && detection.feedback_type == FeedbackType::Rejected
-        && detection.confidence >= GATE;
+        && (chrono::TimeDelta::zero()..=SESSION_TIMEOUT).contains(&interval)
+        && detection.feedback_type == FeedbackStatus::Rejected
+        && detection.confidence >= MIN_CONFIDENCE;
     let correction = match detection.correction_type? {
-        CorrectionType::Explicit => Correction::ExplicitCorrection,
-        CorrectionType::Rephrased => Correction::Rephrased,
-        // Who gives up asks for something else.
-        CorrectionType::Abandonment => return None,
+        RejectionKind::Explicit => Correction::ExplicitCorrection,
+        RejectionKind::Rephrased => Correction::Rephrased,
+        // The next message is about something else.
+        RejectionKind::Abandonment => return None,
     };
     let bad = rejected.feedback.of_user(user).filter(|own| !own.good)?;
     let good = next.feedback.of_user(user).filter(|own| own.good)?;
-    let held = match next.feedback.heard() {
-        Heard::Agreed(all) => all.good,
-        Heard::Contested => false,
-        Heard::Nothing => true,
+    let undisputed = match next.feedback.consensus() {
+        Consensus::Agreed(verdict) => verdict.good,
+        Consensus::Contested => false,
+        Consensus::NoVerdict => true,
     };
-    (follows && held).then(|| {
+    (follows && undisputed).then(|| {
         let mut verdict = bad.and(good);
-        // Whatever thumbs say: that the second asks the same as the first is inferred.
+        // Even with explicit verdicts: it is inferred that both turns ask the same question.
         verdict.origin = Origin::Machine;
         verdict.confidence = verdict.confidence.min(detection.confidence);
         Corrected {

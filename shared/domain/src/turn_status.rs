@@ -1,117 +1,115 @@
-//! How a turn was taken: what was inferred of it, and what its own user said of it on purpose.
+//! The status of a turn: inferred from later messages, or given explicitly by its owner.
 //!
-//! What was said on purpose outranks what was inferred. A user may say it by several means, a reaction and
-//! signals on the answer and an event; the latest of them that was not taken back counts.
+//! Explicit feedback overrides inferred feedback. A user may give several kinds of explicit feedback: a reaction,
+//! message signals, and events. The latest one that was not withdrawn counts.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::detection::FeedbackType;
 use crate::follow_up::{Correction, UserFeedback};
 use crate::identifier::TurnId;
-use crate::reaction::{Means, Reaction};
+use crate::reaction::{FeedbackKind, Reaction};
+use hearback_detection::FeedbackStatus;
 
-/// What a turn's own user said of it on purpose: the latest by each means, also if they took it back.
+/// The explicit feedback of a turn's owner: the latest of each kind, including withdrawals.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said(BTreeMap<Means, Statement>);
+pub struct ExplicitFeedback(BTreeMap<FeedbackKind, TimedVerdict>);
 
-/// What somebody said by one means, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Statement {
-    /// `None` if it was taken back.
+struct TimedVerdict {
+    /// `None` if the feedback was withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     verdict: Option<Reaction>,
     at: DateTime<Utc>,
 }
 
-impl Said {
-    /// The same with a later statement by one means; `None` if what is known is later, or the same.
+impl ExplicitFeedback {
+    /// The feedback with a new verdict of one kind; `None` if the stored verdict of that kind is newer or equal.
     #[must_use]
     pub fn with(
         &self,
-        means: Means,
+        kind: FeedbackKind,
         (verdict, at): (Option<Reaction>, DateTime<Utc>),
     ) -> Option<Self> {
-        let statement = Statement { verdict, at };
-        let known = self.0.get(&means);
-        if known.is_some_and(|known| known.at > at || *known == statement) {
+        let new = TimedVerdict { verdict, at };
+        let stored = self.0.get(&kind);
+        if stored.is_some_and(|stored| stored.at > at || *stored == new) {
             return None;
         }
-        let mut said = self.clone();
-        said.0.insert(means, statement);
-        Some(said)
+        let mut updated = self.clone();
+        updated.0.insert(kind, new);
+        Some(updated)
     }
 
-    /// What counts: the latest that was not taken back.
+    /// The verdict that counts: the latest that was not withdrawn.
     #[must_use]
     pub fn verdict(&self) -> Option<Reaction> {
-        let standing = (self.0.values()).filter_map(|said| Some((said.at, said.verdict?)));
-        standing
+        let verdicts = (self.0.values()).filter_map(|timed| Some((timed.at, timed.verdict?)));
+        verdicts
             .max_by_key(|(at, _)| *at)
             .map(|(_, verdict)| verdict)
     }
 }
 
-/// How a turn was taken, of all that is known.
+/// All feedback of the owner on a turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TurnStatus {
-    /// What was inferred of it.
+    /// The inferred feedback.
     pub inferred: Option<UserFeedback>,
-    /// What its user said on purpose, and did not take back.
-    pub said: Option<Reaction>,
+    /// The explicit verdict, if it was not withdrawn.
+    pub explicit: Option<Reaction>,
 }
 
 impl TurnStatus {
-    /// How it was taken. What its user said on purpose outranks what was inferred.
+    /// The status. Explicit feedback overrides inferred feedback.
     #[must_use]
-    pub fn status(&self) -> FeedbackType {
-        match (self.said, &self.inferred) {
-            (Some(Reaction::Ok), _) => FeedbackType::Accepted,
-            (Some(Reaction::NotOk), _) => FeedbackType::Rejected,
-            (Some(Reaction::Neutral), _) | (None, None) => FeedbackType::Neutral,
+    pub fn status(&self) -> FeedbackStatus {
+        match (self.explicit, &self.inferred) {
+            (Some(Reaction::Ok), _) => FeedbackStatus::Accepted,
+            (Some(Reaction::NotOk), _) => FeedbackStatus::Rejected,
+            (Some(Reaction::Neutral), _) | (None, None) => FeedbackStatus::Neutral,
             (None, Some(inferred)) => inferred.status,
         }
     }
 
-    /// How sure that is: 1 for what was said on purpose, 0.5 for a turn of which nothing is known.
+    /// The confidence of the status: 1 for explicit feedback, 0.5 for a turn without feedback.
     #[must_use]
     pub fn confidence(&self) -> f64 {
-        match (self.said, &self.inferred) {
+        match (self.explicit, &self.inferred) {
             (Some(_), _) => 1.0,
             (None, Some(inferred)) => inferred.confidence,
             (None, None) => UNKNOWN,
         }
     }
 
-    /// The turn in which a rejection was found, if it is one that still counts.
+    /// The turn whose message rejects this one, unless explicit feedback overrides it.
     #[must_use]
     pub fn rejection_detected_in(&self) -> Option<&TurnId> {
         let inferred = self.inferred.as_ref()?;
-        let counts = self.said.is_none() && inferred.status == FeedbackType::Rejected;
+        let counts = self.explicit.is_none() && inferred.status == FeedbackStatus::Rejected;
         inferred.detected_in_turn.as_ref().filter(|_| counts)
     }
 
-    /// How a message rejects it, if that still counts.
+    /// How a message rejects the turn, unless explicit feedback overrides it.
     #[must_use]
     pub fn correction_type(&self) -> Option<Correction> {
-        let inferred = self.inferred.as_ref().filter(|_| self.said.is_none());
+        let inferred = self.inferred.as_ref().filter(|_| self.explicit.is_none());
         inferred.and_then(|inferred| inferred.correction_type)
     }
 
-    /// Whether its user said on purpose that it was no failure.
+    /// Whether the explicit verdict is positive or neutral.
     #[must_use]
-    pub fn is_excused(&self) -> bool {
-        match self.said {
+    pub fn is_explicitly_not_rejected(&self) -> bool {
+        match self.explicit {
             Some(Reaction::Ok | Reaction::Neutral) => true,
             Some(Reaction::NotOk) | None => false,
         }
     }
 }
 
-/// Confidence in the status of a turn of which nothing is known (`User Feedback System`,
-/// "`TurnIndexDB` Schema").
+/// Confidence in the status of a turn without feedback.
 const UNKNOWN: f64 = 0.5;
 
 #[cfg(test)]
@@ -119,42 +117,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_that_was_not_taken_back_counts_in_whatever_order_it_arrives() {
+    fn the_latest_verdict_that_was_not_withdrawn_counts_in_any_order_of_arrival() {
         let at = |second| DateTime::from_timestamp(second, 0).unwrap();
         let acts = [
             (
-                Means::Reaction,
+                FeedbackKind::Reaction,
                 (Some(Reaction::Ok), at(1)),
                 Some(Reaction::Ok),
             ),
             (
-                Means::Inaccurate,
+                FeedbackKind::Inaccurate,
                 (Some(Reaction::NotOk), at(2)),
                 Some(Reaction::NotOk),
             ),
             (
-                Means::Event,
+                FeedbackKind::Event,
                 (Some(Reaction::Neutral), at(3)),
                 Some(Reaction::Neutral),
             ),
-            (Means::Event, (None, at(4)), Some(Reaction::NotOk)),
-            (Means::Inaccurate, (None, at(5)), Some(Reaction::Ok)),
-            (Means::Reaction, (None, at(6)), None),
+            (FeedbackKind::Event, (None, at(4)), Some(Reaction::NotOk)),
+            (FeedbackKind::Inaccurate, (None, at(5)), Some(Reaction::Ok)),
+            (FeedbackKind::Reaction, (None, at(6)), None),
         ];
-        let mut said = Said::default();
-        for (means, act, verdict) in acts {
-            said = said.with(means, act).unwrap();
-            assert_eq!(said.verdict(), verdict, "{means:?}");
+        let mut feedback = ExplicitFeedback::default();
+        for (kind, act, verdict) in acts {
+            feedback = feedback.with(kind, act).unwrap();
+            assert_eq!(feedback.verdict(), verdict, "{kind:?}");
         }
-        let late = acts.iter().rev();
-        let late = late.fold(Said::default(), |said, (means, act, _)| {
-            said.with(*means, *act).unwrap_or(said)
+        let reversed = acts.iter().rev();
+        let reversed = reversed.fold(ExplicitFeedback::default(), |feedback, (kind, act, _)| {
+            feedback.with(*kind, *act).unwrap_or(feedback)
         });
-        assert_eq!(late, said);
+        assert_eq!(reversed, feedback);
         assert_eq!(
-            said.with(Means::Reaction, (None, at(6))),
+            feedback.with(FeedbackKind::Reaction, (None, at(6))),
             None,
-            "it is known"
+            "the withdrawal is stored already"
         );
     }
 }

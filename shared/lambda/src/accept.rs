@@ -1,4 +1,4 @@
-//! Which of several media types a request would rather have (RFC 9110, section 12.5.1).
+//! Content negotiation by `Accept` (RFC 9110, section 12.5.1).
 
 use axum::http::header::{ACCEPT, VARY};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -6,15 +6,15 @@ use axum::response::{IntoResponse, Response};
 
 use crate::Problem;
 
-/// The media type to answer with, of those offered, the default first; `None` if the request accepts none.
-/// Without a header `Accept`, the default.
+/// The offered media type that the request prefers; `None` if it accepts none. `offered` begins
+/// with the default, which is returned without an `Accept` header.
 #[must_use]
 pub fn preferred(headers: &HeaderMap, offered: &[&'static str]) -> Option<&'static str> {
     let lines = headers.get_all(ACCEPT).iter();
     let ranges: Vec<Range<'_>> = lines
         .filter_map(|line| line.to_str().ok())
         .flat_map(|line| line.split(','))
-        .filter_map(Range::read)
+        .filter_map(Range::parse)
         .collect();
     if ranges.is_empty() {
         return offered.first().copied();
@@ -22,14 +22,14 @@ pub fn preferred(headers: &HeaderMap, offered: &[&'static str]) -> Option<&'stat
     let mut best: Option<(&'static str, f32)> = None;
     for media_type in offered {
         let quality = quality(&ranges, media_type);
-        if quality > 0.0 && best.is_none_or(|(_, most)| quality > most) {
+        if quality > 0.0 && best.is_none_or(|(_, highest)| quality > highest) {
             best = Some((media_type, quality));
         }
     }
     best.map(|(media_type, _)| media_type)
 }
 
-/// 406: the request accepts nothing that is offered.
+/// 406: the request accepts no offered media type.
 #[must_use]
 pub fn not_acceptable(offered: &[&'static str]) -> Response {
     let detail = format!("This is offered as {}.", offered.join(" and "));
@@ -37,7 +37,7 @@ pub fn not_acceptable(offered: &[&'static str]) -> Response {
     varying(problem.into_response())
 }
 
-/// The same answer, marked as one that depends on `Accept`.
+/// Adds `Vary: accept` to a response.
 #[must_use]
 pub fn varying(mut response: Response) -> Response {
     let accept = HeaderValue::from_static("accept");
@@ -45,7 +45,7 @@ pub fn varying(mut response: Response) -> Response {
     response
 }
 
-/// A range of media types, and how much it is wanted.
+/// A media range with its quality.
 struct Range<'a> {
     kind: &'a str,
     subtype: &'a str,
@@ -53,15 +53,15 @@ struct Range<'a> {
 }
 
 impl<'a> Range<'a> {
-    /// Reads one; what is none is passed over.
-    fn read(text: &'a str) -> Option<Self> {
+    /// Parses a media range; `None` if it is malformed.
+    fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let (kind, subtype) = parts.next()?.split_once('/')?;
         let mut quality = 1.0;
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             if name.trim().eq_ignore_ascii_case("q") {
-                let given: f32 = value.trim().parse().ok()?;
-                quality = Some(given).filter(|given| (0.0..=1.0).contains(given))?;
+                let value: f32 = value.trim().parse().ok()?;
+                quality = Some(value).filter(|value| (0.0..=1.0).contains(value))?;
             }
         }
         Some(Self {
@@ -71,14 +71,15 @@ impl<'a> Range<'a> {
         })
     }
 
-    /// How narrowly this range names a media type, if it does.
-    fn names(&self, media_type: &str) -> Option<u8> {
+    /// The specificity with which this range matches a media type, if it does.
+    fn specificity(&self, media_type: &str) -> Option<u8> {
         let (kind, subtype) = media_type.split_once('/')?;
         match (self.kind, self.subtype) {
             ("*", "*") => Some(0),
             (own, "*") if own.eq_ignore_ascii_case(kind) => Some(1),
-            (own, narrow)
-                if own.eq_ignore_ascii_case(kind) && narrow.eq_ignore_ascii_case(subtype) =>
+            (own, subtype_range)
+                if own.eq_ignore_ascii_case(kind)
+                    && subtype_range.eq_ignore_ascii_case(subtype) =>
             {
                 Some(2)
             }
@@ -87,13 +88,13 @@ impl<'a> Range<'a> {
     }
 }
 
-/// How much a media type is wanted: as the narrowest range says that names it.
+/// The quality of a media type: that of the most specific range that matches it.
 fn quality(ranges: &[Range<'_>], media_type: &str) -> f32 {
-    let named = ranges
+    let matching = ranges
         .iter()
-        .filter_map(|range| Some((range.names(media_type)?, range.quality)));
-    let narrowest = named.max_by(|(one, _), (other, _)| one.cmp(other));
-    narrowest.map_or(0.0, |(_, quality)| quality)
+        .filter_map(|range| Some((range.specificity(media_type)?, range.quality)));
+    let most_specific = matching.max_by(|(one, _), (other, _)| one.cmp(other));
+    most_specific.map_or(0.0, |(_, quality)| quality)
 }
 
 #[cfg(test)]
@@ -103,7 +104,7 @@ mod tests {
     const OFFERED: [&str; 2] = ["text/markdown", "application/json"];
 
     #[test]
-    fn the_type_that_is_wanted_most_is_answered_and_the_default_where_all_are_equal() {
+    fn the_type_with_the_highest_quality_is_preferred_and_the_default_among_equals() {
         for (accept, expected) in [
             (None, Some("text/markdown")),
             (Some(""), Some("text/markdown")),

@@ -1,4 +1,4 @@
-//! What a handler of HTTP requests works with, made once at init.
+//! The state of HTTP handlers, created once at init.
 
 use std::sync::Arc;
 
@@ -16,58 +16,18 @@ use crate::aws;
 use crate::clock::Clock;
 use crate::embedder::Embeddings;
 use crate::problem::Problem;
+use crate::settings::{
+    ACTIVITY_SHARDS, BUCKET, BadSetting, MIRROR_PROJECTS, MissingSetting, PSEUDONYM_KEY, TABLE,
+    setting,
+};
 
-/// A setting that the environment must have.
-#[derive(Debug, thiserror::Error)]
-#[error("the environment variable {0} is not set")]
-pub struct MissingSetting(pub &'static str);
-
-/// Why a function cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum BadSetting {
-    /// A setting is missing.
-    #[error(transparent)]
-    Missing(#[from] MissingSetting),
-    /// A setting cannot be used.
-    #[error("{0} cannot be used: {1}")]
-    Unusable(&'static str, String),
-}
-
-/// Reads a setting from the environment.
-pub fn setting(name: &'static str) -> Result<String, MissingSetting> {
-    std::env::var(name).map_err(|_| MissingSetting(name))
-}
-
-/// The name of the table.
-pub const TABLE: &str = "HEARBACK_TABLE";
-/// The secret key of pseudonyms, and of cursors.
-pub const PSEUDONYM_KEY: &str = "HEARBACK_PSEUDONYM_KEY";
-/// The URL of the queue that takes what the signal generator cannot work off.
-pub const DEAD_LETTERS_URL: &str = "HEARBACK_DEAD_LETTERS_URL";
-
-/// The name of the bucket.
-pub const BUCKET: &str = "HEARBACK_BUCKET";
-/// Shards of a project's day; as many as the default if it is not set.
-pub const ACTIVITY_SHARDS: &str = "HEARBACK_ACTIVITY_SHARDS";
-/// Projects whose reactions are mirrored into turn logs unless a request says otherwise, as
-/// `tenant/project` with commas between.
-pub const MIRROR_PROJECTS: &str = "HEARBACK_MIRROR_PROJECTS";
-/// For how many days turns are kept; for as many as the default if it is not set, and without end if it is 0.
-pub const TURN_RETENTION_DAYS: &str = "HEARBACK_TURN_RETENTION_DAYS";
-/// A folder of phrase files (`<language>.toml`) that add to those of the detector; none if it is
-/// not set.
-pub const PHRASES: &str = "HEARBACK_PHRASES";
-
-/// The model on Amazon Bedrock that makes vectors of texts; the embedded embedder if it is not set.
-pub const EMBEDDING_MODEL: &str = "HEARBACK_EMBEDDING_MODEL";
-
-/// What handlers work with, made at init of what the environment says.
+/// State of handlers that is created from the environment at init.
 pub trait FromEnv: Clone + Send + Sync + 'static {
     /// Reads the settings and builds the clients.
     fn from_env() -> Result<Self, BadSetting>;
 }
 
-/// What a handler works with.
+/// The state of a handler.
 #[derive(Debug, Clone)]
 pub struct App {
     /// The table.
@@ -76,18 +36,19 @@ pub struct App {
     pub pseudonyms: Pseudonyms,
     /// Signs cursors.
     pub cursors: Cursors,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// Makes vectors of texts.
+    /// Embeds texts.
     pub embeddings: Embeddings,
-    /// `tenant/project` of those whose reactions are mirrored by default.
+    /// The projects whose reactions are mirrored by default, as `tenant/project`.
     pub mirrored: Arc<[String]>,
 }
 
 impl App {
-    /// Refuses what somebody says whose data is being erased right now: what was written meanwhile might
-    /// stay. Answers which erasure was done before, if one was. One call, one read.
-    pub async fn refuse_while_erased(
+    /// Rejects feedback of a user whose data is being erased, because data that is written now
+    /// might not be erased. Returns the id of the last completed erasure, if any. One call, one
+    /// read.
+    pub async fn reject_during_erasure(
         &self,
         tenant: &TenantId,
         user: &UserId,
@@ -98,11 +59,11 @@ impl App {
                 Err(Problem::new(StatusCode::CONFLICT, "erasure_in_progress")
                     .detail("This user's data is being erased. Try again when that is done."))
             }
-            done => Ok(done.map(|erasure| erasure.id)),
+            completed => Ok(completed.map(|erasure| erasure.id)),
         }
     }
 
-    /// Whether a project's reactions are mirrored where the request does not say.
+    /// Whether a project's reactions are mirrored by default.
     #[must_use]
     pub fn mirrors(&self, at: &ConversationRef) -> bool {
         let name = format!("{}/{}", at.tenant, at.project);
@@ -125,7 +86,7 @@ impl FromEnv for App {
     }
 }
 
-/// Reads a list of `tenant/project`.
+/// Parses a comma-separated list of `tenant/project`.
 #[must_use]
 pub fn mirrored(list: &str) -> Arc<[String]> {
     list.split(',')
@@ -134,10 +95,10 @@ pub fn mirrored(list: &str) -> Arc<[String]> {
         .collect()
 }
 
-/// What a handler works with that also reads or writes the bucket.
+/// The state of a handler that also uses the bucket.
 #[derive(Debug, Clone)]
 pub struct WithBlobs {
-    /// Everything else.
+    /// The rest of the state.
     pub app: App,
     /// The bucket.
     pub blobs: Blobs,
@@ -152,16 +113,16 @@ impl FromEnv for WithBlobs {
     }
 }
 
-/// A handler that needs no bucket takes only the rest.
+/// For handlers that do not use the bucket.
 impl FromRef<WithBlobs> for App {
-    fn from_ref(whole: &WithBlobs) -> Self {
-        whole.app.clone()
+    fn from_ref(state: &WithBlobs) -> Self {
+        state.app.clone()
     }
 }
 
 impl FromRef<WithBlobs> for Blobs {
-    fn from_ref(whole: &WithBlobs) -> Self {
-        whole.blobs.clone()
+    fn from_ref(state: &WithBlobs) -> Self {
+        state.blobs.clone()
     }
 }
 
@@ -179,7 +140,7 @@ pub fn store_from_env() -> Result<Store, MissingSetting> {
 /// The bucket that the environment names.
 pub fn blobs_from_env() -> Result<Blobs, MissingSetting> {
     let aws = aws::Aws::from_env(aws::Service::S3);
-    // Another endpoint than AWS's own knows no host names for buckets.
+    // Custom endpoints have no host names for buckets.
     let config = aws_sdk_s3::config::Builder::from(&aws.config())
         .force_path_style(aws.endpoint_url.is_some())
         .build();

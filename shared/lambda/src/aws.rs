@@ -1,10 +1,9 @@
-//! How AWS is reached: one builder of SDK configurations for every function, the machine-local
-//! binary and the tests.
+//! Builds the SDK configurations of all functions, the local bundle and the tests.
 //!
-//! It does not use `aws-config`: in Lambda, region and credentials stand in the environment, and
-//! its default chain with the system's root certificates would be most of a cold start. The only
-//! roots trusted are Amazon's own five (`roots/amazon.pem`); `docs/operations.md` says how they are
-//! renewed.
+//! It does not use `aws-config`: in Lambda, region and credentials are in the environment, and the
+//! default chain with the system's root certificates would take most of a cold start. Only Amazon's
+//! five roots are trusted (`roots/amazon.pem`); `docs/how-to/renew-root-certificates.md` describes
+//! how to renew them.
 
 use std::time::Duration;
 
@@ -29,17 +28,17 @@ use aws_types::region::Region;
 /// The roots that sign the certificates of AWS endpoints.
 const AMAZON_ROOTS: &[u8] = include_bytes!("../roots/amazon.pem");
 
-/// The longest that one call may take, with all its tries. The SDK has no such limit by itself,
-/// and a function would wait until Lambda ends it.
+/// Timeout of a call with all its attempts. The SDK has no default, and a function would wait until
+/// its own timeout.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(8);
-/// The longest that one try may take.
+/// Timeout of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The longest that a connection may take to come about.
+/// Timeout for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Tries, the first included.
+/// Attempts, including the first.
 const ATTEMPTS: u32 = 3;
 
-/// A service whose endpoint may be set on its own, by the variable that AWS's own tools read.
+/// A service whose endpoint can be set separately, by the environment variable that AWS tools read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     /// `AWS_ENDPOINT_URL_BEDROCK_RUNTIME`.
@@ -65,19 +64,19 @@ impl Service {
     }
 }
 
-/// Where and as whom AWS is called.
+/// The region, credentials and endpoint of AWS calls.
 #[derive(Debug, Clone)]
 pub struct Aws {
     /// The region.
     pub region: String,
-    /// Who calls.
+    /// The credentials.
     pub credentials: Credentials,
-    /// Another endpoint than AWS's own.
+    /// A custom endpoint instead of AWS's own.
     pub endpoint_url: Option<String>,
 }
 
 impl Aws {
-    /// What the environment says: `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
+    /// Reads the environment: `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
     /// `AWS_SESSION_TOKEN`, and `AWS_ENDPOINT_URL` or the service's own.
     #[must_use]
     pub fn from_env(service: Service) -> Self {
@@ -98,17 +97,17 @@ impl Aws {
         }
     }
 
-    /// A machine-local endpoint, which checks no credentials.
+    /// An endpoint on this machine, with these credentials.
     #[must_use]
-    pub fn local(endpoint_url: impl Into<String>) -> Self {
+    pub fn local(endpoint_url: impl Into<String>, credentials: Credentials) -> Self {
         Self {
             region: "us-east-1".to_owned(),
-            credentials: Credentials::new("local", "local", None, None, "local"),
+            credentials,
             endpoint_url: Some(endpoint_url.into()),
         }
     }
 
-    /// A configuration from which any SDK client is made.
+    /// The configuration for any SDK client.
     #[must_use]
     pub fn config(&self) -> SdkConfig {
         let mut config = SdkConfig::builder()
@@ -129,13 +128,13 @@ impl Aws {
         config.build()
     }
 
-    /// An endpoint of somebody else over TLS is trusted as the system trusts it.
+    /// A custom endpoint is verified with the system's roots.
     fn roots(&self) -> TrustStore {
-        let foreign = self
+        let is_custom = self
             .endpoint_url
             .as_deref()
             .is_some_and(|url| url.starts_with("https://") && !url.contains(".amazonaws.com"));
-        if foreign {
+        if is_custom {
             TrustStore::default()
         } else {
             TrustStore::empty().with_pem_certificate(AMAZON_ROOTS)
@@ -146,21 +145,20 @@ impl Aws {
 fn http_client(roots: TrustStore) -> SharedHttpClient {
     let builder =
         aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring));
-    // The context fails to build only where a provider lacks a feature, and ring lacks none.
+    // Building the context fails only if the provider lacks a feature, which ring does not.
     let client = match TlsContext::builder().with_trust_store(roots).build() {
         Ok(context) => builder.tls_context(context).build_https(),
         Err(_) => builder.build_https(),
     };
-    SharedHttpClient::new(OnFirstCall(client))
+    SharedHttpClient::new(LazyHttpClient(client))
 }
 
-/// Makes nothing before the first call. By itself the client would make a connector, with all the
-/// certificates, once for every SDK client just to throw it away, so that the system's
-/// certificates are read at init; in Lambda there are none of those to read.
+/// Creates no connector before the first call. Otherwise every SDK client would create one at init
+/// and discard it, and each would parse all certificates.
 #[derive(Debug)]
-struct OnFirstCall(SharedHttpClient);
+struct LazyHttpClient(SharedHttpClient);
 
-impl HttpClient for OnFirstCall {
+impl HttpClient for LazyHttpClient {
     fn http_connector(
         &self,
         settings: &HttpConnectorSettings,
@@ -174,7 +172,7 @@ impl HttpClient for OnFirstCall {
     }
 }
 
-/// The code of an SDK error, without the request that caused it: fit for a log.
+/// The code of an SDK error, without the request, so that it can be logged.
 pub fn error_code<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> &str {
     error.code().unwrap_or("service not reached")
 }

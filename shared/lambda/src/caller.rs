@@ -1,24 +1,21 @@
 //! The caller of a request, from the claims that API Gateway's JWT authorizer verified.
-//!
-//! An HTTP API hands every claim on as text: a list comes as `[a b]`. Project ids with spaces are
-//! told apart if the claim is itself a JSON array in a string.
-
-use std::collections::HashMap;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hearback_domain::caller::Caller as DomainCaller;
+use hearback_domain::claims::{ProjectsClaim, caller};
 use lambda_http::request::RequestContext;
 
 use crate::Problem;
+use crate::settings::{BadSetting, setting};
 
-/// Whoever calls, with a valid token.
+/// A caller with a valid token.
 #[derive(Debug, Clone)]
 pub struct Caller(pub DomainCaller);
 
-/// There is no valid token: 401.
+/// 401: the request has no valid token.
 #[derive(Debug, Clone, Copy)]
 pub struct Unauthorized;
 
@@ -43,48 +40,23 @@ impl<S: Sync> FromRequestParts<S> for Caller {
         };
         let authorizer = context.authorizer.as_ref().ok_or(Unauthorized)?;
         let jwt = authorizer.jwt.as_ref().ok_or(Unauthorized)?;
-        from_claims(&jwt.claims).map(Self).ok_or(Unauthorized)
+        let format = parts.extensions.get().copied().unwrap_or_default();
+        caller(&jwt.claims, format).map(Self).ok_or(Unauthorized)
     }
 }
 
-/// Reads the claims; a token without a user or a tenant is nobody's.
-fn from_claims(claims: &HashMap<String, String>) -> Option<DomainCaller> {
-    let claim = |name: &str| claims.get(name).map(String::as_str);
-    Some(DomainCaller {
-        user: claim("sub")?.try_into().ok()?,
-        tenant: claim("tenant")?.try_into().ok()?,
-        projects: list(claim("projects").unwrap_or_default())
-            .into_iter()
-            .map(TryInto::try_into)
-            .collect::<Result<_, _>>()
-            .ok()?,
-        scopes: claim("scope")
-            .unwrap_or_default()
-            .split_whitespace()
-            .map(ToOwned::to_owned)
-            .collect(),
-    })
-}
+/// The setting for the format of the claim `projects`: `list`, `json` or `name`.
+pub const PROJECTS_CLAIM: &str = "HEARBACK_PROJECTS_CLAIM";
 
-fn list(claim: &str) -> Vec<String> {
-    serde_json::from_str(claim).unwrap_or_else(|_| {
-        claim
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .split_whitespace()
-            .map(ToOwned::to_owned)
-            .collect()
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_claim_is_read_in_both_of_its_forms() {
-        assert_eq!(list("[support billing]"), ["support", "billing"]);
-        assert_eq!(list(r#"["my project", "b"]"#), ["my project", "b"]);
-        assert_eq!(list(""), [""; 0]);
+/// Reads [`PROJECTS_CLAIM`]; the default is a list.
+pub fn projects_claim() -> Result<ProjectsClaim, BadSetting> {
+    match setting(PROJECTS_CLAIM).as_deref() {
+        Err(_) | Ok("" | "list") => Ok(ProjectsClaim::List),
+        Ok("json") => Ok(ProjectsClaim::Json),
+        Ok("name") => Ok(ProjectsClaim::Name),
+        Ok(_) => Err(BadSetting::Unusable(
+            PROJECTS_CLAIM,
+            "it is not list, json or name".to_owned(),
+        )),
     }
 }

@@ -1,9 +1,9 @@
-//! The time, passed in so that a test may set it.
+//! The clock, which tests can replace.
 
 use chrono::{DateTime, Utc};
-use hearback_domain::parse::to_instant;
+use hearback_wire::parse::to_instant;
 
-/// Tells the time.
+/// A source of the current time.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock(fn() -> DateTime<Utc>);
 
@@ -14,13 +14,13 @@ impl Clock {
         Self(Utc::now)
     }
 
-    /// A clock of one's own.
+    /// A clock that calls a function.
     #[must_use]
     pub fn of(now: fn() -> DateTime<Utc>) -> Self {
         Self(now)
     }
 
-    /// What time it is, to the microsecond, as every instant is stored and compared.
+    /// The current time in microseconds, the precision in which times are stored and compared.
     #[must_use]
     pub fn now(self) -> DateTime<Utc> {
         to_instant((self.0)())
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_tells_no_nanoseconds() {
+    fn the_current_time_has_no_nanoseconds() {
         let clock = Clock::of(|| DateTime::from_timestamp_nanos(1_767_519_000_123_456_789));
         assert_eq!(clock.now().timestamp_subsec_nanos(), 123_456_000);
     }

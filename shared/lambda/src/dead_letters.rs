@@ -1,16 +1,16 @@
-//! Where messages go that cannot be worked off, each with its reason.
+//! The DLQ: messages that cannot be processed, each with its reason.
 
 use aws_sdk_sqs::types::MessageAttributeValue;
-use hearback_domain::carried;
-use hearback_domain::privacy::REMOVED;
+use hearback_domain::sqs_text;
+use hearback_scrub::REMOVED;
 
 use crate::aws::error_code;
 
-/// The message attribute that says why a message is a dead letter.
+/// The message attribute with the reason.
 pub const REASON: &str = "reason";
 
-/// Most bytes of a body and its reason, for which a queue has room with further attributes. A body as it came fits;
-/// one that was written again may be longer.
+/// Largest size of a body with its reason, in bytes; the rest of the limit is for other attributes.
+/// A received body fits; one that was serialized again may be longer.
 const LARGEST: usize = 1024 * 1024 - 4 * 1024;
 
 /// A dead-letter queue.
@@ -35,21 +35,22 @@ impl DeadLetters {
         }
     }
 
-    /// Sends a message's body here, with the reason beside.
-    pub async fn bury(&self, body: &str, reason: &str) -> Result<(), NotSent> {
-        self.bury_with(body, reason, &[]).await
+    /// Sends the body of a message to the DLQ, with the reason as an attribute.
+    pub async fn send(&self, body: &str, reason: &str) -> Result<(), NotSent> {
+        self.send_with(body, reason, &[]).await
     }
 
-    /// Sends a message's body here, with the reason and these attributes beside, by name and value. The queue refuses
-    /// none: characters that it does not carry are escaped, and a body that is too long is left out.
-    pub async fn bury_with(
+    /// Sends the body of a message to the DLQ, with the reason and these attributes (name and
+    /// value). Characters that SQS does not accept are escaped, and a body that is too long is left
+    /// out.
+    pub async fn send_with(
         &self,
         body: &str,
         reason: &str,
         attributes: &[(&str, &str)],
     ) -> Result<(), NotSent> {
         let mut send = self.client.send_message().queue_url(&self.queue_url);
-        let body = carried::json(body);
+        let body = sqs_text::escape_json(body);
         let left_out;
         let (body, reason) = if body.len() + reason.len() <= LARGEST {
             (body.as_ref(), reason)
@@ -61,7 +62,7 @@ impl DeadLetters {
         for (name, value) in [(REASON, reason)].iter().chain(attributes) {
             let value = MessageAttributeValue::builder()
                 .data_type("String")
-                .string_value(carried::text(value))
+                .string_value(sqs_text::replace_unsupported(value))
                 .build()
                 .map_err(|error| NotSent(error.to_string()))?;
             send = send.message_attributes(*name, value);

@@ -1,8 +1,6 @@
-//! Who makes a vector of a text: the caller, a model on Amazon Bedrock, or the embedded lexical
-//! embedder.
+//! Embedders: the caller, a model on Amazon Bedrock, or the embedded lexical embedder.
 //!
-//! Source: product specification, section 3. Each vector carries the name of its maker, by which it is
-//! stored, compared and reported.
+//! Each vector has the name of its embedder, by which it is stored, compared and reported.
 
 #[cfg(feature = "bedrock")]
 mod bedrock;
@@ -13,37 +11,37 @@ use std::sync::Arc;
 
 use hearback_domain::embedded::Embedded;
 
-use crate::app::{BadSetting, EMBEDDING_MODEL, setting};
+use crate::settings::{BadSetting, EMBEDDING_MODEL, setting};
 
 #[cfg(feature = "bedrock")]
 pub use bedrock::Bedrock;
 
-/// A vector in the making.
+/// The future of a vector.
 pub type Embedding<'a> =
     Pin<Box<dyn Future<Output = Result<Embedded, EmbeddingFailed>> + Send + 'a>>;
 
-/// Makes vectors of texts.
+/// Embeds texts.
 pub trait Embedder: Debug + Send + Sync {
-    /// The vector of a text, with the name of its maker.
+    /// The vector of a text, with the name of the embedder.
     fn embed<'a>(&'a self, text: &'a str) -> Embedding<'a>;
 }
 
-/// Why an embedder made no vector. It tells nothing of the text.
+/// The reason for which an embedder failed, without the text.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct EmbeddingFailed(pub String);
 
-/// The caller's own vector, which came with the text.
+/// A vector that the caller sent with the text.
 #[derive(Debug, Clone, Copy)]
 pub struct Given<'v>(pub &'v [f32]);
 
 impl Embedder for Given<'_> {
     fn embed<'a>(&'a self, _text: &'a str) -> Embedding<'a> {
-        Box::pin(async { Ok(Embedded::given(self.0)) })
+        Box::pin(async { Ok(Embedded::from_caller(self.0)) })
     }
 }
 
-/// The embedded lexical embedder: needs nothing, and never fails.
+/// The embedded lexical embedder, which has no dependencies and never fails.
 #[derive(Debug, Clone, Copy)]
 pub struct Lexical;
 
@@ -53,23 +51,23 @@ impl Embedder for Lexical {
     }
 }
 
-/// The embedder of this deployment, for texts that come without a vector.
+/// The embedder of this deployment, for texts without a vector.
 #[derive(Debug, Clone)]
 pub struct Embeddings(Arc<dyn Embedder>);
 
 impl Default for Embeddings {
     fn default() -> Self {
-        Self::by(Lexical)
+        Self::with(Lexical)
     }
 }
 
 impl Embeddings {
-    /// By this embedder.
-    pub fn by(embedder: impl Embedder + 'static) -> Self {
+    /// Uses this embedder.
+    pub fn with(embedder: impl Embedder + 'static) -> Self {
         Self(Arc::new(embedder))
     }
 
-    /// By the model that the environment names, or else the embedded one.
+    /// Uses the model that the environment names, or the embedded embedder.
     pub fn from_env() -> Result<Self, BadSetting> {
         match setting(EMBEDDING_MODEL) {
             Ok(model) if !model.is_empty() => Self::of_model(&model)
@@ -80,7 +78,7 @@ impl Embeddings {
 
     #[cfg(feature = "bedrock")]
     fn of_model(model: &str) -> Result<Self, String> {
-        Bedrock::from_env(model).map(Self::by)
+        Bedrock::from_env(model).map(Self::with)
     }
 
     #[cfg(not(feature = "bedrock"))]
@@ -88,15 +86,15 @@ impl Embeddings {
         Err("this was built without the feature `bedrock`".to_owned())
     }
 
-    /// The caller's own vector, or that of a text. Where this deployment's embedder fails, the embedded
-    /// one stands in: it is better to find little than to take no turn, and the name tells.
+    /// The caller's vector, or that of the text. If the deployment's embedder fails, the embedded
+    /// one replaces it: a weak vector is better than a rejected turn, and the name shows it.
     pub async fn of(&self, given: Option<&[f32]>, text: &str) -> Embedded {
-        let made = match given {
+        let embedded = match given {
             Some(given) => Given(given).embed(text).await,
             None => self.0.embed(text).await,
         };
-        made.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the embedded embedder stands in");
+        embedded.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the embedded embedder is used instead");
             Embedded::lexical(text)
         })
     }

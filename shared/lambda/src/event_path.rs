@@ -1,28 +1,28 @@
-//! The path of an event as API Gateway's HTTP APIs hand it over: decoded. Taken for a URL, a `#`, a `?`
-//! or a `%` in a name would cut it short or make another name of it.
+//! API Gateway's HTTP APIs decode the path of an event. It is encoded again here, because a decoded
+//! `#`, `?` or `%` in an id would truncate or change it.
 
 use lambda_http::http::Uri;
 use lambda_http::{Request, RequestExt};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What stands for itself in a path (RFC 3986, unreserved) or separates its segments.
+/// Characters to escape in a path: all but the unreserved ones (RFC 3986) and `/`.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~')
     .remove(b'/');
-/// What stands for itself in one segment, and in a query.
+/// Characters to escape in a segment or a query.
 const SEGMENT: &AsciiSet = &PATH.add(b'/');
 
-/// A name as it stands in a segment of a path.
+/// Escapes a name for a segment of a path.
 #[must_use]
 pub fn segment(name: &str) -> String {
     utf8_percent_encode(name, SEGMENT).to_string()
 }
 
-/// Gives a request the URI whose decoded path is that of the event.
-pub(crate) fn literal(mut request: Request) -> Request {
+/// Sets the URI of a request to the encoded path and query of its event.
+pub(crate) fn with_encoded_uri(mut request: Request) -> Request {
     let path = utf8_percent_encode(request.raw_http_path(), PATH).to_string();
     let parameters = request.query_string_parameters();
     let query: Vec<_> = parameters
@@ -32,12 +32,12 @@ pub(crate) fn literal(mut request: Request) -> Request {
             format!("{}={}", encoded(name), encoded(value))
         })
         .collect();
-    let whole = if query.is_empty() {
+    let uri = if query.is_empty() {
         path
     } else {
         format!("{path}?{}", query.join("&"))
     };
-    if let Ok(uri) = whole.parse::<Uri>() {
+    if let Ok(uri) = uri.parse::<Uri>() {
         *request.uri_mut() = uri;
     }
     request
@@ -55,13 +55,13 @@ mod tests {
             "requestContext": {"http": {"method": "GET", "path": path}, "stage": "$default"},
             "isBase64Encoded": false
         });
-        literal(from_str(&event.to_string()).unwrap())
+        with_encoded_uri(from_str(&event.to_string()).unwrap())
             .uri()
             .to_string()
     }
 
     #[test]
-    fn a_name_is_what_it_was_before_it_was_decoded() {
+    fn a_decoded_path_is_encoded_again() {
         assert_eq!(uri("/turns/a#b", ""), "/turns/a%23b");
         assert_eq!(uri("/turns/x%41 y", ""), "/turns/x%2541%20y");
         assert_eq!(uri("/turns/é🙂?", ""), "/turns/%C3%A9%F0%9F%99%82%3F");

@@ -1,5 +1,5 @@
-//! What every HTTP function has around its routes: errors as problem documents, a request id, one
-//! log line for each request, and a panic that is answered instead of dropped.
+//! Middleware of all HTTP functions: problem documents for errors, a request id, one log line for
+//! each request, and a response for panics.
 
 use std::time::Instant;
 
@@ -14,8 +14,12 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::problem::{MEDIA_TYPE, Problem};
 
-/// The header that tells a caller the id of the request.
+/// The response header with the id of the request.
 pub const REQUEST_ID: &str = "x-request-id";
+
+/// An extension of a response: the tenant for the log line, if the claims do not have it.
+#[derive(Debug, Clone)]
+pub struct LoggedTenant(pub String);
 
 /// Wraps the routes of a function.
 pub fn service(routes: Router) -> Router {
@@ -25,35 +29,47 @@ pub fn service(routes: Router) -> Router {
                 .cause("the handler panicked")
                 .into_response()
         }))
-        .layer(from_fn(answer))
+        .layer(from_fn(respond))
 }
 
-/// Names the request, and finishes its answer.
-async fn answer(request: Request, next: Next) -> Response {
+/// Adds the request id, completes the response and logs the request.
+async fn respond(request: Request, next: Next) -> Response {
     let started = Instant::now();
     let request_id = request_id(&request);
     let method = request.method().clone();
-    // The route and not the path: a path has user ids in it.
+    // The route instead of the path, because paths contain user ids.
     let route = request
         .extensions()
         .get::<MatchedPath>()
         .map_or("none", MatchedPath::as_str)
         .to_owned();
+    let claimed = tenant(&request);
     let response = finish(next.run(request).await, &request_id);
     let status = response.status().as_u16();
     let micros = started.elapsed().as_micros();
-    tracing::info!(%method, route, status, micros, request_id, "answered");
+    let logged = response.extensions().get().map(|LoggedTenant(name)| name);
+    let tenant = claimed.as_ref().or(logged).map(String::as_str);
+    tracing::info!(%method, route, status, micros, request_id, tenant, "answered");
     response
 }
 
-/// The id that API Gateway gave, or a new one.
+/// The tenant in the claims that API Gateway verified.
+fn tenant(request: &Request) -> Option<String> {
+    let Some(RequestContext::ApiGatewayV2(context)) = request.extensions().get() else {
+        return None;
+    };
+    let jwt = context.authorizer.as_ref()?.jwt.as_ref()?;
+    jwt.claims.get("tenant").cloned()
+}
+
+/// The request id of API Gateway, or a new one.
 fn request_id(request: &Request) -> String {
     let context = request.extensions().get::<RequestContext>();
-    let given = match context {
+    let id = match context {
         Some(RequestContext::ApiGatewayV2(context)) => context.request_id.clone(),
         _ => None,
     };
-    given.unwrap_or_else(|| uuid::Uuid::new_v4().to_string())
+    id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string())
 }
 
 fn finish(mut response: Response, request_id: &str) -> Response {

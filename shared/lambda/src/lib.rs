@@ -1,9 +1,10 @@
-//! What the functions have in common: who calls, what an error looks like, how AWS is reached.
+//! The common parts of the functions: callers, errors and AWS clients.
 //!
-//! It knows HTTP and Lambda, and no rule: those are in the domain crate. A function's `main`
-//! hands its routes to [`serve`] and is done.
+//! It knows HTTP and Lambda, but no rules, which are in the domain crate. A function's `main`
+//! passes its routes to [`serve`].
 
 pub mod accept;
+pub mod anonymous;
 pub mod app;
 pub mod aws;
 pub mod body;
@@ -16,12 +17,16 @@ pub mod http;
 pub mod params;
 pub mod problem;
 pub mod queue;
+pub mod rejections;
 pub mod routes;
+pub mod settings;
 pub mod telemetry;
 
-pub use app::{App, BadSetting, FromEnv, MissingSetting, WithBlobs};
+pub use app::{App, FromEnv, WithBlobs};
 pub use problem::Problem;
+pub use settings::{BadSetting, MissingSetting};
 
+use axum::Extension;
 use lambda_runtime::Error;
 use routes::Routes;
 use tower::util::MapRequest;
@@ -30,6 +35,9 @@ use tower::util::MapRequest;
 pub async fn serve<S: FromEnv>(routes: Routes<S>) -> Result<(), Error> {
     telemetry::init();
     let app = S::from_env()?;
-    let service = http::service(routes.router(app));
-    lambda_http::run(MapRequest::new(service, event_path::literal)).await
+    let routes = routes
+        .router(app)
+        .layer(Extension(caller::projects_claim()?));
+    let service = http::service(routes);
+    lambda_http::run(MapRequest::new(service, event_path::with_encoded_uri)).await
 }

@@ -5,22 +5,26 @@ use std::collections::BTreeMap;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use chrono::{DateTime, Utc};
 use hearback_domain::caller::Caller as DomainCaller;
-use hearback_domain::identifier::{NotAnIdentifier, ProjectId, TenantId};
-use hearback_domain::parse::{FieldError, date_time, one_of, to_instant};
+use hearback_domain::identifier::{
+    ConversationId, InvalidIdentifier, ProjectId, TenantId, TurnId, UserId,
+};
 use hearback_domain::turn::{ConversationRef, TurnRef};
+use hearback_wire::describe::path_parameter;
+use hearback_wire::{FieldError, FromQuery, from_query};
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterIn};
 
 use crate::Problem;
 use crate::caller::Caller;
 
-/// The single identifier of a path, for example the user of `/v1/preferences/{userId}`.
+/// The only identifier in a path, for example the user in `/v1/preferences/{userId}`.
 #[derive(Debug, Clone)]
 pub struct PathId<T>(pub T);
 
 impl<T, S> FromRequestParts<S> for PathId<T>
 where
-    T: TryFrom<String, Error = NotAnIdentifier>,
+    T: TryFrom<String, Error = InvalidIdentifier>,
     S: Send + Sync,
 {
     type Rejection = Problem;
@@ -34,21 +38,22 @@ where
     }
 }
 
-/// The conversation of a path below `/conversations/{tenant}/{project}`, which the token holds.
+/// The conversation of a path under `/conversations/{tenant}/{project}`, to which the token gives
+/// access.
 #[derive(Debug, Clone)]
 pub struct InConversation {
-    /// Where it is.
+    /// The conversation.
     pub at: ConversationRef,
-    /// Who calls.
+    /// The caller.
     pub caller: DomainCaller,
 }
 
 /// The turn of such a path.
 #[derive(Debug, Clone)]
 pub struct InTurn {
-    /// Where it is.
+    /// The turn.
     pub at: TurnRef,
-    /// Who calls.
+    /// The caller.
     pub caller: DomainCaller,
 }
 
@@ -59,7 +64,7 @@ pub struct InProject {
     pub tenant: TenantId,
     /// The project.
     pub project: ProjectId,
-    /// Who calls.
+    /// The caller.
     pub caller: DomainCaller,
 }
 
@@ -73,14 +78,14 @@ async fn decoded<S: Send + Sync>(
 }
 
 /// The parameters of a path by their names.
-struct Named(BTreeMap<String, String>, Vec<FieldError>);
+struct PathParams(BTreeMap<String, String>, Vec<FieldError>);
 
-impl Named {
+impl PathParams {
     async fn read<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         Ok(Self(decoded(parts, state).await?, Vec::new()))
     }
 
-    fn take<T: TryFrom<String, Error = NotAnIdentifier>>(&mut self, name: &str) -> Option<T> {
+    fn take<T: TryFrom<String, Error = InvalidIdentifier>>(&mut self, name: &str) -> Option<T> {
         let value = self.0.remove(name).unwrap_or_default();
         T::try_from(value)
             .map_err(|error| {
@@ -97,16 +102,16 @@ impl<S: Send + Sync> FromRequestParts<S> for InProject {
         let Caller(caller) = Caller::from_request_parts(parts, state)
             .await
             .map_err(IntoResponse::into_response)?;
-        let mut path = Named::read(parts, state)
+        let mut path = PathParams::read(parts, state)
             .await
             .map_err(IntoResponse::into_response)?;
         let (tenant, project) = (path.take("tenant"), path.take("project"));
         let (Some(tenant), Some(project)) = (tenant, project) else {
             return Err(Problem::invalid(path.1).into_response());
         };
-        // Decided here, so that no handler can read anything before.
+        // Checked here, so that no handler reads data before the check.
         caller
-            .enter(&tenant, &project)
+            .require_project(&tenant, &project)
             .map_err(|forbidden| Problem::from(forbidden).into_response())?;
         Ok(Self {
             tenant,
@@ -121,7 +126,7 @@ impl<S: Send + Sync> FromRequestParts<S> for InConversation {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
         let within = InProject::from_request_parts(parts, state).await?;
-        let mut path = Named::read(parts, state)
+        let mut path = PathParams::read(parts, state)
             .await
             .map_err(IntoResponse::into_response)?;
         let Some(conversation) = path.take("conversation_id") else {
@@ -144,7 +149,7 @@ impl<S: Send + Sync> FromRequestParts<S> for InTurn {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
         let InConversation { at, caller } =
             InConversation::from_request_parts(parts, state).await?;
-        let mut path = Named::read(parts, state)
+        let mut path = PathParams::read(parts, state)
             .await
             .map_err(IntoResponse::into_response)?;
         let Some(turn) = path.take("turn_id") else {
@@ -157,110 +162,56 @@ impl<S: Send + Sync> FromRequestParts<S> for InTurn {
     }
 }
 
-/// The parameters of a query, read one by one; what is wrong with them is told together.
+/// The parameters of a query, whose errors are reported together.
 #[derive(Debug, Clone)]
-pub struct Params {
-    given: BTreeMap<String, String>,
-    errors: Vec<FieldError>,
-}
+pub struct Parameters<T>(pub T);
 
-impl<S: Send + Sync> FromRequestParts<S> for Params {
+impl<S: Send + Sync, T: FromQuery> FromRequestParts<S> for Parameters<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Query(given) = Query::from_request_parts(parts, state)
+        let Query(parameters) = Query::from_request_parts(parts, state)
             .await
             .map_err(|_| invalid("", "the query cannot be read"))?;
-        Ok(Self {
-            given,
-            errors: Vec::new(),
-        })
+        from_query(&parameters).map(Self).map_err(Problem::invalid)
     }
 }
 
-impl Params {
-    /// A parameter that may be left out.
-    pub fn optional<T>(&mut self, name: &str) -> Option<T>
-    where
-        T: TryFrom<String, Error = NotAnIdentifier>,
-    {
-        self.read(name, |text| {
-            T::try_from(text.to_owned()).map_err(|error| error.to_string())
-        })
+impl IntoParams for InProject {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![
+            path_parameter::<TenantId>("tenant", "The token's tenant."),
+            path_parameter::<ProjectId>("project", "A project of the token."),
+        ]
     }
+}
 
-    /// The caller in whose view the request is answered: with `user_id` that user. Checks what was
-    /// read so far, too.
-    pub fn on_behalf(&mut self, caller: DomainCaller) -> Result<DomainCaller, Problem> {
-        let user = self.optional("user_id");
-        self.check()?;
-        Ok(caller.on_behalf_of(user)?)
+impl IntoParams for InConversation {
+    fn into_params(within: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let mut parameters = InProject::into_params(within);
+        parameters.push(path_parameter::<ConversationId>(
+            "conversation_id",
+            "The conversation.",
+        ));
+        parameters
     }
+}
 
-    /// A whole number from `low` to `high` that may be left out.
-    pub fn number(&mut self, name: &str, low: u64, high: u64) -> Option<u64> {
-        self.read(name, |text| {
-            let number = text.parse().ok();
-            number
-                .filter(|number| (low..=high).contains(number))
-                .ok_or_else(|| format!("must be an integer from {low} to {high}"))
-        })
+impl IntoParams for InTurn {
+    fn into_params(within: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let mut parameters = InConversation::into_params(within);
+        parameters.push(path_parameter::<TurnId>("turn_id", "The turn."));
+        parameters
     }
+}
 
-    /// One value of a closed set, by its name on the wire, that may be left out.
-    pub fn one_of<T: Copy>(
-        &mut self,
-        name: &str,
-        names: &'static [(&'static str, T)],
-    ) -> Option<T> {
-        self.read(name, |text| one_of(names)(&text.into()))
-    }
+/// The user of a path.
+#[derive(Debug)]
+pub struct OfUser;
 
-    /// An RFC 3339 time that may be left out.
-    pub fn time(&mut self, name: &str) -> Option<DateTime<Utc>> {
-        self.read(name, |text| {
-            let time = date_time(&text.into()).map(to_instant);
-            time.map_err(ToOwned::to_owned)
-        })
-    }
-
-    /// A text of any kind that may be left out.
-    #[must_use]
-    pub fn text(&self, name: &str) -> Option<&str> {
-        self.given.get(name).map(String::as_str)
-    }
-
-    /// Notes what must be there and is not.
-    pub fn require(&mut self, names: &[&str]) {
-        for name in names {
-            if !self.given.contains_key(*name) {
-                self.note(name, "is required");
-            }
-        }
-    }
-
-    /// Whether nothing was wrong with what was read.
-    pub fn check(&self) -> Result<(), Problem> {
-        if self.errors.is_empty() {
-            Ok(())
-        } else {
-            Err(self.problem())
-        }
-    }
-
-    /// What was wrong.
-    #[must_use]
-    pub fn problem(&self) -> Problem {
-        Problem::invalid(self.errors.clone())
-    }
-
-    fn read<T>(&mut self, name: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
-        let value = read(self.given.get(name)?);
-        value.map_err(|detail| self.note(name, detail)).ok()
-    }
-
-    fn note(&mut self, name: &str, detail: impl Into<String>) {
-        self.errors.push(error(name, detail));
+impl IntoParams for OfUser {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![path_parameter::<UserId>("userId", "The user.")]
     }
 }
 

@@ -1,15 +1,15 @@
-//! What an error looks like: `application/problem+json` (RFC 9457), with the source's own members
-//! beside, and for validation `errors`, each with its JSON Pointer.
+//! Error responses: `application/problem+json` (RFC 9457) with additional members, and for
+//! validation `errors`, each with a JSON Pointer.
 //!
-//! A problem carries two things apart: what the caller is told, and a cause that only the log
-//! sees. Neither ever has a body, a comment or a token in it.
+//! A problem has two separate parts: the response for the caller, and a cause for the log only.
+//! Neither contains a body, a comment or a token.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hearback_domain::caller::Forbidden;
 use hearback_domain::cursor::InvalidCursor;
-use hearback_domain::parse::FieldError;
 use hearback_storage::{Error as StorageError, LARGEST};
+use hearback_wire::FieldError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 /// The media type of a problem.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
-/// An error as its caller sees it.
+/// An error response.
 #[derive(Debug, Clone)]
 pub struct Problem {
     status: StatusCode,
@@ -28,10 +28,10 @@ pub struct Problem {
     cause: Option<String>,
 }
 
-/// The shape of a problem, for the API's description.
+/// The schema of a problem.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ProblemDocument {
-    /// Always `about:blank`: the status says what kind of problem it is.
+    /// Always `about:blank`: the kind of problem is that of the status.
     #[serde(rename = "type")]
     pub kind: String,
     /// The status in words.
@@ -58,7 +58,7 @@ pub struct InvalidMember {
 }
 
 impl Problem {
-    /// A problem of this status; `error` names it for a program.
+    /// A problem with this status; `error` is its code.
     #[must_use]
     pub fn new(status: StatusCode, error: &'static str) -> Self {
         Self {
@@ -71,14 +71,14 @@ impl Problem {
         }
     }
 
-    /// 413: the body is larger than it may be; `limit` completes "The body must have …".
+    /// 413: the body is too large; `limit` completes "The body must have …".
     #[must_use]
     pub fn body_too_large(limit: &str) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
             .detail(format!("The body must have {limit}."))
     }
 
-    /// 400: members of the request are wrong.
+    /// 400: members of the request are invalid.
     #[must_use]
     pub fn invalid(errors: Vec<FieldError>) -> Self {
         Self {
@@ -88,21 +88,22 @@ impl Problem {
         }
     }
 
-    /// 400: the body is not JSON. Where, and not what: the body may hold anything.
+    /// 400: the body is not JSON. The problem has the position only, because the content may be
+    /// private.
     #[must_use]
     pub fn not_json(error: &serde_json::Error) -> Self {
-        let place = format!("line {}, column {}", error.line(), error.column());
+        let position = format!("line {}, column {}", error.line(), error.column());
         Self {
             errors: vec![FieldError {
                 pointer: String::new(),
-                detail: format!("must be JSON: {place}"),
+                detail: format!("must be JSON: {position}"),
             }],
             ..Self::new(StatusCode::BAD_REQUEST, "not_json")
-                .detail(format!("The body is not JSON: {place}."))
+                .detail(format!("The body is not JSON: {position}."))
         }
     }
 
-    /// 413: what would be stored is larger than can be.
+    /// 413: the item would be too large to store.
     #[must_use]
     pub fn too_large(limit: usize, measured: usize) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large_to_store")
@@ -113,7 +114,7 @@ impl Problem {
             .member("measured_bytes", measured)
     }
 
-    /// 422: members of the request have values that are not known.
+    /// 422: members of the request have unknown values.
     #[must_use]
     pub fn unprocessable(errors: Vec<FieldError>) -> Self {
         Self {
@@ -123,7 +124,7 @@ impl Problem {
         }
     }
 
-    /// 400: the cursor is damaged, or of another query.
+    /// 400: the cursor is invalid, or belongs to another query.
     #[must_use]
     pub fn cursor(invalid: InvalidCursor) -> Self {
         Self::invalid(vec![FieldError {
@@ -132,41 +133,41 @@ impl Problem {
         }])
     }
 
-    /// 404, the same for what does not exist and for what is somebody else's.
+    /// 404: the resource does not exist, or belongs to another user.
     #[must_use]
     pub fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found")
     }
 
-    /// 404 that says what was looked for: a `turn`, say. The same for what does not exist and for
-    /// what is somebody else's, so that nobody learns which.
+    /// 404 that names the kind of resource, for example `turn`. The same whether it does not exist
+    /// or belongs to another user, so that the caller cannot tell.
     #[must_use]
     pub fn no_such(what: &str) -> Self {
         Self::not_found().detail(format!("There is no such {what}, or it is not yours."))
     }
 
-    /// What is told to a person.
+    /// Sets the explanation for people.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
-    /// A member beside the standard ones.
+    /// Adds a member.
     #[must_use]
     pub fn member(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.members.insert(name.to_owned(), value.into());
         self
     }
 
-    /// What only the log is told.
+    /// Sets the cause, for the log only.
     #[must_use]
     pub fn cause(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into());
         self
     }
 
-    /// The problem of a status of which nothing more is known.
+    /// A problem for a status without more information.
     #[must_use]
     pub fn of_status(status: StatusCode) -> Self {
         let error = match status {
@@ -176,6 +177,12 @@ impl Problem {
             _ => "internal_error",
         };
         Self::new(status, error)
+    }
+
+    /// The error code.
+    #[must_use]
+    pub fn error(&self) -> &'static str {
+        self.error
     }
 
     pub(crate) fn status(&self) -> StatusCode {
@@ -209,7 +216,7 @@ impl Problem {
     }
 }
 
-/// The response has no body yet: the outer layer knows the request id, and writes it.
+/// The response has no body yet: the middleware adds it, with the request id.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();

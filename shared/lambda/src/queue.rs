@@ -1,8 +1,9 @@
-//! What a function does that a queue triggers: it names the messages that must be delivered again, gives up
-//! those that have failed for long enough, and counts how often work was handed on.
+//! Common parts of functions with a queue as event source: partial batch responses, the DLQ for
+//! messages that fail permanently, and the limit of hops.
 //!
-//! A queue counts a receive although Lambda had no room for the function, which then never saw the message.
-//! So receives say little of failures, and a message that may yet succeed is given up late.
+//! SQS counts a receive even if Lambda throttles the function, which then never sees the message.
+//! The receive count is therefore a weak sign of failures, and a message that may still succeed is
+//! retried for long.
 
 use std::fmt::Display;
 
@@ -13,34 +14,36 @@ use tokio::task::JoinError;
 
 use crate::dead_letters::DeadLetters;
 
-/// Receives from which on a message is given up that fails by what it is ([`Tries::Few`]).
+/// Receives after which a message that probably fails by its content goes to the DLQ
+/// ([`RetryLimit::Few`]).
 pub const MAX_RECEIVES: u32 = 5;
-/// Receives from which on a message is given up that fails by what it meets ([`Tries::Many`]).
+/// Receives after which a message that fails by its environment goes to the DLQ
+/// ([`RetryLimit::Many`]).
 pub const LAST_RECEIVES: u32 = 90;
-/// Receives after which the queue itself gives a message up: some more, for when the function dies or cannot
-/// send to the dead letters.
+/// `maxReceiveCount` of the queue: higher, for a function that crashes or cannot send to the DLQ.
 pub const REDRIVE_RECEIVES: u32 = 100;
-/// The message attribute that tells how often work was handed on until it came to this message.
+/// The message attribute with the number of hops.
 pub const HOPS: &str = "hops";
-/// How often work may be handed on. What is handed on in earnest was worked on for minutes, so that this is a
-/// week; a loop that does nothing ends within minutes, and costs a thousand invocations.
+/// Largest number of hops. A hop with progress takes minutes, so this is about a week of work; a
+/// loop without progress ends within minutes, after a thousand invocations.
 pub const MAX_HOPS: u32 = 1_000;
 
-/// How long a message is tried that failed.
+/// How often a failed message is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tries {
-    /// It would fail however often it came.
+pub enum RetryLimit {
+    /// Not at all: a retry fails too.
     Once,
-    /// It failed by what it is, most likely. Another version of the function might take it.
+    /// A few times: it probably failed by its content. Another version of the function might accept
+    /// it.
     Few,
-    /// It failed by what it met, the table being away for example, and may succeed the next time.
+    /// Many times: it failed by its environment, for example because the table was unavailable.
     Many,
 }
 
-impl Tries {
-    /// Whether a message that was received so often has been tried for long enough.
+impl RetryLimit {
+    /// Whether a message with this receive count is not retried any more.
     #[must_use]
-    pub fn are_over(self, receives: u32) -> bool {
+    pub fn is_exhausted(self, receives: u32) -> bool {
         match self {
             Self::Once => true,
             Self::Few => receives >= MAX_RECEIVES,
@@ -49,29 +52,29 @@ impl Tries {
     }
 }
 
-/// An error for which a message was not worked off.
+/// An error because of which a message was not processed.
 pub trait Failure: Display {
-    /// How long a message that fails so is tried.
-    fn tries(&self) -> Tries;
+    /// How often the message is retried.
+    fn tries(&self) -> RetryLimit;
 }
 
 impl Failure for hearback_storage::Error {
-    fn tries(&self) -> Tries {
+    fn tries(&self) -> RetryLimit {
         match self {
-            Self::Unavailable { .. } => Tries::Many,
-            Self::Unreadable { .. } => Tries::Few,
-            Self::TooLarge { .. } => Tries::Once,
+            Self::Unavailable { .. } => RetryLimit::Many,
+            Self::Unreadable { .. } => RetryLimit::Few,
+            Self::TooLarge { .. } => RetryLimit::Once,
         }
     }
 }
 
-/// Why a message was not worked off.
+/// Why a message was not processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// For a person. It quotes no data.
+    /// The description, without data.
     pub text: String,
-    /// How long the message is tried.
-    pub tries: Tries,
+    /// How often the message is retried.
+    pub tries: RetryLimit,
 }
 
 impl<F: Failure> From<F> for Reason {
@@ -83,20 +86,20 @@ impl<F: Failure> From<F> for Reason {
     }
 }
 
-/// How the task ended that worked on a message. A panic's message may quote data, so that it panicked is all
-/// that is said.
-pub fn ended<F: Failure>(ended: Result<Result<(), F>, JoinError>) -> Result<(), Reason> {
-    match ended {
+/// The result of a task that processed a message. The message of a panic is left out, because it
+/// may quote data.
+pub fn task_result<F: Failure>(task: Result<Result<(), F>, JoinError>) -> Result<(), Reason> {
+    match task {
         Ok(result) => result.map_err(Reason::from),
         Err(_) => Err(Reason {
             text: "the function panicked".to_owned(),
-            tries: Tries::Few,
+            tries: RetryLimit::Few,
         }),
     }
 }
 
-/// Works off messages one after the other, each in a task of its own: one that makes the code panic harms
-/// no neighbour. Answers as [`report`] does.
+/// Processes messages one after the other, each in its own task, so that a panic does not affect
+/// the others. Returns the response of [`report`].
 pub async fn one_by_one<F, E>(
     dead_letters: &DeadLetters,
     batch: SqsEvent,
@@ -108,15 +111,15 @@ where
 {
     let mut failed = Vec::new();
     for message in batch.records {
-        if let Err(reason) = ended(tokio::spawn(work(message.clone())).await) {
+        if let Err(reason) = task_result(tokio::spawn(work(message.clone())).await) {
             failed.push((message, reason));
         }
     }
     report(dead_letters, failed).await
 }
 
-/// Names the messages that must be delivered again. Those that were tried for long enough go to the dead
-/// letters instead, each with its reason.
+/// Returns the failed messages, which SQS delivers again. Those whose retries are exhausted are
+/// sent to the DLQ instead, each with its reason.
 pub async fn report(
     dead_letters: &DeadLetters,
     failed: Vec<(SqsMessage, Reason)>,
@@ -129,20 +132,23 @@ pub async fn report(
             message_id,
             receives,
             reason = reason.text,
-            "message not worked off"
+            "message not processed"
         );
-        if !(reason.tries.are_over(receives) && give_up(dead_letters, &message, &reason).await) {
-            response.batch_item_failures.push(again(message_id));
+        if !(reason.tries.is_exhausted(receives)
+            && send_to_dlq(dead_letters, &message, &reason).await)
+        {
+            response.batch_item_failures.push(item_failure(message_id));
         }
     }
     response
 }
 
-/// Whether a message is among the dead letters now. If not, it fails once more, until its queue gives it up.
-async fn give_up(dead_letters: &DeadLetters, message: &SqsMessage, reason: &Reason) -> bool {
+/// Sends a message to the DLQ. Returns `false` if that failed; the message is then delivered again.
+async fn send_to_dlq(dead_letters: &DeadLetters, message: &SqsMessage, reason: &Reason) -> bool {
     let body = message.body.as_deref().unwrap_or_default();
-    // In a box: a call of the SDK is so deep a type that the compiler gives up on the size of what calls it.
-    match Box::pin(dead_letters.bury(body, &reason.text)).await {
+    // Boxed, because the type of an SDK call is so deep that the compiler cannot compute the layout
+    // of its caller.
+    match Box::pin(dead_letters.send(body, &reason.text)).await {
         Ok(()) => true,
         Err(error) => {
             tracing::error!(reason = %error, "dead letter not sent");
@@ -151,49 +157,49 @@ async fn give_up(dead_letters: &DeadLetters, message: &SqsMessage, reason: &Reas
     }
 }
 
-/// The message that must be delivered again, if the task that worked on it failed.
+/// The item failure of a message whose task failed.
 #[must_use]
-pub fn not_worked_off<F: Failure>(
+pub fn item_failure_of_task<F: Failure>(
     message_id: String,
     task: Result<Result<(), F>, JoinError>,
 ) -> Option<BatchItemFailure> {
-    let reason = ended(task).err()?;
-    tracing::warn!(message_id, reason = reason.text, "message not worked off");
-    Some(again(message_id))
+    let reason = task_result(task).err()?;
+    tracing::warn!(message_id, reason = reason.text, "message not processed");
+    Some(item_failure(message_id))
 }
 
-fn again(message_id: String) -> BatchItemFailure {
+fn item_failure(message_id: String) -> BatchItemFailure {
     let mut failure = BatchItemFailure::default();
     failure.item_identifier = message_id;
     failure
 }
 
-/// How often a message was received, this time included.
+/// The receive count of a message, including this delivery.
 #[must_use]
 pub fn receives(message: &SqsMessage) -> u32 {
     let receives = message.attributes.get("ApproximateReceiveCount");
     receives.and_then(|count| count.parse().ok()).unwrap_or(1)
 }
 
-/// How often work was handed on, by a function to its own queue, until it came to a message. Lambda would stop
-/// such a function after 16 times if it were not told otherwise; this is what bounds it instead.
+/// The number of hops before a message. The recursive loop detection of Lambda would stop a
+/// function after 16 by default; this limit replaces it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hops(u32);
 
-/// Work was handed on as often as it may be.
+/// The work has reached the limit of hops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("handed on {MAX_HOPS} times without an end")]
 pub struct Endless;
 
 impl Failure for Endless {
-    fn tries(&self) -> Tries {
-        Tries::Once
+    fn tries(&self) -> RetryLimit {
+        RetryLimit::Once
     }
 }
 
 impl Hops {
-    /// Those of what is sent because of this message.
-    pub fn behind(message: &SqsMessage) -> Result<Self, Endless> {
+    /// The hops of the messages that are sent because of this one.
+    pub fn after(message: &SqsMessage) -> Result<Self, Endless> {
         let attribute = message.message_attributes.get(HOPS);
         let hops = attribute.and_then(|hops| hops.string_value.as_deref()?.parse().ok());
         let hops: u32 = hops.unwrap_or_default();
@@ -204,7 +210,7 @@ impl Hops {
         }
     }
 
-    /// The attribute [`HOPS`] of what is sent.
+    /// The attribute [`HOPS`] of the messages that are sent.
     pub fn attribute(self) -> Result<MessageAttributeValue, BuildError> {
         let hops = MessageAttributeValue::builder().data_type("Number");
         hops.string_value(self.0.to_string()).build()

@@ -1,8 +1,8 @@
-//! The routes of a function: handlers that `#[utoipa::path]` describes.
+//! The routes of a function: handlers with a `#[utoipa::path]`.
 //!
-//! To answer requests, a function needs of that no more than path and method. The description of
-//! the API comes of the same list of handlers, with the feature `description`, which the functions
-//! do without: in Lambda it would be dead weight.
+//! A function uses only the path and the method of the description. With the feature `description`,
+//! the same list of handlers gives the description of the API; the functions in Lambda are built
+//! without it.
 
 use axum::Router;
 use axum::handler::Handler;
@@ -14,11 +14,14 @@ use utoipa_axum::PathItemExt;
 
 #[cfg(feature = "description")]
 use crate::problem::MEDIA_TYPE;
+#[cfg(feature = "description")]
+use crate::rejections;
 
 #[doc(hidden)]
 pub use utoipa_axum;
 
-/// The routes of a function, whose handlers work with an `S`. Made by [`routes!`](crate::routes!).
+/// The routes of a function, whose handlers have the state `S`. Made by
+/// [`routes!`](crate::routes!).
 #[must_use]
 #[derive(Debug, Clone)]
 pub struct Routes<S> {
@@ -38,7 +41,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         }
     }
 
-    /// How these routes are described.
+    /// Adds the description of these routes.
     #[cfg(feature = "description")]
     #[doc(hidden)]
     pub fn described(mut self, description: fn() -> OpenApi) -> Self {
@@ -46,7 +49,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
-    /// Adds a handler at the path and the methods of its description.
+    /// Adds a handler with the path and the methods of its description.
     #[doc(hidden)]
     pub fn with<P, H, T>(mut self, handler: &H) -> Self
     where
@@ -62,7 +65,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
-    /// These routes and those.
+    /// Adds the routes of `other`.
     pub fn and(mut self, other: Self) -> Self {
         self.router = self.router.merge(other.router);
         #[cfg(feature = "description")]
@@ -70,7 +73,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
-    /// What answers requests, with what its handlers work with.
+    /// The router with the state of its handlers.
     pub fn router(self, app: S) -> Router {
         self.router.with_state(app)
     }
@@ -79,15 +82,17 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     #[cfg(feature = "description")]
     #[must_use]
     pub fn description(&self) -> OpenApi {
-        let mut whole = OpenApi::default();
+        let mut merged = OpenApi::default();
         for description in self.descriptions() {
-            whole.merge(description);
+            merged.merge(description);
         }
-        whole
+        merged.components =
+            Some(rejections::describe(merged.components.take().unwrap_or_default().into()).build());
+        merged
     }
 
-    /// The description of each group of routes. Of two shapes with one name the whole keeps the first
-    /// alone.
+    /// The description of each group of routes. The merged description keeps only the first of two
+    /// schemas with one name.
     #[cfg(feature = "description")]
     pub fn descriptions(&self) -> impl Iterator<Item = OpenApi> {
         self.descriptions.iter().map(|description| {
@@ -98,7 +103,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     }
 }
 
-/// Every error is a problem document, whose media type no handler needs to repeat.
+/// Sets the media type of all errors to that of problem documents.
 #[cfg(feature = "description")]
 fn describe_problems(description: &mut OpenApi) {
     let items = description.paths.paths.values_mut();
@@ -121,8 +126,8 @@ fn describe_problems(description: &mut OpenApi) {
     }
 }
 
-/// The routes of the handlers that are named, with what they work with before. Each must have a `#[utoipa::path]`, in the same
-/// module.
+/// The routes of these handlers, after the type of their state. Each must have a `#[utoipa::path]`
+/// in the same module.
 #[macro_export]
 macro_rules! routes {
     ($state:ty => $($handler:ident),+ $(,)?) => {

@@ -1,7 +1,7 @@
-//! Logs: one JSON object a line, which CloudWatch reads as it is. `RUST_LOG` sets what is logged.
+//! Logs: one JSON object a line, which CloudWatch parses. `RUST_LOG` sets the levels.
 //!
-//! What is logged are routes, statuses, ids of requests and messages, and durations; never a body,
-//! a comment or a token.
+//! Logs contain routes, statuses, ids of requests and messages, and durations; never a body, a
+//! comment or a token.
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -14,7 +14,7 @@ pub fn init() {
         .flatten_event(true)
         .with_current_span(false)
         .with_target(false)
-        // CloudWatch stamps each line itself.
+        // CloudWatch adds the time of each line.
         .without_time();
     let _ = tracing_subscriber::registry()
         .with(lines)
@@ -22,16 +22,16 @@ pub fn init() {
         .try_init();
 }
 
-/// What is logged: as `default` says, and as `RUST_LOG` does of the targets and the level that it names.
+/// The levels of `default`, overridden by `RUST_LOG` for the targets that it names.
 #[must_use]
-pub fn filter_over(default: &str) -> Targets {
-    let set = std::env::var("RUST_LOG").ok();
-    let over = set.and_then(|set| format!("{default},{set}").parse().ok());
-    over.unwrap_or_else(|| filter(default))
+pub fn filter_with_overrides(default: &str) -> Targets {
+    let directives = std::env::var("RUST_LOG").ok();
+    let combined = directives.and_then(|directives| format!("{default},{directives}").parse().ok());
+    combined.unwrap_or_else(|| filter(default))
 }
 
-/// What is logged: as `RUST_LOG` says, or as `default` does. Targets and levels only; patterns
-/// would bring regular expressions into every function.
+/// The levels of `RUST_LOG`, or else of `default`. Supports targets and levels only; patterns would
+/// link regular expressions into every function.
 #[must_use]
 pub fn filter(default: &str) -> Targets {
     std::env::var("RUST_LOG")

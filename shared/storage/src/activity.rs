@@ -1,13 +1,12 @@
-//! Activity markers: in which conversations of a project somebody reacted, minute by minute.
+//! Activity markers: the conversations of a project with reactions, minute by minute.
 //!
-//! They have no counts that could drift: a report walks them backwards and reads the reactions
-//! of each conversation that it meets. A marker may outlive what it marks; it never comes after, and never
-//! expires before.
+//! Markers hold no counts that could drift: a report reads them from the newest to the oldest, and
+//! then the reactions of each conversation. A marker is written before its reaction and may outlive
+//! it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Timelike, Utc};
 use hearback_domain::identifier::{ConversationId, ProjectId, TenantId, UserId};
@@ -16,18 +15,22 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use crate::attributes::CORE;
+use crate::conditional::changed;
 use crate::item::{self, Builder, Item};
-use crate::table::{AUTHOR, SK};
-use crate::turns::CORE;
+use crate::reads::{self, Key};
+use crate::table::{AUTHOR, BY_AUTHOR, SK};
 use crate::{Error, Store, keys};
 
 const MARKER: &str = "activity marker";
-/// Shards of a project's day, unless the deployment says otherwise.
+/// Shards of a project's day, unless the deployment sets another number.
 pub const DEFAULT_SHARDS: u32 = 4;
-/// Markers that a process remembers to have written.
-const REMEMBERED: usize = 20_000;
+/// Markers of a user that are read at once: as many as one call gets.
+const OWN_PAGE: i32 = 100;
+/// How many written markers a process remembers.
+const CACHED_MARKERS: usize = 20_000;
 
-/// Who was active where.
+/// A user who reacted in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activity {
     /// The project.
@@ -36,19 +39,19 @@ pub struct Activity {
     /// The conversation.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// Whose reaction it was.
+    /// The author of the reaction.
     #[serde(rename = "user_id")]
     pub user: UserId,
 }
 
-/// A marker, with the minute that it is of.
+/// A marker with its minute.
 pub type Marker = (NaiveTime, Activity);
 
-/// Markers that this process wrote: they need not be written again.
+/// Markers that this process wrote, so that it does not write them again.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Remembered(Arc<Mutex<HashSet<[u8; 32]>>>);
+pub(crate) struct MarkerCache(Arc<Mutex<HashSet<[u8; 32]>>>);
 
-impl Remembered {
+impl MarkerCache {
     pub(crate) fn has(&self, marker: &[u8; 32]) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.contains(marker)
@@ -56,7 +59,7 @@ impl Remembered {
 
     pub(crate) fn add(&self, marker: [u8; 32]) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= REMEMBERED {
+        if known.len() >= CACHED_MARKERS {
             known.clear();
         }
         known.insert(marker);
@@ -72,9 +75,9 @@ pub fn minute(time: DateTime<Utc>) -> NaiveTime {
         .unwrap_or(time)
 }
 
-/// A project's day, as far as it is to be read.
+/// The part of a project's day to read.
 #[derive(Debug, Clone, Copy)]
-pub struct Day<'a> {
+pub struct ActivityDay<'a> {
     /// The tenant.
     pub tenant: &'a TenantId,
     /// The project.
@@ -87,7 +90,7 @@ pub struct Day<'a> {
     pub until: NaiveTime,
 }
 
-impl<'a> Day<'a> {
+impl<'a> ActivityDay<'a> {
     /// The whole day.
     #[must_use]
     pub fn whole(tenant: &'a TenantId, project: &'a ProjectId, date: NaiveDate) -> Self {
@@ -102,10 +105,36 @@ impl<'a> Day<'a> {
     }
 }
 
+/// Days of a user in a project.
+#[derive(Debug, Clone, Copy)]
+pub struct UserDays<'a> {
+    /// The tenant.
+    pub tenant: &'a TenantId,
+    /// The project.
+    pub project: &'a ProjectId,
+    /// The user.
+    pub user: &'a UserId,
+    /// The first day and the last one.
+    pub days: (NaiveDate, NaiveDate),
+}
+
+/// Markers of a user, each with its day.
+#[derive(Debug, Default)]
+pub struct UserActivityPage {
+    /// Minutes and conversations with their day, the latest day first, in no order within a day.
+    pub markers: Vec<(NaiveDate, (NaiveTime, ConversationId))>,
+    /// Where the next page starts, if there may be more.
+    pub next: Option<ActivityCursor>,
+}
+
+/// A row of the author index.
+#[derive(Debug)]
+pub struct ActivityCursor(Item);
+
 impl Store {
-    /// Marks that somebody reacted, unless this process marked the same before, after the same erasure of
-    /// the user's data, if there was one: that removed what was marked until then. One call and two
-    /// writes, one of them into the index of authors, or none.
+    /// Writes the marker of a reaction, unless this process has written it since the user's last
+    /// erasure, which removed the markers until then. No call, or one call and two writes, one of
+    /// them to the author index.
     pub async fn mark_activity_once(
         &self,
         reaction: &ReactionCore,
@@ -123,11 +152,11 @@ impl Store {
         Ok(())
     }
 
-    /// Marks that somebody reacted, unless it is marked for as long already: reactions to several turns
-    /// share a marker. One call and two writes, one of them into the index of authors; and one more call and
-    /// write in a month that this process has not marked yet.
+    /// Writes the marker of a reaction, unless the existing one expires no earlier: reactions to
+    /// several turns share a marker. One call and two writes, one of them to the author index; one
+    /// more call and write in a month that this process has not marked yet.
     pub async fn mark_activity(&self, reaction: &ReactionCore) -> Result<(), Error> {
-        // First, so that no report passes over the month.
+        // First, so that no report skips the month.
         self.mark_month_once(reaction).await?;
         let at = &reaction.at.within;
         let activity = Activity {
@@ -136,7 +165,7 @@ impl Store {
             user: reaction.user_id.clone(),
         };
         let (pk, sk) = self.marker_key(reaction);
-        // By its author an erasure finds where somebody reacted.
+        // An erasure finds a user's reactions by the author.
         let author = keys::user(&at.tenant, &reaction.user_id);
         let until = expiry(reaction);
         let item = Builder::new(pk, sk)
@@ -160,16 +189,7 @@ impl Store {
                 put.condition_expression("attribute_not_exists(PK) OR attribute_exists(expires_at)")
             }
         };
-        match put.send().await {
-            Err(error)
-                if !error
-                    .as_service_error()
-                    .is_some_and(PutItemError::is_conditional_check_failed_exception) =>
-            {
-                Err(Error::unavailable("PutItem", &error))
-            }
-            Ok(_) | Err(_) => Ok(()),
-        }
+        changed("PutItem", put.send().await).map(|_| ())
     }
 
     fn marker_key(&self, reaction: &ReactionCore) -> (String, String) {
@@ -191,14 +211,14 @@ impl Store {
     /// Up to `limit` markers of a shard, the newest first, and whether there are more.
     pub async fn activity(
         &self,
-        day: Day<'_>,
+        day: ActivityDay<'_>,
         shard: u32,
         limit: Option<i32>,
     ) -> Result<(Vec<Marker>, bool), Error> {
         let mut markers = Vec::new();
         let mut resume = None;
         loop {
-            let found = self
+            let response = self
                 .client
                 .query()
                 .table_name(&self.table)
@@ -224,17 +244,69 @@ impl Store {
                 .send()
                 .await
                 .map_err(|error| Error::unavailable("Query", &error))?;
-            for item in found.items() {
+            for item in response.items() {
                 markers.push(marker(item)?);
             }
-            resume = found.last_evaluated_key;
+            resume = response.last_evaluated_key;
             if resume.is_none() || limit.is_some() {
                 return Ok((markers, resume.is_some()));
             }
         }
     }
 
-    /// The shard of what has this name.
+    /// Up to a hundred markers of a user from the author index, whose cost does not depend on other
+    /// users' markers. Eventually consistent. One call, half a read for each 4 KB of keys; another
+    /// call for hashed names, one read for each.
+    pub async fn user_activity(
+        &self,
+        of: UserDays<'_>,
+        after: Option<ActivityCursor>,
+    ) -> Result<UserActivityPage, Error> {
+        let (from, to) = keys::days(of.tenant, of.project, of.days);
+        let response = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .index_name(BY_AUTHOR)
+            .key_condition_expression("#author = :author AND PK BETWEEN :from AND :to")
+            .expression_attribute_names("#author", AUTHOR)
+            .expression_attribute_values(
+                ":author",
+                AttributeValue::S(keys::user(of.tenant, of.user)),
+            )
+            .expression_attribute_values(":from", AttributeValue::S(from))
+            .expression_attribute_values(":to", AttributeValue::S(to))
+            .scan_index_forward(false)
+            .limit(OWN_PAGE)
+            .set_exclusive_start_key(after.map(|ActivityCursor(row)| row))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map_err(|error| Error::unavailable("Query", &error))?;
+        let found_keys: Vec<Key> = response.items().iter().filter_map(reads::key_of).collect();
+        let is_hashed = |(_, sk): &&Key| keys::active_in(sk).is_none();
+        let hashed: Vec<Key> = found_keys.iter().filter(is_hashed).cloned().collect();
+        let rows = self.get_batch(&hashed).await?;
+        let rows: HashMap<Key, Item> = (hashed.into_iter().zip(rows))
+            .filter_map(|(key, row)| Some((key, row?)))
+            .collect();
+        let mut markers = Vec::with_capacity(found_keys.len());
+        for key in &found_keys {
+            let active = match (keys::active_in(&key.1), rows.get(key)) {
+                (Some(active), _) => active,
+                (None, Some(row)) => marker(row).map(|(minute, of)| (minute, of.conversation))?,
+                // The index still has rows that were just deleted.
+                (None, None) => continue,
+            };
+            markers.extend(keys::date_of(&key.0).map(|date| (date, active)));
+        }
+        Ok(UserActivityPage {
+            markers,
+            next: response.last_evaluated_key.map(ActivityCursor),
+        })
+    }
+
+    /// The shard of a name.
     #[must_use]
     pub fn shard(&self, name: &str) -> u32 {
         let digest: [u8; 32] = Sha256::digest(name).into();
@@ -243,18 +315,18 @@ impl Store {
     }
 }
 
-/// When the marker of a reaction expires: at the end of the day on which that does, so that few markers are
-/// written again.
+/// The expiry of a marker: the end of the day on which its reaction expires, so that few markers
+/// are written twice.
 fn expiry(reaction: &ReactionCore) -> Option<DateTime<Utc>> {
     let day = reaction.expires_at?.date_naive() + TimeDelta::days(1);
     Some(day.and_time(NaiveTime::MIN).and_utc())
 }
 
-fn marker(found: &Item) -> Result<Marker, Error> {
-    let sk = item::string(found, MARKER, SK)?;
+fn marker(item: &Item) -> Result<Marker, Error> {
+    let sk = item::string(item, MARKER, SK)?;
     let minute = sk
         .get(..5)
         .and_then(|text| NaiveTime::parse_from_str(text, "%H:%M").ok())
         .ok_or_else(|| Error::unreadable(MARKER, "its key has no minute"))?;
-    Ok((minute, item::json(found, MARKER, CORE)?))
+    Ok((minute, item::json(item, MARKER, CORE)?))
 }

@@ -1,5 +1,5 @@
 //! The bucket: turn logs, and exports ([`exports`](crate::exports)). A log is never overwritten:
-//! another version has another key, and the index row says which one counts, so that the row alone
+//! another version has another key, and the index row names the current one, so that the row alone
 //! settles a race.
 
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
@@ -10,17 +10,18 @@ use hearback_domain::turn::{TurnCore, TurnLog, TurnRef};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use crate::turns::{IndexRow, Moved};
+use crate::turn_rows::IndexRow;
+use crate::turns::TurnUpdate;
 use crate::{Error, Store, keys};
 
 const TURN_LOG: &str = "turn log";
-/// The tag of the logs of turns that expire, to which `template.yaml` has a lifecycle rule.
+/// The tag of expiring logs; `template.yaml` has a lifecycle rule for it.
 const EXPIRING: &str = "kept=turn-retention";
-/// How often a turn's log is looked for that is being moved.
+/// Attempts to read a turn's log while other writers replace it.
 const LOG_TRIES: usize = 5;
-/// How often a turn's log is changed when others write into it too.
+/// Attempts to change a turn's log while other writers change it.
 const CHANGE_TRIES: usize = 20;
-/// How often a put is tried while others put the same.
+/// Attempts to put an object while another writer puts the same key.
 const PUT_TRIES: usize = 5;
 
 /// The bucket, reached through an SDK client.
@@ -31,7 +32,7 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    /// The bucket of this name.
+    /// A client for the bucket with this name.
     #[must_use]
     pub fn new(client: aws_sdk_s3::Client, bucket: impl Into<String>) -> Self {
         Self {
@@ -40,15 +41,15 @@ impl Blobs {
         }
     }
 
-    /// Stores a version of a turn's log under a name that its content gives it, and the day on which its
-    /// turn expires, and answers where it is. The same again is there already. That of a turn that expires
-    /// has a tag, by which the bucket deletes it. One call.
+    /// Stores a version of a turn's log and returns its URI. The key is a digest of the content and
+    /// of the day on which the turn expires, so a repeat changes nothing. The log of an expiring
+    /// turn has a tag, by which the bucket deletes it. One call.
     pub async fn put_turn_log(&self, turn: &TurnCore, log: &TurnLog) -> Result<String, Error> {
         let body = serde_json::to_vec(log).map_err(|e| Error::undecodable(TURN_LOG, &e))?;
         let mut digest = Sha256::new_with_prefix(&body);
         if let Some(expires) = turn.expires_at {
-            // Without the day a log of an earlier turn of this name could be taken for this one's, which
-            // the bucket is about to delete.
+            // Without the day, this turn could share the log of an earlier turn with the same id,
+            // which the bucket is about to delete.
             digest.update(expires.date_naive().to_string());
         }
         let digest: Vec<u8> = digest.finalize().into_iter().take(16).collect();
@@ -71,7 +72,7 @@ impl Blobs {
             };
             match error.code() {
                 Some("PreconditionFailed") => return Ok(self.uri(&key)),
-                // Another put of the same key is under way, and may yet fail.
+                // Another put of the same key is in progress and may fail.
                 Some("ConditionalRequestConflict") => {}
                 _ => return Err(unavailable("PutObject", &error)),
             }
@@ -87,20 +88,20 @@ impl Blobs {
         self.json(TURN_LOG, self.key(hosted_uri)?).await
     }
 
-    /// A small object that is JSON. One call.
+    /// A small JSON object. One call.
     pub(crate) async fn json<T: DeserializeOwned>(
         &self,
         kind: &'static str,
         key: &str,
     ) -> Result<Option<T>, Error> {
-        let found = self
+        let response = self
             .client
             .get_object()
             .bucket(&self.bucket)
             .key(key)
             .send()
             .await;
-        let object = match found {
+        let object = match response {
             Ok(object) => object,
             Err(error)
                 if error
@@ -117,8 +118,8 @@ impl Blobs {
             .map_err(|error| Error::undecodable(kind, &error))
     }
 
-    /// A turn and its log, if the turn is there `now` and one that is wanted. Two calls, and more while
-    /// the log is being moved.
+    /// A turn and its log, if the turn exists, has not expired by `now` and matches `wanted`. Two
+    /// calls, more while other writers replace the log.
     pub async fn turn_with_log(
         &self,
         store: &Store,
@@ -132,41 +133,42 @@ impl Blobs {
                 return Ok(None);
             };
             if missing.as_ref() == Some(&row.hosted_uri) {
-                // The bucket has deleted it: a shorter retention holds for older turns at once.
+                // The bucket has deleted it: a shorter retention applies to older turns at once.
                 return Ok(None);
             }
             if let Some(log) = self.turn_log(&row.hosted_uri).await? {
                 return Ok(Some((row, log)));
             }
-            // It was moved on since the row was read, or is gone.
+            // Another writer replaced it since the row was read, or it was deleted.
             missing = Some(row.hosted_uri);
         }
         Err(Error::Unavailable {
             operation: "GetObject",
-            code: "the turn log moved too often".to_owned(),
+            code: "the turn log was replaced too often".to_owned(),
         })
     }
 
-    /// Changes a turn's log: the new version is written beside the old one, and the index row then points
-    /// there if it still pointed to what was read. Of two at once, the one that loses starts again from
-    /// what the other wrote. `change` answers whether there is anything to change. Three calls and two
-    /// reads or writes of the row, and more for whoever loses.
+    /// Changes a turn's log: stores a new version, then points the index row to it if the row still
+    /// points to the version that was read. After a conflict, starts again from the winning
+    /// writer's version. `change` returns whether it changed anything. Three calls and two reads or
+    /// writes of the row; more after a conflict.
     pub async fn change_turn_log(
         &self,
         store: &Store,
         at: &TurnRef,
         change: impl Fn(&mut TurnLog) -> bool,
     ) -> Result<(), Error> {
-        // From which version to which the row was to be moved.
-        let mut lost: Option<(String, String)> = None;
+        // The version that the row pointed to, and the one that lost the conflict.
+        let mut rejected: Option<(String, String)> = None;
         let mut missing = None;
         for _ in 0..CHANGE_TRIES {
             let row = store.kept_turn(at).await?;
-            if let Some((from, to)) = lost.take() {
+            if let Some((from, to)) = rejected.take() {
                 let moved = row.as_ref().is_some_and(|row| row.hosted_uri == to);
-                // A version has the name of its content: that it lost may mean that the row was moved
-                // before, by itself, whose answer was lost, or by another writer of the same.
-                self.forget(if moved { &from } else { &to }).await;
+                // Keys are digests of the content, so the row may point to this version although
+                // the update failed: an earlier response was lost, or another writer stored the
+                // same log.
+                self.discard_turn_log(if moved { &from } else { &to }).await;
                 if moved {
                     return Ok(());
                 }
@@ -179,7 +181,7 @@ impl Blobs {
                     // The bucket has deleted it.
                     return Ok(());
                 }
-                // Or somebody else moved the row on and deleted this version.
+                // Another writer may have changed the row and deleted this version.
                 missing = Some(row.hosted_uri);
                 continue;
             };
@@ -188,11 +190,11 @@ impl Blobs {
             }
             let to = self.put_turn_log(&row.core, &log).await?;
             match store.move_turn_log(at, &row.hosted_uri, &to).await? {
-                Moved::Done => {
-                    self.forget(&row.hosted_uri).await;
+                TurnUpdate::Done => {
+                    self.discard_turn_log(&row.hosted_uri).await;
                     return Ok(());
                 }
-                Moved::Lost => lost = Some((row.hosted_uri, to)),
+                TurnUpdate::Conflict => rejected = Some((row.hosted_uri, to)),
             }
         }
         Err(Error::Unavailable {
@@ -201,16 +203,15 @@ impl Blobs {
         })
     }
 
-    /// Deletes a version that nobody points to. If that fails, it lies there unread until the turn is
-    /// erased.
-    pub async fn forget(&self, hosted_uri: &str) {
+    /// Deletes a version that no row points to. After a failure, it stays until the turn is erased.
+    pub async fn discard_turn_log(&self, hosted_uri: &str) {
         if let Err(error) = self.delete_turn_log(hosted_uri).await {
             tracing::warn!(%error, "a version of a turn log was not deleted");
         }
     }
 
-    /// Deletes a version that no row points to any more, for good: what is erased must not be there still
-    /// because it was changed before. Three calls.
+    /// Deletes a version that no row points to, permanently: erased text must not remain in an
+    /// earlier version. Three calls.
     pub async fn delete_turn_log(&self, hosted_uri: &str) -> Result<(), Error> {
         self.delete_for_good(self.key(hosted_uri)?).await
     }
@@ -228,7 +229,7 @@ impl Blobs {
     }
 }
 
-/// The error of an object that could not be read to its end.
+/// The error of an object whose body was cut off.
 #[must_use]
 pub fn body_not_read() -> Error {
     Error::Unavailable {

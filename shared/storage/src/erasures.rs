@@ -1,8 +1,8 @@
-//! Erasing a person: a row for each of their names. What is kept under them is found in `kept`, and
-//! removed in `removal`.
+//! Erasure of a user's data: one row for the user id and one for the pseudonym. `kept` finds the
+//! data, `removal` removes it.
 //!
-//! A person has two names, their own and a pseudonym. Their rows are opened in one transaction, and closed
-//! in one: until when an erasure holds is the same for both.
+//! Both rows are opened in one transaction and closed in one, so that the erasure covers the same
+//! time for both.
 
 mod kept;
 mod removal;
@@ -13,39 +13,37 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnConsumedCapacity, TransactWriteItem, Update,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use hearback_domain::erasure::{Erasure, Kind, Removed, Traces};
+use hearback_domain::erasure::{Erasure, ErasureIds, RemovedCounts, RemovedKind};
 use hearback_domain::identifier::{TenantId, UserId};
+use hearback_domain::retention::LEDGER_DAYS;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::claims;
-use crate::events::CORE;
+use crate::attributes::CORE;
+use crate::conditional::updated;
 use crate::item::{self, Builder, Item};
-use crate::places::updated;
 use crate::preferences::Freshness;
 use crate::reads::Key;
 use crate::table::{EXPIRES_AT, PK, SK};
-use crate::transactions::{Transacted, unbuilt};
+use crate::transactions::{Transacted, invalid_request};
 use crate::{Blobs, Error, Store, keys};
 
-pub use kept::{Extent, Found, Listing, Next, Page, Reacted};
-pub use removal::Unit;
+pub use kept::{DataSource, ErasureCursor, PageSize, PersonalData, PersonalDataPage, UserReaction};
+pub use removal::RowGroup;
 
 const ERASURE: &str = "erasure";
 const TRACES: &str = "traces of an erasure";
-/// Adds to the count of a kind.
-const COUNTING: &str = "ADD #count :count";
-/// When it was done, in microseconds.
+/// The update expression that adds to the count of a kind.
+const ADD_COUNT: &str = "ADD #count :count";
+/// When the erasure was completed, in microseconds since 1970.
 const UNTIL: &str = "until";
-/// When something was found last, in microseconds.
-const FOUND: &str = "found_at";
-/// Days that a row is kept that is done: as long as a message may still bring what is to be erased.
-const KEPT_DAYS: u16 = claims::KEPT_DAYS;
+/// When data was last found, in microseconds since 1970.
+const FOUND_AT: &str = "found_at";
 
 /// A user of a tenant.
 pub type Owner<'a> = (&'a TenantId, &'a UserId);
 
-/// What the row says besides its counts.
+/// The row without its counts.
 #[derive(Serialize, Deserialize)]
 struct Core {
     id: Uuid,
@@ -71,18 +69,18 @@ impl Core {
 }
 
 impl Store {
-    /// The erasure of a user's data, if one was asked for. One call, one read or half.
+    /// The erasure of a user's data, if one was requested. One call, one read or half.
     pub async fn erasure(
         &self,
         owner: Owner<'_>,
         freshness: Freshness,
     ) -> Result<Option<Erasure>, Error> {
-        let found = self.get_as_fresh(place(owner), freshness).await?;
-        found.item.as_ref().map(erasure).transpose()
+        let row = self.get_with(row_key(owner), freshness).await?;
+        row.item.as_ref().map(erasure).transpose()
     }
 
-    /// Opens an erasure of a user, and of what is kept under their pseudonym, unless one of either is open:
-    /// then `None`. One call, twice a write for each.
+    /// Opens an erasure of a user and of their pseudonym. Returns `None` if either has an open one.
+    /// One call, two writes for each row.
     pub async fn open_erasure(
         &self,
         (tenant, user): Owner<'_>,
@@ -108,27 +106,28 @@ impl Store {
                 .condition_expression("attribute_not_exists(PK) OR attribute_exists(#until)")
                 .expression_attribute_names("#until", UNTIL)
                 .build()
-                .map_err(unbuilt(ERASURE))?;
+                .map_err(invalid_request(ERASURE))?;
             Ok(TransactWriteItem::builder().put(put).build())
         });
         let puts = puts.into_iter().collect::<Result<_, Error>>()?;
-        let done = self.transact(puts).await? == Transacted::Done;
-        Ok(done.then_some(opened))
+        let committed = self.transact(puts).await? == Transacted::Committed;
+        Ok(committed.then_some(opened))
     }
 
-    /// Notes that something was found: an erasure is not done before a while after. One call, one write.
+    /// Stores when data was last found: an erasure is completed only after a quiet period. One
+    /// call, one write.
     pub async fn note_found(&self, owner: Owner<'_>, at: DateTime<Utc>) -> Result<(), Error> {
         let noted = self
             .update_erasure(owner)
             .update_expression("SET #found = :found")
             .condition_expression("attribute_exists(PK)")
-            .expression_attribute_names("#found", FOUND)
+            .expression_attribute_names("#found", FOUND_AT)
             .expression_attribute_values(":found", number(at.timestamp_micros()));
         updated(noted).await
     }
 
     fn update_erasure(&self, owner: Owner<'_>) -> UpdateItemFluentBuilder {
-        let (pk, sk) = place(owner);
+        let (pk, sk) = row_key(owner);
         self.client
             .update_item()
             .table_name(&self.table)
@@ -137,15 +136,20 @@ impl Store {
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
-    /// Notes that an erasure is done `now`, under both names, if it is the one that is open and nothing was
-    /// found since `quiet`. Answers whether it is this call that closed it. One call, twice a write for each.
+    /// Completes an erasure `now`, in both rows, if it is the open one and no data was found since
+    /// `quiet`. A time far after `now` is ignored: the clock was set back since. Returns whether
+    /// this call completed it. One call, two writes for each row.
     pub async fn close_erasure(
         &self,
         owner: Owner<'_>,
         open: &Erasure,
         (quiet, now): (DateTime<Utc>, DateTime<Utc>),
     ) -> Result<bool, Error> {
-        let expires = (now + TimeDelta::days(KEPT_DAYS.into())).timestamp();
+        // Covers everything before the request, even if the clock was set back since.
+        let until = now.max(open.requested_at);
+        let expires = (until + TimeDelta::days(LEDGER_DAYS.into())).timestamp();
+        // A tolerance for workers whose clocks differ slightly.
+        let ahead = now + (now - quiet) + TimeDelta::minutes(1);
         let core = Core::of(open);
         let open_core = core.attribute()?;
         let done = Core {
@@ -154,60 +158,65 @@ impl Store {
         };
         let done = done.attribute()?;
         let closing = |user: &UserId| {
-            self.updating((owner.0, user))
+            self.row_update((owner.0, user))
                 .update_expression("SET core = :done, #until = :until, #expires = :expires")
                 .expression_attribute_names("#until", UNTIL)
                 .expression_attribute_names("#expires", EXPIRES_AT)
                 .expression_attribute_values(":done", done.clone())
-                .expression_attribute_values(":until", number(now.timestamp_micros()))
+                .expression_attribute_values(":until", number(until.timestamp_micros()))
                 .expression_attribute_values(":expires", number(expires))
         };
         let own = closing(owner.1)
             .condition_expression(
                 "core = :core AND attribute_not_exists(#until) \
-                 AND (attribute_not_exists(#found) OR #found <= :quiet)",
+                 AND (attribute_not_exists(#found) OR #found <= :quiet OR #found > :ahead)",
             )
-            .expression_attribute_names("#found", FOUND)
+            .expression_attribute_names("#found", FOUND_AT)
             .expression_attribute_values(":core", open_core)
-            .expression_attribute_values(":quiet", number(quiet.timestamp_micros()));
-        // While the user's own row is open, nobody else opens or closes the other.
+            .expression_attribute_values(":quiet", number(quiet.timestamp_micros()))
+            .expression_attribute_values(":ahead", number(ahead.timestamp_micros()));
+        // While the user's own row is open, no other request opens or closes the pseudonym's.
         let other = open.pseudonym.as_ref().map(closing);
         let updates = std::iter::once(own).chain(other).map(|update| {
-            let update = update.build().map_err(unbuilt(ERASURE))?;
+            let update = update.build().map_err(invalid_request(ERASURE))?;
             Ok(TransactWriteItem::builder().update(update).build())
         });
         let updates = updates.collect::<Result<_, Error>>()?;
-        Ok(self.transact(updates).await? == Transacted::Done)
+        Ok(self.transact(updates).await? == Transacted::Committed)
     }
 
-    /// Counts what was removed elsewhere. One call, one write.
+    /// Counts data that was removed outside the table. One call, one write.
     pub async fn count_erased(
         &self,
         owner: Owner<'_>,
-        kind: Kind,
+        kind: RemovedKind,
         count: u64,
     ) -> Result<(), Error> {
         let counted = self
             .update_erasure(owner)
-            .update_expression(COUNTING)
+            .update_expression(ADD_COUNT)
             .condition_expression("attribute_exists(PK)")
             .expression_attribute_names("#count", kind.as_str())
             .expression_attribute_values(":count", number(count));
         updated(counted).await
     }
 
-    /// A change of the row of an erasure, in a transaction.
-    fn updating(&self, owner: Owner<'_>) -> UpdateBuilder {
-        let (pk, sk) = place(owner);
+    /// An update of the row of an erasure, for a transaction.
+    fn row_update(&self, owner: Owner<'_>) -> UpdateBuilder {
+        let (pk, sk) = row_key(owner);
         Update::builder()
             .table_name(&self.table)
             .key(PK, AttributeValue::S(pk))
             .key(SK, AttributeValue::S(sk))
     }
 
-    /// Counts in the row of an erasure, if it stands.
-    fn counted(&self, owner: Owner<'_>, open: Option<&Erasure>) -> Result<UpdateBuilder, Error> {
-        let update = self.updating(owner).update_expression(COUNTING);
+    /// An update that counts in the row of an erasure; its condition is that the row exists.
+    fn count_update(
+        &self,
+        owner: Owner<'_>,
+        open: Option<&Erasure>,
+    ) -> Result<UpdateBuilder, Error> {
+        let update = self.row_update(owner).update_expression(ADD_COUNT);
         Ok(match open {
             None => update.condition_expression("attribute_exists(PK)"),
             Some(open) => update
@@ -219,17 +228,17 @@ impl Store {
 }
 
 impl Blobs {
-    /// By what the lines of somebody's are told that an erasure found before. One call.
-    pub async fn traces(&self, tenant: &TenantId, id: Uuid) -> Result<Option<Traces>, Error> {
+    /// The traces of a user's lines that an earlier pass of an erasure found. One call.
+    pub async fn traces(&self, tenant: &TenantId, id: Uuid) -> Result<Option<ErasureIds>, Error> {
         self.json(TRACES, &keys::erasure_traces(tenant, id)).await
     }
 
-    /// Remembers that. One call.
+    /// Stores the traces for later passes. One call.
     pub async fn put_traces(
         &self,
         tenant: &TenantId,
         id: Uuid,
-        traces: &Traces,
+        traces: &ErasureIds,
     ) -> Result<(), Error> {
         let json =
             serde_json::to_vec(traces).map_err(|error| Error::undecodable(TRACES, &error))?;
@@ -237,15 +246,15 @@ impl Blobs {
         self.put(key, "application/json", json).await
     }
 
-    /// Forgets that, for good. Calls as for deleting versions.
+    /// Deletes the traces permanently. Calls as for deleting versions.
     pub async fn delete_traces(&self, tenant: &TenantId, id: Uuid) -> Result<(), Error> {
         let key = keys::erasure_traces(tenant, id);
         self.delete_versions(&key, |_| false).await.map(|_| ())
     }
 }
 
-/// Where the row of an erasure is.
-fn place((tenant, user): Owner<'_>) -> Key {
+/// The key of the row of an erasure.
+fn row_key((tenant, user): Owner<'_>) -> Key {
     (keys::user(tenant, user), keys::ERASURE.to_owned())
 }
 
@@ -255,8 +264,8 @@ fn number(value: impl Into<serde_json::Number>) -> AttributeValue {
 
 fn erasure(row: &Item) -> Result<Erasure, Error> {
     let core: Core = item::json(row, ERASURE, CORE)?;
-    let mut removed = Removed::default();
-    for kind in Kind::ALL {
+    let mut removed = RemovedCounts::default();
+    for kind in RemovedKind::ALL {
         if row.contains_key(kind.as_str()) {
             *removed.of(kind) = item::number(row, ERASURE, kind.as_str())?;
         }

@@ -1,39 +1,40 @@
-//! What can go wrong between a request and the table.
+//! Errors of calls to the table and the bucket.
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
 use crate::item::LARGEST;
 
-/// A call that failed. Neither form carries a key or a value: both may name a person.
+/// A call that failed. Errors contain no keys and no values, because these may be personal data.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The table could not be reached, was too busy, or refused. Worth another try.
+    /// The service could not be reached, throttled the call or rejected it. The call can be
+    /// retried.
     #[error("{operation} failed: {code}")]
     Unavailable {
         /// The call, for example `PutItem`.
         operation: &'static str,
-        /// The service's error code, or the kind of failure on the way there.
+        /// The service's error code, or the kind of connection failure.
         code: String,
     },
-    /// An item is larger than the table keeps ([`LARGEST`]). No other try helps.
+    /// An item exceeds the size limit ([`LARGEST`]). A retry fails too.
     #[error("an item of {measured} bytes is larger than the {LARGEST} that the table keeps")]
     TooLarge {
-        /// Its bytes, as they would be stored.
+        /// Its size as stored, in bytes.
         measured: usize,
     },
-    /// An item is not as this version of the code wrote it.
+    /// An item does not have the expected format.
     #[error("stored {item} cannot be read: {reason}")]
     Unreadable {
-        /// Which kind of item.
+        /// The kind of item.
         item: &'static str,
-        /// What is wrong with it.
+        /// Why it cannot be read.
         reason: String,
     },
 }
 
 impl Error {
-    /// Whether the table had too much to do, so that less should be asked of it at once.
+    /// Whether the call was throttled, so that the caller should send fewer at once.
     #[must_use]
     pub fn is_throttled(&self) -> bool {
         let Self::Unavailable { code, .. } = self else {
@@ -75,8 +76,8 @@ impl Error {
         }
     }
 
-    /// JSON that is not as written. serde's own message may quote a value; where it stands says
-    /// enough.
+    /// JSON that cannot be decoded. serde's message may quote a value, so only the position is
+    /// kept.
     pub(crate) fn undecodable(item: &'static str, error: &serde_json::Error) -> Self {
         Self::unreadable(
             item,

@@ -1,75 +1,90 @@
-//! Feedback events and what came of them, in one partition for each event.
+//! Feedback events and their outcomes, in one partition for each event.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
-use hearback_domain::event::{EventCore, FeedbackEvent, FreeText, PrivacyFlags};
+use hearback_domain::event::{EventCore, FeedbackEvent, FreeText};
 use hearback_domain::identifier::TenantId;
 use hearback_domain::ledger::Retraction;
 use hearback_domain::publication::Outcome;
+use hearback_domain::retention::LEDGER_DAYS;
 use uuid::Uuid;
 
+use crate::attributes::{CORE, OUTCOME, RETRACTION, SENT, TEXT};
+use crate::conditional::ATTEMPT;
 use crate::item::{self, Builder};
-use crate::places::ATTEMPT;
+use crate::stream::message_of;
 use crate::table::{AUTHOR, PK, SK};
-use crate::{Attempt, Error, Store, Written, keys};
+use crate::{Error, Store, WriteToken, Written, keys};
 
-/// The part of an event that streams and queues carry.
-pub(crate) const CORE: &str = "core";
-/// The part that stays in the table.
-pub(crate) const TEXT: &str = "text";
-/// What came of an event.
-pub(crate) const OUTCOME: &str = "outcome";
-
-/// That an event no longer holds, and why.
-pub(crate) const RETRACTION: &str = "retraction";
-
-/// An event and what came of it so far.
+/// An event and its outcome so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEvent {
-    /// What the rules read.
+    /// The part that rules read.
     pub core: EventCore,
-    /// What the user wrote.
+    /// The free text.
     pub text: FreeText,
-    /// What came of it; `None` while it is queued.
+    /// Its outcome; `None` until it is processed.
     pub outcome: Option<Outcome>,
-    /// That it no longer holds, and why.
+    /// Its retraction, if its act was replaced, cleared or withdrawn.
     pub retraction: Option<Retraction>,
+}
+
+fn event_item(event: &FeedbackEvent) -> Result<Builder, Error> {
+    let core = &event.core;
+    let item = Builder::new(keys::event(&core.tenant, core.feedback_id), keys::EVENT)
+        .json("event", CORE, core)?
+        .expires(core.received_at, core.privacy.retention_days);
+    if event.text.is_empty() {
+        return Ok(item);
+    }
+    item.json("event", TEXT, &event.text)
 }
 
 impl Store {
     /// Stores an event if its id is new. One call, one write.
     pub async fn put_event(&self, event: &FeedbackEvent) -> Result<Written, Error> {
-        self.put_event_by(Attempt::drawn(), event).await
+        self.put_event_by(WriteToken::random(), event).await
     }
 
-    /// Stores an event if its id is new, or this attempt stored it already. One call, one write.
-    pub async fn put_event_by(&self, by: Attempt, event: &FeedbackEvent) -> Result<Written, Error> {
-        let core = &event.core;
-        let mut item = Builder::new(keys::event(&core.tenant, core.feedback_id), keys::EVENT)
-            .json("event", CORE, core)?
-            .expires(core.received_at, core.privacy.retention_days);
-        if !event.text.is_empty() {
-            item = item.json("event", TEXT, &event.text)?;
-        }
-        self.put_once_by(by, item.build()).await
+    /// Stores an event if its id is new or this token stored it before. One call, one write.
+    pub async fn put_event_by(
+        &self,
+        token: WriteToken,
+        event: &FeedbackEvent,
+    ) -> Result<Written, Error> {
+        self.insert_by(token, event_item(event)?.build()).await
     }
 
-    /// Whether this attempt stored the event of this id. One call, one read for each 4 KB.
+    /// Stores an event that the pipe skips, if its id is new or this token stored it before.
+    /// Returns the message that the caller must send to the signal generator; `None` if another
+    /// token stored the event, whose caller sends it. One call, one write.
+    pub async fn put_sent_event_by(
+        &self,
+        token: WriteToken,
+        event: &FeedbackEvent,
+    ) -> Result<Option<String>, Error> {
+        let item = event_item(event)?.string(SENT, "import".to_owned()).build();
+        let message = message_of(&item);
+        let written = self.insert_by(token, item).await?;
+        Ok((written != Written::AlreadyExists).then_some(message))
+    }
+
+    /// Whether this token stored the event with this id. One call, one read for each 4 KB.
     pub async fn has_event_by(
         &self,
-        by: Attempt,
+        token: WriteToken,
         (tenant, feedback_id): (&TenantId, Uuid),
     ) -> Result<bool, Error> {
         let partition = keys::event(tenant, feedback_id);
-        let found = self.get(partition, keys::EVENT.to_owned()).await?;
-        Ok(found
+        let response = self.get(partition, keys::EVENT.to_owned()).await?;
+        Ok(response
             .item
-            .is_some_and(|event| event.get(ATTEMPT) == Some(&by.number())))
+            .is_some_and(|event| event.get(ATTEMPT) == Some(&token.number())))
     }
 
-    /// Stores what came of an event, if nothing did before. Expires with the event. One call,
-    /// one write, and one more for a duplicate: it holds no claim by which its author's events are
-    /// found, and is in the index of authors instead.
+    /// Stores the outcome of an event, if it has none. It expires with the event. One call, one
+    /// write, and one more for a duplicate: without a claim, an erasure finds it in the author
+    /// index.
     pub async fn put_outcome(&self, core: &EventCore, outcome: &Outcome) -> Result<Written, Error> {
         let item = Builder::new(keys::event(&core.tenant, core.feedback_id), keys::RESULT)
             .json("outcome", OUTCOME, outcome)?
@@ -80,25 +95,25 @@ impl Store {
                 item.string(AUTHOR, keys::user(&core.tenant, &core.user_id))
             }
         };
-        self.put_once(item.build()).await
+        self.insert(item.build()).await
     }
 
-    /// Stores that an event no longer holds, if nothing said so before. It may come before the
-    /// event itself. One call and two writes, one of them into the index of authors: it may outlive the
-    /// event, and its claim.
+    /// Stores the retraction of an event, if it has none. The event may be stored later. One call
+    /// and two writes, one of them to the author index, because the retraction may outlive the
+    /// event and its claim.
     pub async fn put_retraction(&self, retraction: &Retraction) -> Result<Written, Error> {
         let partition = keys::event(&retraction.tenant, retraction.feedback_id);
         let item = Builder::new(partition, keys::RETRACTION)
             .json(RETRACTION, RETRACTION, retraction)?
             .string(AUTHOR, keys::user(&retraction.tenant, &retraction.user_id))
-            .expires(retraction.at, PrivacyFlags::DEFAULT_RETENTION_DAYS)
+            .expires(retraction.at, LEDGER_DAYS)
             .build();
-        self.put_once(item).await
+        self.insert(item).await
     }
 
-    /// Whether something came of an event already. One call, half a read.
+    /// Whether an event has an outcome. One call, half a read.
     pub async fn has_outcome(&self, core: &EventCore) -> Result<bool, Error> {
-        let found = self
+        let response = self
             .client
             .query()
             .table_name(&self.table)
@@ -113,18 +128,18 @@ impl Store {
             .send()
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
-        Ok(found.count > 0)
+        Ok(response.count > 0)
     }
 
-    /// An event with what came of it, unless it expired; sees every write that was acknowledged. One
-    /// call, one read for each 4 KB.
+    /// An event with its outcome, unless it has expired. Strongly consistent. One call, one read
+    /// for each 4 KB.
     pub async fn event(
         &self,
         tenant: &TenantId,
         feedback_id: Uuid,
         now: DateTime<Utc>,
     ) -> Result<Option<StoredEvent>, Error> {
-        let found = self
+        let response = self
             .client
             .query()
             .table_name(&self.table)
@@ -136,7 +151,7 @@ impl Store {
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
         let of_kind = |kind: &str| {
-            found.items().iter().find(|item| {
+            response.items().iter().find(|item| {
                 item.get(SK)
                     .and_then(|sk| sk.as_s().ok())
                     .is_some_and(|sk| sk == kind)

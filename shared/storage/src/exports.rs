@@ -1,9 +1,9 @@
-//! Exports in the bucket: the files of a run, and the manifest that names those of the run that was
-//! completed last.
+//! Exports in the bucket: the files of each run, and a manifest that lists those of the last
+//! completed run.
 //!
-//! `exports/signals/<tenant>/<day>/<run>/<invocation>-00001.jsonl` of an evaluation,
-//! `exports/training/<tenant>/<project>/<run>/<kind>/<invocation>-00001.jsonl` of a training export, and beside the
-//! runs `manifest.json`.
+//! `exports/signals/<tenant>/<day>/<run>/<invocation>-00001.jsonl` is a file of an evaluation,
+//! `exports/training/<tenant>/<project>/<run>/<kind>/<invocation>-00001.jsonl` one of a training
+//! export. `manifest.json` is next to the runs.
 
 use aws_sdk_s3::primitives::ByteStream;
 use chrono::NaiveDate;
@@ -16,27 +16,27 @@ use crate::{Error, keys};
 /// One run of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportRun {
-    runs: String,
+    folder: String,
     run: String,
 }
 
 impl ExportRun {
-    /// The run of this name of a tenant's day.
+    /// The run with this name, of a tenant's day.
     #[must_use]
     pub fn new(tenant: &TenantId, day: NaiveDate, run: &str) -> Self {
-        Self::among(keys::export_day(tenant, day), run)
+        Self::in_folder(keys::export_day(tenant, day), run)
     }
 
-    /// The run of this name of a project's training export.
+    /// The run with this name, of a project's training export.
     #[must_use]
     pub fn of_training(tenant: &TenantId, project: &ProjectId, run: &str) -> Self {
-        Self::among(keys::export_training(tenant, project), run)
+        Self::in_folder(keys::export_training(tenant, project), run)
     }
 
-    fn among(runs: String, run: &str) -> Self {
+    fn in_folder(folder: String, run: &str) -> Self {
         Self {
-            run: format!("{runs}/{run}/"),
-            runs,
+            run: format!("{folder}/{run}/"),
+            folder,
         }
     }
 
@@ -45,18 +45,18 @@ impl ExportRun {
     }
 
     fn manifest(&self) -> String {
-        format!("{}/manifest.json", self.runs)
+        format!("{}/manifest.json", self.folder)
     }
 }
 
 impl Blobs {
-    /// Where a file of a run is, as an `s3://` URI.
+    /// The `s3://` URI of a file of a run.
     #[must_use]
     pub fn export_file(&self, run: &ExportRun, name: &str) -> String {
         self.uri(&run.file(name))
     }
 
-    /// Where the manifest beside a run is, as an `s3://` URI.
+    /// The `s3://` URI of the manifest of a run.
     #[must_use]
     pub fn export_manifest(&self, run: &ExportRun) -> String {
         self.uri(&run.manifest())
@@ -72,7 +72,7 @@ impl Blobs {
         self.put(run.file(name), "application/jsonl", lines).await
     }
 
-    /// Stores the manifest, over that of a run before. One call.
+    /// Stores the manifest, which replaces that of an earlier run. One call.
     pub async fn put_export_manifest(
         &self,
         run: &ExportRun,

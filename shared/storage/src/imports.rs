@@ -1,10 +1,11 @@
 //! Imports of files: a row for the file, and one for each of its pieces, in one partition.
 //!
-//! Each piece is worked off by whoever gets its message, twice if need be; its row is written over the
-//! version that was read, so that what it counts counts once. The file's row counts the pieces that
-//! are done, in one transaction with the piece itself.
+//! A redelivered message can process a piece twice. A worker replaces the row of a piece only if it
+//! is unchanged, so that each line counts once. The file's row counts the completed pieces, in one
+//! transaction with the piece itself.
 
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use std::collections::HashMap;
+
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnConsumedCapacity, TransactWriteItem, Update,
@@ -15,43 +16,45 @@ use hearback_domain::identifier::TenantId;
 use hearback_domain::import::{Counts, Packing, RejectedLine, Report};
 use serde::{Deserialize, Serialize};
 
-use crate::events::CORE;
+use crate::attributes::CORE;
+use crate::conditional::{ATTEMPT, changed, updated};
 use crate::item::{self, Builder, Item};
-use crate::places::{ATTEMPT, updated};
 use crate::table::{PK, SK};
-use crate::transactions::{Transacted, unbuilt};
-use crate::{Attempt, Error, Replaced, Standing, Store, Written, keys};
+use crate::transactions::{Transacted, invalid_request};
+use crate::{Error, Replaced, Store, Versioned, WriteToken, Written, keys};
 
 const IMPORT: &str = "import";
 const PIECE: &str = "piece of an import";
 const PIECES: &str = "pieces";
 const DAMAGE: &str = "damage";
 const DONE: &str = "done";
+/// Counters of the lines of completed pieces, in the order of [`Counts`].
+const LINES: [&str; 4] = ["lines", "queued", "duplicates", "rejected"];
 const REPORT: &str = "report";
-/// Days that the rows of an import are kept, from its start.
+/// Retention of the rows of an import, in days from its start.
 const KEPT_DAYS: u16 = 30;
 
 /// A file that is imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportCore {
-    /// Whose events they are.
+    /// The tenant of its events.
     pub tenant: TenantId,
     /// Its key in the bucket.
     pub key: String,
-    /// Which content it had, by the bucket.
+    /// The `ETag` of its content.
     pub etag: String,
-    /// Which version it is, if the bucket keeps versions.
+    /// Its version, if the bucket keeps versions.
     pub version: Option<String>,
     /// Its size, in bytes.
     pub size: u64,
     /// How it is packed.
     pub packing: Packing,
-    /// When the import was begun.
+    /// When the import began.
     pub started_at: DateTime<Utc>,
 }
 
 impl ImportCore {
-    /// The identity of the import: the same content in the same place is the same.
+    /// The id of the import: the same content at the same key has the same id.
     #[must_use]
     pub fn id(&self) -> ImportId {
         let version = self.version.as_deref().unwrap_or_default();
@@ -64,114 +67,131 @@ impl ImportCore {
     }
 }
 
+/// The message group of a tenant, by which fair queues share consumers among tenants. A digest, because a queue does
+/// not accept every character of a name.
+#[must_use]
+pub fn message_group(tenant: &TenantId) -> String {
+    let half = digest([tenant.as_str()]).into_iter().take(16);
+    hex::encode(half.collect::<Vec<_>>())
+}
+
 /// Names an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportId {
-    /// Whose it is.
+    /// The tenant.
     pub tenant: TenantId,
     /// Its name.
     pub id: String,
 }
 
-/// An import, and how far it is.
+/// An import with its progress.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportRow {
     /// The file.
     pub core: ImportCore,
-    /// How many pieces it has, once that is known.
+    /// The number of pieces, once it is known.
     pub pieces: Option<u64>,
-    /// What is wrong with the file, so that it could not be read to its end.
+    /// Why the file could not be read to its end.
     pub damage: Option<String>,
-    /// How many of them are done.
+    /// The number of completed pieces.
     pub done: u64,
-    /// What it came to, once it is done.
+    /// The outcomes of their lines.
+    pub counts: Counts,
+    /// The report, once the import is completed.
     pub report: Option<Report>,
 }
 
-/// How far a piece is.
+/// The progress of a piece.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PieceState {
-    /// What became of its lines so far.
+    /// The outcomes of its lines so far.
     pub counts: Counts,
-    /// Names of the files of its lines that are no event.
+    /// Names of the files of its rejected lines.
     pub rejects: Vec<String>,
-    /// The first of them, each with its number within the piece.
+    /// The first rejected lines, each with its number within the piece.
     pub first_errors: Vec<RejectedLine>,
     /// Whether an event in it asks for anonymity.
     pub anonymous: bool,
-    /// Whether a line of it was too long to be read.
+    /// Whether it has a line that was too long to read.
     #[serde(default)]
     pub unread: bool,
-    /// Where the first line begins that was not worked off; `None` if the piece is done.
+    /// Bytes of the files of rejects.
+    #[serde(default)]
+    pub reject_bytes: u64,
+    /// The number of rejected lines that are in no file, because the limit was reached before them.
+    #[serde(default)]
+    pub rejects_left_out: u64,
+    /// The offset of the first unprocessed line; `None` if the piece is completed.
     pub next: Option<u64>,
 }
 
 impl Store {
-    /// Enters an import, and answers how far it is. One call and one write, and a call and a read more
-    /// if it is known.
-    pub async fn enter_import(&self, core: &ImportCore) -> Result<ImportRow, Error> {
+    /// Registers an import, and returns its progress. One call and one write; one more call and
+    /// read if it exists.
+    pub async fn register_import(&self, core: &ImportCore) -> Result<ImportRow, Error> {
         let id = core.id();
         let row = Builder::new(keys::import(&id.tenant, &id.id), keys::IMPORT)
             .json(IMPORT, CORE, core)?
             .number(DONE, 0)
             .expires(core.started_at, KEPT_DAYS)
             .build();
-        if self.put_once(row).await? == Written::Known
-            && let Some(known) = self.import(&id).await?
+        if self.insert(row).await? == Written::AlreadyExists
+            && let Some(existing) = self.import(&id).await?
         {
-            return Ok(known);
+            return Ok(existing);
         }
         Ok(ImportRow {
             core: core.clone(),
             pieces: None,
             damage: None,
             done: 0,
+            counts: Counts::default(),
             report: None,
         })
     }
 
-    /// An import, and how far it is. One call, one read for each 4 KB.
+    /// An import with its progress. One call, one read for each 4 KB.
     pub async fn import(&self, id: &ImportId) -> Result<Option<ImportRow>, Error> {
         let partition = keys::import(&id.tenant, &id.id);
-        let found = self.get(partition, keys::IMPORT.to_owned()).await?.item;
-        found.as_ref().map(import_row).transpose()
+        let item = self.get(partition, keys::IMPORT.to_owned()).await?.item;
+        item.as_ref().map(import_row).transpose()
     }
 
-    /// How far a piece is; `None` if it was not begun, or nothing was written down of it. One call, one
+    /// The progress of a piece; `None` if none is stored. One call, one
     /// read for each 4 KB.
     pub async fn import_piece(
         &self,
         id: &ImportId,
         number: u64,
-    ) -> Result<Option<Standing<PieceState>>, Error> {
+    ) -> Result<Option<Versioned<PieceState>>, Error> {
         let partition = keys::import(&id.tenant, &id.id);
-        let found = self.get(partition, keys::import_piece(number)).await?.item;
-        found.as_ref().map(piece).transpose()
+        let item = self.get(partition, keys::import_piece(number)).await?.item;
+        item.as_ref().map(piece).transpose()
     }
 
-    /// Writes down how far a piece is that is not done, over what was read. One call, one write.
+    /// Stores the progress of an unfinished piece, if its row is unchanged. One call, one write.
     pub async fn put_import_piece(
         &self,
         import: &ImportCore,
         number: u64,
         state: &PieceState,
-        seen: Option<&Standing<PieceState>>,
+        seen: Option<&Versioned<PieceState>>,
     ) -> Result<Replaced<PieceState>, Error> {
         let item = piece_item(import, number, state)?;
-        self.put_over(item, seen, piece).await
+        self.replace(item, seen, piece).await
     }
 
-    /// Writes down that a piece is done, over what was read, and counts it. Answers `false` if somebody
-    /// else was faster. One call, four writes.
+    /// Completes a piece, if its row is unchanged, and counts it. Returns `false` if another worker
+    /// was faster. One call, four writes.
     pub async fn finish_import_piece(
         &self,
         import: &ImportCore,
         number: u64,
         state: &PieceState,
-        seen: Option<&Standing<PieceState>>,
+        seen: Option<&Versioned<PieceState>>,
     ) -> Result<bool, Error> {
         let mut item = piece_item(import, number, state)?;
-        item.insert(ATTEMPT.to_owned(), Attempt::drawn().number());
+        item.insert(ATTEMPT.to_owned(), WriteToken::random().number());
         let put = Put::builder().table_name(&self.table).set_item(Some(item));
         let put = match seen {
             None => put.condition_expression("attribute_not_exists(PK)"),
@@ -187,18 +207,20 @@ impl Store {
             .table_name(&self.table)
             .key(PK, AttributeValue::S(keys::import(&id.tenant, &id.id)))
             .key(SK, AttributeValue::S(keys::IMPORT.to_owned()))
-            .update_expression("ADD done :one")
+            .update_expression(format!("ADD done :one, {}", added().join(", ")))
+            .set_expression_attribute_names(Some(counters()))
             .condition_expression("attribute_exists(PK)")
-            .expression_attribute_values(":one", AttributeValue::N("1".to_owned()));
-        let put = put.build().map_err(unbuilt(PIECE))?;
+            .set_expression_attribute_values(Some(counted(state.counts)));
+        let put = put.build().map_err(invalid_request(PIECE))?;
         let put = TransactWriteItem::builder().put(put);
-        let count = count.build().map_err(unbuilt(PIECE))?;
+        let count = count.build().map_err(invalid_request(PIECE))?;
         let count = TransactWriteItem::builder().update(count);
         let written = self.transact(vec![put.build(), count.build()]).await?;
-        Ok(written == Transacted::Done)
+        Ok(written == Transacted::Committed)
     }
 
-    /// Notes how many pieces a file has, and what damage ended it. May be repeated. One call, one write.
+    /// Stores the number of pieces of a file, and the damage at which it ends. Idempotent. One
+    /// call, one write.
     pub async fn note_import_pieces(
         &self,
         id: &ImportId,
@@ -217,7 +239,7 @@ impl Store {
         updated(update).await
     }
 
-    /// Notes what is wrong with a file. May be repeated. One call, one write.
+    /// Stores the damage of a file. Idempotent. One call, one write.
     pub async fn note_import_damage(&self, id: &ImportId, damage: &str) -> Result<(), Error> {
         let update = self
             .update_import(id)
@@ -226,8 +248,8 @@ impl Store {
         updated(update).await
     }
 
-    /// Notes what an import came to, and answers the report that stands: of several the first. One call,
-    /// a write for each KB; and a call and a read more if one stands already.
+    /// Stores the report of an import, unless it has one, and returns the stored one. One call, one
+    /// write for each KB; one more call and read if there was one.
     pub async fn note_import_report(&self, id: &ImportId, report: Report) -> Result<Report, Error> {
         let text =
             serde_json::to_string(&report).map_err(|error| Error::undecodable(REPORT, &error))?;
@@ -238,17 +260,14 @@ impl Store {
             .expression_attribute_values(":report", AttributeValue::S(text))
             .send()
             .await;
-        let Err(error) = updated else {
+        if changed("UpdateItem", updated)? {
             return Ok(report);
-        };
-        let refused = error.as_service_error();
-        if refused.is_some_and(UpdateItemError::is_conditional_check_failed_exception)
-            && let Some(row) = self.import(id).await?
-            && let Some(stands) = row.report
-        {
-            return Ok(stands);
         }
-        Err(Error::unavailable("UpdateItem", &error))
+        let current = self.import(id).await?.and_then(|row| row.report);
+        current.ok_or_else(|| Error::Unavailable {
+            operation: "UpdateItem",
+            code: "the import does not exist".to_owned(),
+        })
     }
 
     fn update_import(&self, id: &ImportId) -> UpdateItemFluentBuilder {
@@ -261,7 +280,7 @@ impl Store {
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
-    /// Every piece of an import that was written down, in order. A call for each MB, one read for each
+    /// The stored pieces of an import, in order. A call for each MB, one read for each
     /// 4 KB.
     pub async fn import_pieces(&self, id: &ImportId) -> Result<Vec<PieceState>, Error> {
         let mut pieces = Vec::new();
@@ -286,8 +305,8 @@ impl Store {
                 .send()
                 .await
                 .map_err(|error| Error::unavailable("Query", &error))?;
-            for found in page.items() {
-                pieces.push(item::json(found, PIECE, CORE)?);
+            for item in page.items() {
+                pieces.push(item::json(item, PIECE, CORE)?);
             }
             from = page.last_evaluated_key;
             if from.is_none() {
@@ -295,6 +314,34 @@ impl Store {
             }
         }
     }
+}
+
+/// The `ADD` clauses of the counters of a piece.
+fn added() -> [String; 4] {
+    LINES.map(|name| format!("#{name} :{name}"))
+}
+
+/// The placeholders of [`added`]: `lines` is a reserved word.
+fn counters() -> HashMap<String, String> {
+    let names = LINES.into_iter();
+    names
+        .map(|name| (format!("#{name}"), name.to_owned()))
+        .collect()
+}
+
+/// The values that a piece adds to the counters.
+fn counted(counts: Counts) -> Item {
+    let Counts {
+        lines,
+        queued,
+        duplicates,
+        rejected,
+    } = counts;
+    let lines = LINES.into_iter().zip([lines, queued, duplicates, rejected]);
+    let counters = lines.chain([("one", 1)]);
+    counters
+        .map(|(name, count)| (format!(":{name}"), AttributeValue::N(count.to_string())))
+        .collect()
 }
 
 fn piece_item(import: &ImportCore, number: u64, state: &PieceState) -> Result<Item, Error> {
@@ -307,23 +354,35 @@ fn piece_item(import: &ImportCore, number: u64, state: &PieceState) -> Result<It
     )
 }
 
-fn piece(found: &Item) -> Result<Standing<PieceState>, Error> {
-    Standing::of(found, PIECE, |found| item::json(found, PIECE, CORE))
+fn piece(item: &Item) -> Result<Versioned<PieceState>, Error> {
+    Versioned::of(item, PIECE, |item| item::json(item, PIECE, CORE))
 }
 
-fn import_row(found: &Item) -> Result<ImportRow, Error> {
-    let pieces = found.get(PIECES);
-    let damage = found.get(DAMAGE).and_then(|damage| damage.as_s().ok());
-    let report = found.get(REPORT);
+fn import_row(item: &Item) -> Result<ImportRow, Error> {
+    let pieces = item.get(PIECES);
+    let damage = item.get(DAMAGE).and_then(|damage| damage.as_s().ok());
+    let report = item.get(REPORT);
+    // Imports of an older version have no counters.
+    let counter = |name| match item.get(name) {
+        None => Ok(0),
+        Some(_) => item::number(item, IMPORT, name),
+    };
+    let [lines, queued, duplicates, rejected] = LINES.map(counter);
     Ok(ImportRow {
-        core: item::json(found, IMPORT, CORE)?,
+        core: item::json(item, IMPORT, CORE)?,
         pieces: pieces
-            .map(|_| item::number(found, IMPORT, PIECES))
+            .map(|_| item::number(item, IMPORT, PIECES))
             .transpose()?,
         damage: damage.cloned(),
-        done: item::number(found, IMPORT, DONE)?,
+        done: item::number(item, IMPORT, DONE)?,
+        counts: Counts {
+            lines: lines?,
+            queued: queued?,
+            duplicates: duplicates?,
+            rejected: rejected?,
+        },
         report: report
-            .map(|_| item::json(found, IMPORT, REPORT))
+            .map(|_| item::json(item, IMPORT, REPORT))
             .transpose()?,
     })
 }

@@ -1,4 +1,4 @@
-//! Items as the table keeps them: keys, one JSON text for each part, and when they expire.
+//! Stored items: the key, one JSON text for each part, and the expiry.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use crate::table::{EXPIRES_AT, PK, SK};
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
-/// Most bytes of an item that the table keeps: 400 KB, with the names of its attributes.
+/// Largest item that DynamoDB stores, in bytes with the names of its attributes.
 pub const LARGEST: usize = 400 * 1024;
 
-/// The size of an item as the table measures it: the names of all attributes, and their values.
+/// The size of an item as DynamoDB measures it: attribute names and values.
 pub(crate) fn size(item: &Item) -> usize {
     let sizes = item
         .iter()
@@ -23,18 +23,18 @@ pub(crate) fn size(item: &Item) -> usize {
     sizes.sum()
 }
 
-/// The bytes of a value, of the kinds that the table has.
+/// The size of a value of a type that the table uses.
 fn value_size(value: &AttributeValue) -> usize {
     match value {
         AttributeValue::S(text) => text.len(),
-        // Two digits a byte, and two bytes for exponent and sign.
+        // One byte for two digits, and two bytes for exponent and sign.
         AttributeValue::N(number) => number.len().div_ceil(2) + 2,
         AttributeValue::B(bytes) => bytes.as_ref().len(),
         _ => 1,
     }
 }
 
-/// Refuses an item that the table would not keep, whatever is tried: only what was measured helps its writer.
+/// Rejects an item that is too large, with its size, which the error of DynamoDB does not have.
 pub(crate) fn check_size(item: &Item) -> Result<(), Error> {
     let measured = size(item);
     if measured <= LARGEST {
@@ -44,7 +44,7 @@ pub(crate) fn check_size(item: &Item) -> Result<(), Error> {
     }
 }
 
-/// An item that is being put together.
+/// Builds an item.
 pub(crate) struct Builder(Item);
 
 impl Builder {
@@ -78,13 +78,13 @@ impl Builder {
         self
     }
 
-    /// Lets the table delete the item `days` after `from`.
+    /// Sets the expiry to `days` after `from`.
     pub(crate) fn expires(self, from: DateTime<Utc>, days: u16) -> Self {
         let at = from + TimeDelta::days(i64::from(days));
         self.number(EXPIRES_AT, at.timestamp())
     }
 
-    /// Lets the table delete the item at this time; without one, never.
+    /// Sets the expiry; an item without one is kept.
     pub(crate) fn expires_at(self, at: Option<DateTime<Utc>>) -> Self {
         match at {
             Some(at) => self.number(EXPIRES_AT, at.timestamp()),
@@ -107,7 +107,7 @@ pub(crate) fn json<T: DeserializeOwned>(
         .map_err(|error| Error::undecodable(kind, &error))
 }
 
-/// Reads a text.
+/// Reads a string.
 pub(crate) fn string<'a>(item: &'a Item, kind: &'static str, name: &str) -> Result<&'a str, Error> {
     item.get(name)
         .and_then(|value| value.as_s().ok())
@@ -130,7 +130,7 @@ pub(crate) fn expires_at(item: &Item) -> Option<DateTime<Utc>> {
     seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0))
 }
 
-/// Whether an item's time has come. The table deletes it days later.
+/// Whether an item has expired. The table deletes it within days.
 pub(crate) fn is_expired(item: &Item, now: DateTime<Utc>) -> bool {
     expires_at(item).is_some_and(|expires| expires <= now)
 }

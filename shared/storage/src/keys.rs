@@ -5,53 +5,53 @@
 //! a key (2,048 bytes for a partition key, 1,024 for a sort key) is replaced by its SHA-256.
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use hearback_detection::FeedbackStatus;
 use hearback_domain::dedupe::DedupeKey;
-use hearback_domain::detection::FeedbackType;
 use hearback_domain::digest::digest;
 use hearback_domain::identifier::{
     ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId,
 };
 use hearback_domain::message_signal::MessageSignal;
-use hearback_domain::reaction::{Means, Origin, ReactionCore};
+use hearback_domain::reaction::{FeedbackKind, Origin, ReactionCore};
 use hearback_domain::turn::{ConversationRef, TurnRef};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 /// Sort key of an event.
 pub const EVENT: &str = "EVENT";
-/// Sort key of what came of it.
+/// Sort key of the outcome of an event.
 pub const RESULT: &str = "RESULT";
-/// Sort key of the withdrawal of an event.
+/// Sort key of the retraction of an event.
 pub const RETRACTION: &str = "RETRACTION";
-/// What the sort keys of turns begin with.
+/// Prefix of the sort keys of turns.
 pub const TURN_PREFIX: &str = "TURN#";
-/// What the sort keys of message signals begin with.
+/// Prefix of the sort keys of message signals.
 pub const SIGNAL_PREFIX: &str = "SIGNAL#";
-/// What the sort keys of a user's turns by time begin with.
+/// Prefix of the sort keys of a user's turns by time.
 pub const VECTOR_PREFIX: &str = "VEC#";
-/// What the sort keys of reactions begin with.
+/// Prefix of the sort keys of reactions.
 pub const REACTION_PREFIX: &str = "REACTION#";
 /// Sort key of a message's directory entry.
 pub const MESSAGE: &str = "MESSAGE";
-/// What the sort keys of a user's dedupe claims begin with.
+/// Prefix of the sort keys of a user's dedupe claims.
 pub const CLAIM_PREFIX: &str = "CLAIM#";
 /// Sort key of the erasure of a user.
 pub const ERASURE: &str = "ERASURE";
-/// What the sort keys of preference versions begin with.
+/// Prefix of the sort keys of preference versions.
 pub const VERSION_PREFIX: &str = "V#";
 
 /// Sort key of an import.
 pub const IMPORT: &str = "IMPORT";
-/// What the sort keys of an import's pieces begin with.
+/// Prefix of the sort keys of an import's pieces.
 pub const PIECE_PREFIX: &str = "PIECE#";
 /// The folder of files to import in the bucket.
 pub const IMPORTS: &str = "imports/";
-/// What the folder of a file's report adds to the file's own key.
-pub const BESIDE: &str = ".import/";
+/// Suffix of a file's key that gives the folder of its reports.
+pub const REPORT_SUFFIX: &str = ".import/";
 
 /// Longest part of a partition key, in bytes after escaping: three parts and a kind fit into 2,048.
 const MAX_PART: usize = 600;
-/// Longest part of a sort key: two parts and what is around them fit into 1,024.
+/// Longest part of a sort key: two parts, prefixes and separators fit into 1,024.
 const MAX_SORT_PART: usize = 400;
 /// Longest part of a partition key that is a sort key of an index: two of them and a kind fit into
 /// 1,024.
@@ -62,13 +62,14 @@ const MAX_DAY_PART: usize = 480;
 /// Begins the hash of a part that was too long. No escaped part begins with it.
 const HASHED: char = '~';
 
-/// The partition of an event and all that came of it.
+/// The partition of an event and its outcome.
 #[must_use]
 pub fn event(tenant: &TenantId, feedback_id: Uuid) -> String {
     join("EVENT", tenant, &feedback_id.to_string())
 }
 
-/// The sort key of a dedupe claim. It lies with its user, whose events are found by it.
+/// The sort key of a dedupe claim. It is in its user's partition, so that an erasure finds the
+/// user's events.
 #[must_use]
 pub fn claim(key: &DedupeKey) -> String {
     format!("{CLAIM_PREFIX}{}", hex::encode(key.fingerprint()))
@@ -86,7 +87,7 @@ pub fn version(number: u64) -> String {
     format!("{VERSION_PREFIX}{number:010}")
 }
 
-/// The partition of a conversation: its turns, and what was thought of them.
+/// The partition of a conversation: its turns and their reactions.
 #[must_use]
 pub fn conversation(at: &ConversationRef) -> String {
     let (tenant, project) = (part(at.tenant.as_str()), part(at.project.as_str()));
@@ -99,24 +100,32 @@ pub fn turn(turn: &TurnId) -> String {
     format!("{TURN_PREFIX}{}", sort_part(turn.as_str()))
 }
 
-/// What the sort keys of a turn's reactions begin with.
+/// Prefix of the sort keys of a turn's reactions.
 #[must_use]
 pub fn reactions_of(turn: &TurnId) -> String {
     format!("{REACTION_PREFIX}{}#", sort_part(turn.as_str()))
 }
 
-/// The sort key of a reaction: one for each user, and one for each thing that the machine said. Of what counts
-/// as one: one for each user and signal, and one for each event.
+/// The sort key of a reaction: one for each user, and one for each machine reaction. Feedback that
+/// counts as a reaction has one for each user and signal, and one for each event.
 #[must_use]
 pub fn reaction(core: &ReactionCore) -> String {
     let (turn, user) = (&core.at.turn, &core.user_id);
-    match (core.means, core.origin) {
-        (Means::Reaction, Origin::User) => user_reaction(turn, user),
-        (Means::Reaction, Origin::Machine) => format!("{}machine#{}", reactions_of(turn), core.id),
-        (Means::Event, _) => format!("{}event#{}", reactions_of(turn), core.id),
-        (Means::Helpful | Means::NotHelpful | Means::Inaccurate | Means::Unsafe, _) => {
+    match (core.kind, core.origin) {
+        (FeedbackKind::Reaction, Origin::User) => user_reaction(turn, user),
+        (FeedbackKind::Reaction, Origin::Machine) => {
+            format!("{}machine#{}", reactions_of(turn), core.id)
+        }
+        (FeedbackKind::Event, _) => format!("{}event#{}", reactions_of(turn), core.id),
+        (
+            FeedbackKind::Helpful
+            | FeedbackKind::NotHelpful
+            | FeedbackKind::Inaccurate
+            | FeedbackKind::Unsafe,
+            _,
+        ) => {
             let (turn, user) = (reactions_of(turn), sort_part(user.as_str()));
-            format!("{turn}signal#{user}#{}", core.means.as_str())
+            format!("{turn}signal#{user}#{}", core.kind.as_str())
         }
     }
 }
@@ -127,8 +136,8 @@ pub fn user_reaction(turn: &TurnId, user: &UserId) -> String {
     format!("{}user#{}", reactions_of(turn), sort_part(user.as_str()))
 }
 
-/// The turn of a user's reaction, and the user, as its sort key names them; a name that was too long
-/// is its digest. `None` of any other key.
+/// The turn and the user of a user's reaction, from its sort key; an id that was too long is its
+/// digest. `None` for any other key.
 #[must_use]
 pub fn user_of_reaction(key: &str) -> Option<(TurnId, UserId)> {
     let mut parts = key.strip_prefix(REACTION_PREFIX)?.split('#');
@@ -137,54 +146,91 @@ pub fn user_of_reaction(key: &str) -> Option<(TurnId, UserId)> {
         return None;
     }
     let turn = TurnId::try_from(unescaped(turn)).ok()?;
-    Some((turn, UserId::try_from(unescaped(user)).ok()?))
+    Some((turn, UserId::or_pseudonym(unescaped(user)).ok()?))
 }
 
-/// The partition of what happened in a project on a day, or one of its shards: no project's day
-/// is one partition's load. It is a sort key of the index of authors too.
+/// The partition of a shard of a project's day, so that a busy day is spread over several
+/// partitions. It is also a sort key of the author index.
 #[must_use]
 pub fn day(tenant: &TenantId, project: &ProjectId, day: NaiveDate, shard: u32) -> String {
-    let part = |raw| escaped(raw, MAX_DAY_PART);
-    let (tenant, project) = (part(tenant.as_str()), part(project.as_str()));
-    format!("DAY#{tenant}#{project}#{day}#{shard}")
+    format!("{}#{shard}", day_of(tenant, project, day))
 }
 
-/// The partition of the months of a project in which anybody reacted.
+/// The bounds of the partitions of these days.
+#[must_use]
+pub fn days(
+    tenant: &TenantId,
+    project: &ProjectId,
+    (first, last): (NaiveDate, NaiveDate),
+) -> (String, String) {
+    // `$` follows the `#` that ends the date.
+    let day = |day| day_of(tenant, project, day);
+    (format!("{}#", day(first)), format!("{}$", day(last)))
+}
+
+fn day_of(tenant: &TenantId, project: &ProjectId, day: NaiveDate) -> String {
+    let part = |raw| escaped(raw, MAX_DAY_PART);
+    let (tenant, project) = (part(tenant.as_str()), part(project.as_str()));
+    format!("DAY#{tenant}#{project}#{day}")
+}
+
+/// The day of a [`day`] partition.
+#[must_use]
+pub fn date_of(day: &str) -> Option<NaiveDate> {
+    let mut parts = day.rsplit('#');
+    let (_shard, date) = (parts.next()?, parts.next()?);
+    date.parse().ok()
+}
+
+/// The partition of a project's month markers.
 #[must_use]
 pub fn months(tenant: &TenantId, project: &ProjectId) -> String {
     join("MONTHS", tenant, project.as_str())
 }
 
-/// The sort key of a month.
+/// The sort key of a month marker.
 #[must_use]
 pub fn month(day: NaiveDate) -> String {
     day.format("%Y-%m").to_string()
 }
 
-/// The sort key of activity in a conversation by a user; sorts by the minute.
+/// The sort key of an activity marker; sorts by the minute.
 #[must_use]
 pub fn activity(minute: NaiveTime, conversation: &ConversationId, user: &UserId) -> String {
     let (conversation, user) = (sort_part(conversation.as_str()), sort_part(user.as_str()));
     format!("{}#{conversation}#{user}", minute.format("%H:%M"))
 }
 
-/// The partition of a message's directory entry. A project names its messages for itself: nobody
-/// learns, by wanting a name, that another project has it.
+/// The minute and the conversation of an [`activity`] key. `None` if the conversation id was too
+/// long and hashed, and for any other key.
+#[must_use]
+pub fn active_in(key: &str) -> Option<(NaiveTime, ConversationId)> {
+    let mut parts = key.split('#');
+    let (minute, conversation) = (parts.next()?, parts.next()?);
+    if conversation.starts_with(HASHED) {
+        return None;
+    }
+    let minute = NaiveTime::parse_from_str(minute, "%H:%M").ok()?;
+    Some((minute, unescaped(conversation).try_into().ok()?))
+}
+
+/// The partition of a message's directory entry. Message ids are unique within a project, so that a
+/// conflict does not reveal ids of another project.
 #[must_use]
 pub fn message(tenant: &TenantId, project: &ProjectId, message: &MessageId) -> String {
     let (tenant, project) = (part(tenant.as_str()), part(project.as_str()));
     format!("MESSAGE#{tenant}#{project}#{}", part(message.as_str()))
 }
 
-/// The partition of what is a user's own. It is a sort key of the indexes too, and so shorter than
-/// the others.
+/// The partition of a user's own items. It is also a sort key of indexes, and therefore shorter
+/// than the others.
 #[must_use]
 pub fn user(tenant: &TenantId, user: &UserId) -> String {
     let part = |raw| escaped(raw, MAX_INDEXED_PART);
     format!("USER#{}#{}", part(tenant.as_str()), part(user.as_str()))
 }
 
-/// What the sort keys of a user's signals on a message begin with.
+/// Prefix of the sort keys of a user's signals on a message.
 #[must_use]
 pub fn message_signals(message: &MessageId) -> String {
     format!("{SIGNAL_PREFIX}{}#", sort_part(message.as_str()))
@@ -196,21 +242,20 @@ pub fn message_signal(message: &MessageId, signal: MessageSignal) -> String {
     format!("{}{}", message_signals(message), signal.as_str())
 }
 
-/// What the sort keys of a user's turns at an instant begin with; sorts by time, for times from
-/// 1970 on, and before all of those from then on.
+/// Prefix of the sort keys of a user's turns at an instant; sorts by time from 1970 on, and before
+/// all turns from that instant on.
 #[must_use]
 pub fn vectors(ts: DateTime<Utc>) -> String {
     format!("{VECTOR_PREFIX}{}", turn_times(ts))
 }
 
-/// What the places of turns at an instant begin with, wherever turns lie by time; sorts as
-/// [`vectors`] do.
+/// Prefix of the positions of turns at an instant; sorts like [`vectors`].
 #[must_use]
 pub fn turn_times(ts: DateTime<Utc>) -> String {
     format!("{:018}#", ts.timestamp_micros().max(0))
 }
 
-/// The place of a turn among others by time.
+/// The position of a turn among others by time.
 #[must_use]
 pub fn turn_time(ts: DateTime<Utc>, at: &TurnRef) -> String {
     let names = [
@@ -221,45 +266,45 @@ pub fn turn_time(ts: DateTime<Utc>, at: &TurnRef) -> String {
     format!("{}{}", turn_times(ts), short(digest(names), 16))
 }
 
-/// What turns of a project that were taken alike have in common, or a shard of them, for an index.
+/// The index key of a shard of a project's turns with one status.
 #[must_use]
 pub fn turn_status(
     tenant: &TenantId,
     project: &ProjectId,
-    status: FeedbackType,
+    status: FeedbackStatus,
     shard: u32,
 ) -> String {
     let (tenant, project) = (part(tenant.as_str()), part(project.as_str()));
     format!("STATUS#{tenant}#{project}#{}#{shard}", status.as_str())
 }
 
-/// The sort key of a user's turn. A digest of its names, because a year of turns is read at once
-/// and names may be long; the item has them.
+/// The sort key of a user's turn vector. Contains a digest of the turn's ids, to keep the read of a
+/// year's turns small; the item contains the ids.
 #[must_use]
 pub fn vector(ts: DateTime<Utc>, at: &TurnRef) -> String {
     format!("{VECTOR_PREFIX}{}", turn_time(ts, at))
 }
 
-/// What signals on a trace have in common, for an index.
+/// The index key of message signals on a trace.
 #[must_use]
 pub fn trace(tenant: &TenantId, trace: &Label) -> String {
     join("TRACE", tenant, trace.as_str())
 }
 
-/// What signals of a day have in common, for an index: no tenant's day is one partition's load.
+/// The index key of a shard of a tenant's day of message signals.
 #[must_use]
 pub fn signal_day(tenant: &TenantId, day: NaiveDate, shard: u32) -> String {
     format!("SIGNALS#{}#{day}#{shard}", part(tenant.as_str()))
 }
 
-/// The key of a turn's log in the bucket; `version` tells its versions apart. Digests, because a
-/// name may hold anything and a key in the bucket may not.
+/// The key of a turn's log in the bucket; `version` distinguishes its versions. Contains digests,
+/// because ids may have characters that S3 keys may not.
 #[must_use]
 pub fn turn_log(at: &TurnRef, version: &str) -> String {
     format!("{}{version}.json", turn_logs(at))
 }
 
-/// What the keys of all versions of a turn's log begin with.
+/// Prefix of the keys of all versions of a turn's log.
 #[must_use]
 pub fn turn_logs(at: &TurnRef) -> String {
     let names = [
@@ -271,7 +316,7 @@ pub fn turn_logs(at: &TurnRef) -> String {
     format!("turn-logs/{}/{}/", short(tenant, 8), short(turn, 20))
 }
 
-/// The key of what an erasure remembers between its passes.
+/// The key of the traces that an erasure keeps between its passes.
 #[must_use]
 pub fn erasure_traces(tenant: &TenantId, id: Uuid) -> String {
     format!("erasures/{}/{id}.json", file_part(tenant.as_str()))
@@ -295,14 +340,14 @@ pub fn imports_of(tenant: &TenantId) -> String {
     format!("{IMPORTS}{}/", file_part(tenant.as_str()))
 }
 
-/// The folder of what workers of an import leave for each other.
+/// The folder of the intermediate files of an import.
 #[must_use]
 pub fn import_work(tenant: &TenantId, id: &str) -> String {
     format!("imports-work/{}/{id}/", file_part(tenant.as_str()))
 }
 
-/// The tenant whose folder is called so; `None` if no tenant's is. A name that is too long for a folder
-/// cannot be told from it.
+/// The tenant of a folder; `None` if the folder is no tenant's, or the tenant id was too long and
+/// hashed.
 #[must_use]
 pub fn tenant_of_folder(folder: &str) -> Option<TenantId> {
     let mut bytes = Vec::with_capacity(folder.len());
@@ -339,21 +384,21 @@ pub fn training_exports_of(tenant: &TenantId) -> String {
     format!("exports/training/{}/", file_part(tenant.as_str()))
 }
 
-/// What the keys of a day's exports in the bucket begin with.
+/// The folder of a day's exports.
 #[must_use]
 pub fn export_day(tenant: &TenantId, day: NaiveDate) -> String {
     format!("{}{day}", signal_exports_of(tenant))
 }
 
-/// What the keys of a project's training exports in the bucket begin with.
+/// The folder of a project's training exports.
 #[must_use]
 pub fn export_training(tenant: &TenantId, project: &ProjectId) -> String {
     let project = file_part(project.as_str());
     format!("{}{project}", training_exports_of(tenant))
 }
 
-/// A part of a key in the bucket that people read: what is no letter, digit, `-` or `_` is escaped, and
-/// what would be too long for the name of a file is replaced by its SHA-256.
+/// A readable part of an S3 key: every character except ASCII letters, digits, `-` and `_` is
+/// escaped, and a part that is too long for a file name is replaced by its SHA-256.
 fn file_part(raw: &str) -> String {
     const MAX: usize = 200;
     let escaped: String = (raw.bytes())
@@ -400,9 +445,9 @@ fn escaped(raw: &str, limit: usize) -> String {
     }
 }
 
-/// What [`escaped`] made this part of, unless it hashed it.
+/// Reverses [`escaped`], unless the part was hashed.
 fn unescaped(part: &str) -> String {
-    // An escaped `%` last, lest it make an escape of what follows it.
+    // `%25` last, so that its `%` does not form another escape.
     part.replace("%23", "#")
         .replace("%7E", "~")
         .replace("%25", "%")
@@ -458,6 +503,29 @@ mod tests {
             if let (Some(key_a), Some(key_b)) = (key(&a), key(&b)) {
                 prop_assert_eq!(a == b, key_a == key_b);
                 prop_assert!(key_a.len() <= 1024);
+            }
+        }
+
+        #[test]
+        fn the_key_of_activity_names_its_minute_and_conversation_unless_that_is_long(
+            conversation in name(), project in name(), minute in 0..1_440_u32, day in -700_000..2_900_000_i32
+        ) {
+            let minute = NaiveTime::from_hms_opt(minute / 60, minute % 60, 0).unwrap();
+            let user = UserId::try_from("ada").unwrap();
+            if let Ok(conversation) = ConversationId::try_from(conversation) {
+                if let Some(named) = active_in(&activity(minute, &conversation, &user)) {
+                    prop_assert_eq!(named, (minute, conversation));
+                } else {
+                    prop_assert!(conversation.as_str().len() > 60);
+                }
+            }
+            let date = NaiveDate::from_num_days_from_ce_opt(day).unwrap();
+            if let Ok(project) = ProjectId::try_from(project) {
+                let tenant = TenantId::try_from("a#b").unwrap();
+                let partition = self::day(&tenant, &project, date, 3);
+                prop_assert_eq!(date_of(&partition), Some(date));
+                let (from, to) = days(&tenant, &project, (date, date));
+                prop_assert!(from < partition && partition < to);
             }
         }
 

@@ -1,32 +1,35 @@
-//! The one table: its keys, its items and the conditions under which they are written.
+//! Access to the table and the bucket: keys, items, and the conditions of writes.
 //!
-//! Nothing else knows them. Functions over the AWS SDK clients, no trait and no mock: tests run
-//! them against a real engine. Concurrency is settled by conditions, never by reading first.
+//! No other crate knows the keys. There is no trait and no mock: tests run against a real engine.
+//! Conditions decide between concurrent writers, never a read before the write.
 //!
 //! | item | module | written under the condition that |
 //! |---|---|---|
 //! | turn | [`turns`] | it is new |
-//! | … how it was taken | [`statuses`] | nothing that takes precedence is noted |
-//! | reaction | [`reactions`] | what stood in its place is what was read there |
-//! | message signal | [`message_signals`] | what stood in its place is what was read there |
+//! | … its status | [`statuses`] | no feedback that takes precedence is stored |
+//! | reaction | [`reactions`] | the item is unchanged since it was read |
+//! | message signal | [`message_signals`] | the item is unchanged since it was read |
 //! | turn vector | [`vectors`] | |
 //! | activity marker | [`activity`] | |
 //! | month marker | [`months`] | |
 //! | event | [`events`] | its id is new: idempotency is the key itself |
 //! | outcome | [`events`] | the event has none yet |
 //! | retraction | [`events`] | the event has none yet |
-//! | dedupe claim | [`claims`] | nobody claimed the key before |
+//! | dedupe claim | [`claims`] | the key is unclaimed |
 //! | preference version | [`preferences`] | version n + 1 does not exist |
-//! | import, and its pieces | [`imports`] | what stood in its place is what was read there |
+//! | import, and its pieces | [`imports`] | the item is unchanged since it was read |
 //! | erasure | [`erasures`] | none is open |
 //!
-//! [`blobs`], [`exports`] and [`files`] are the bucket, [`unpacked`] reads packed files of it, and
-//! [`versions`] deletes for good. [`training`] is what the training export reads.
-//! [`table`] says what the table is, [`stream`] how its stream is read.
+//! [`blobs`], [`exports`] and [`files`] access the bucket, [`unpacked`] reads packed files, and
+//! [`versions`] deletes permanently. [`training`] has the reads of the training export. [`queued`]
+//! finds events that the signal generator has not received. [`table`] defines the table, [`stream`]
+//! reads its stream.
 
 pub mod activity;
+mod attributes;
 pub mod blobs;
 pub mod claims;
+mod conditional;
 pub mod erasures;
 mod error;
 pub mod events;
@@ -34,11 +37,16 @@ pub mod exports;
 pub mod files;
 pub mod imports;
 mod item;
+// Public in tests, which count requests by key.
+#[cfg(feature = "keys")]
 pub mod keys;
+#[cfg(not(feature = "keys"))]
+mod keys;
+mod line_filter;
 pub mod message_signals;
 pub mod months;
-mod places;
 pub mod preferences;
+pub mod queued;
 pub mod reactions;
 mod reads;
 pub mod statuses;
@@ -46,15 +54,16 @@ pub mod stream;
 pub mod table;
 pub mod training;
 mod transactions;
+pub mod turn_rows;
 pub mod turns;
 pub mod unpacked;
 pub mod vectors;
 pub mod versions;
 
 pub use blobs::Blobs;
+pub use conditional::{Attempt, Replaced, Versioned, WriteToken, Written, update};
 pub use error::Error;
 pub use item::LARGEST;
-pub use places::{Attempt, Replaced, Standing, Written};
 
 /// The table, reached through an SDK client.
 #[derive(Debug, Clone)]
@@ -62,23 +71,23 @@ pub struct Store {
     client: aws_sdk_dynamodb::Client,
     table: String,
     shards: u32,
-    marked: activity::Remembered,
+    marked: activity::MarkerCache,
 }
 
 impl Store {
-    /// The table of this name.
+    /// A store for the table with this name.
     #[must_use]
     pub fn new(client: aws_sdk_dynamodb::Client, table: impl Into<String>) -> Self {
         Self {
             client,
             table: table.into(),
             shards: activity::DEFAULT_SHARDS,
-            marked: activity::Remembered::default(),
+            marked: activity::MarkerCache::default(),
         }
     }
 
-    /// The same table, with a project's days in so many shards. The number may grow, never
-    /// shrink: what is in a shard that nobody reads would be lost to the reports.
+    /// Sets the number of shards of a project's day. It may be increased, never decreased: reports
+    /// would miss the markers of the removed shards.
     #[must_use]
     pub fn with_shards(mut self, shards: u32) -> Self {
         self.shards = shards.max(1);

@@ -1,8 +1,8 @@
-//! Signals on messages, in a partition for each user: what a caller can read is what is in its own.
+//! Message signals, in their user's partition: a caller can read only its own.
 //!
-//! Two sparse indexes lead past the users, for the export alone: by the trace of the answer, and
-//! by the day on which it was last written. They hold keys only; what a row says is read from the table, so that
-//! nobody learns from what was taken back a moment ago.
+//! Two sparse indexes over all users serve the export: by the trace of the answer, and by the day
+//! of the last write. They contain keys only; the rows are read from the table, so that a signal
+//! that was just withdrawn is not returned.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, NaiveDate, Utc};
@@ -12,43 +12,42 @@ use hearback_domain::message_signal::{MessageSignal, SignalCore, StoredSignal};
 use hearback_domain::turn::ConversationRef;
 use serde::{Deserialize, Serialize};
 
+use crate::attributes::{CORE, TEXT};
 use crate::item::{self, Builder, Item};
 use crate::reads::{self, Key};
 use crate::table::{BY_DAY, BY_TRACE, DAY, PK, SK, TRACE};
-use crate::turns::{CORE, DirectoryEntry};
-use crate::{Error, Replaced, Standing, Store, keys};
+use crate::turns::DirectoryEntry;
+use crate::{Error, Replaced, Store, Versioned, keys};
 
 const SIGNAL: &str = "message signal";
-/// The reason. It does not travel.
-const TEXT: &str = "text";
 
-/// Which of a user's signals are wanted.
+/// Selects a user's signals.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
-    /// Of this message.
+pub struct SignalFilter {
+    /// Only signals on this message.
     pub message: Option<MessageId>,
-    /// This one; only with a message it makes reading cheaper.
+    /// Only this signal. Reduces the cost only together with `message`.
     pub signal: Option<MessageSignal>,
 }
 
-/// Where a row of signals is.
+/// The key of the row of a message signal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place(Key);
+pub struct SignalPosition(Key);
 
-/// Tells the message that a row of signals is about, as far as its place tells it: two projects may
-/// have messages of one name.
+/// The message id of a signal's row, as its sort key contains it; two projects may have messages
+/// with the same id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MessageKey(String);
 
 impl MessageKey {
-    /// The key of a message of this name.
+    /// The key of a message id.
     #[must_use]
     pub fn of(message: &MessageId) -> Self {
         Self(keys::message_signals(message))
     }
 }
 
-impl Place {
+impl SignalPosition {
     /// The message that the row is about.
     #[must_use]
     pub fn message(&self) -> MessageKey {
@@ -58,16 +57,22 @@ impl Place {
     }
 }
 
+/// The sort key of a signal, after which [`Store::signals_of`] can continue.
+#[must_use]
+pub fn signal_sort_key(signal: &SignalCore) -> String {
+    keys::message_signal(&signal.message_id, signal.signal)
+}
+
 impl Store {
-    /// The turn of a message in the first of the caller's projects that has one of this name, and
-    /// what stands where its signal would go. What that costs depends on the token alone. One call
-    /// for each hundred projects; a read for each of them, and one.
+    /// The turn of a message in the first of the caller's projects that has this message id, and
+    /// the caller's current signal on it. The cost depends only on the number of projects: one call
+    /// for each hundred, one read for each, and one more read.
     pub async fn message_and_signal(
         &self,
         caller: &Caller,
         message: &MessageId,
         (signal, now): (MessageSignal, DateTime<Utc>),
-    ) -> Result<(Option<DirectoryEntry>, Option<Standing<StoredSignal>>), Error> {
+    ) -> Result<(Option<DirectoryEntry>, Option<Versioned<StoredSignal>>), Error> {
         let mut wanted = vec![(
             keys::user(&caller.tenant, &caller.user),
             keys::message_signal(message, signal),
@@ -81,50 +86,50 @@ impl Store {
                 wanted.push(entry);
             }
         }
-        let mut found = self.get_batch(&wanted).await?.into_iter();
-        let standing = found.next().flatten().filter(|said| stands(said, now));
-        let mut entries = found.flatten();
+        let mut items = self.get_batch(&wanted).await?.into_iter();
+        let current = items.next().flatten().filter(|row| is_current(row, now));
+        let mut entries = items.flatten();
         let entry = entries.find(|entry| !item::is_expired(entry, now));
         let entry = entry.map(|entry| item::json(&entry, "message", CORE));
         Ok((
             entry.transpose()?,
-            standing.as_ref().map(standing_signal).transpose()?,
+            current.as_ref().map(current_signal).transpose()?,
         ))
     }
 
-    /// What stands `now` where a user's signal on a message would go. One call, one read.
-    pub async fn standing_signal(
+    /// The current signal of a user on a message. One call, one read.
+    pub async fn current_signal(
         &self,
         (tenant, user): (&TenantId, &UserId),
         message: &MessageId,
         (signal, now): (MessageSignal, DateTime<Utc>),
-    ) -> Result<Option<Standing<StoredSignal>>, Error> {
+    ) -> Result<Option<Versioned<StoredSignal>>, Error> {
         let key = keys::message_signal(message, signal);
-        let found = self.get(keys::user(tenant, user), key).await?;
-        let found = found.item.filter(|said| stands(said, now));
-        found.as_ref().map(standing_signal).transpose()
+        let response = self.get(keys::user(tenant, user), key).await?;
+        let item = response.item.filter(|row| is_current(row, now));
+        item.as_ref().map(current_signal).transpose()
     }
 
-    /// The signal that stands `now` where this one was put. One call, one read.
+    /// The current signal at the key of this one. One call, one read.
     pub async fn signal(
         &self,
         core: &SignalCore,
         now: DateTime<Utc>,
     ) -> Result<Option<StoredSignal>, Error> {
         let owner = (&core.at.within.tenant, &core.user_id);
-        let standing = self.standing_signal(owner, &core.message_id, (core.signal, now));
-        Ok(standing.await?.map(|standing| standing.held))
+        let current = self.current_signal(owner, &core.message_id, (core.signal, now));
+        Ok(current.await?.map(|current| current.value))
     }
 
-    /// Puts a signal where `seen` stood, or nothing. A tombstone is out of the indexes, and
-    /// expires at once: all it is for is the stream. One call; a write for each KB, and one for
+    /// Replaces the signal that was read, or inserts one. A tombstone is not in the indexes and
+    /// expires at once: it exists only for the stream. One call; a write for each KB, and one for
     /// each index entry that changes.
     pub async fn put_signal(
         &self,
-        said: &StoredSignal,
-        seen: Option<&Standing<StoredSignal>>,
+        signal: &StoredSignal,
+        seen: Option<&Versioned<StoredSignal>>,
     ) -> Result<Replaced<StoredSignal>, Error> {
-        let core = &said.core;
+        let core = &signal.core;
         let tenant = &core.at.within.tenant;
         let mut item = Builder::new(
             keys::user(tenant, &core.user_id),
@@ -141,21 +146,20 @@ impl Store {
                 item = item.string(TRACE, keys::trace(tenant, trace));
             }
         }
-        if let Some(reason) = &said.reason {
+        if let Some(reason) = &signal.reason {
             item = item.string(TEXT, reason.clone());
         }
         let seen = (seen, core.updated_at);
-        self.put_over_live(item.build(), seen, standing_signal)
-            .await
+        self.replace_live(item.build(), seen, current_signal).await
     }
 
-    /// A page of a user's signals behind a sort key, by message and signal, tombstones and what has
-    /// expired by `now` left out, and the sort key of the last row that was looked at if there may be
-    /// more. One call, one read for each 4 KB.
+    /// A page of a user's signals after a sort key, by message and signal, without tombstones and
+    /// signals that have expired by `now`; and the sort key of the last row that was read, if there
+    /// may be more. One call, one read for each 4 KB.
     pub async fn signals_of(
         &self,
         (tenant, user): (&TenantId, &UserId),
-        (wanted, now): (&Wanted, DateTime<Utc>),
+        (wanted, now): (&SignalFilter, DateTime<Utc>),
         after: Option<&str>,
         limit: i32,
     ) -> Result<(Vec<StoredSignal>, Option<String>), Error> {
@@ -169,7 +173,7 @@ impl Store {
             let sk = AttributeValue::S(after.to_owned());
             Item::from([(PK.to_owned(), pk.clone()), (SK.to_owned(), sk)])
         });
-        let found = self
+        let response = self
             .client
             .query()
             .table_name(&self.table)
@@ -184,27 +188,27 @@ impl Store {
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
         let mut signals = Vec::new();
-        for item in found
+        for item in response
             .items()
             .iter()
             .filter(|item| !item::is_expired(item, now))
         {
-            let said = stored(item)?;
-            if !said.core.retracted
+            let stored = stored(item)?;
+            if !stored.core.retracted
                 && wanted
                     .signal
-                    .is_none_or(|signal| signal == said.core.signal)
+                    .is_none_or(|signal| signal == stored.core.signal)
             {
-                signals.push(said);
+                signals.push(stored);
             }
         }
-        let last = found.last_evaluated_key.as_ref();
+        let last = response.last_evaluated_key.as_ref();
         let last = last.map(|last| item::string(last, SIGNAL, SK).map(ToOwned::to_owned));
         Ok((signals, last.transpose()?))
     }
 
-    /// The first of these projects that has a conversation of this name. One call for each that
-    /// is looked into, half a read or one.
+    /// The first of these projects that has this conversation. One call for each project that is
+    /// searched, half a read or one.
     pub async fn project_of(
         &self,
         tenant: &TenantId,
@@ -217,7 +221,7 @@ impl Store {
                 project: project.clone(),
                 conversation: conversation.clone(),
             };
-            let found = self
+            let response = self
                 .client
                 .query()
                 .table_name(&self.table)
@@ -234,54 +238,57 @@ impl Store {
                 .send()
                 .await
                 .map_err(|error| Error::unavailable("Query", &error))?;
-            if found.count > 0 {
+            if response.count > 0 {
                 return Ok(Some(project.clone()));
             }
         }
         Ok(None)
     }
 
-    /// Where the signals on a trace are, over all users; may miss what was written a moment ago.
-    /// One call for each MB of keys, half a read for each 4 KB.
+    /// The keys of the signals on a trace, of all users. Eventually consistent. One call for each
+    /// MB of keys, half a read for each 4 KB.
     pub async fn signals_on_trace(
         &self,
         tenant: &TenantId,
         trace: &Label,
-    ) -> Result<Vec<Place>, Error> {
-        let mut places = Vec::new();
+    ) -> Result<Vec<SignalPosition>, Error> {
+        let mut positions = Vec::new();
         let mut after = None;
         loop {
             let value = keys::trace(tenant, trace);
             let (page, next) = self.index_page((BY_TRACE, TRACE), value, after).await?;
-            places.extend(page);
+            positions.extend(page);
             after = next;
             if after.is_none() {
-                places.sort();
-                return Ok(places);
+                positions.sort();
+                return Ok(positions);
             }
         }
     }
 
-    /// Where the signals of a tenant's day are, in one of the day's shards, behind a place of that
-    /// shard: a page, and behind which place there may be more. As fresh and as cheap as
+    /// A page of the keys of the signals in one shard of a tenant's day, after a position of that
+    /// shard; and the position after which there may be more. Consistency and cost as for
     /// [`signals_on_trace`](Self::signals_on_trace).
     pub async fn signals_of_day(
         &self,
         tenant: &TenantId,
         day: NaiveDate,
         shard: u32,
-        after: Option<Place>,
-    ) -> Result<(Vec<Place>, Option<Place>), Error> {
+        after: Option<SignalPosition>,
+    ) -> Result<(Vec<SignalPosition>, Option<SignalPosition>), Error> {
         let value = keys::signal_day(tenant, day, shard);
-        let after = after.map(|Place((pk, sk))| {
+        let after = after.map(|SignalPosition((pk, sk))| {
             Item::from([
                 (DAY.to_owned(), AttributeValue::S(value.clone())),
                 (PK.to_owned(), AttributeValue::S(pk)),
                 (SK.to_owned(), AttributeValue::S(sk)),
             ])
         });
-        let (places, next) = self.index_page((BY_DAY, DAY), value, after).await?;
-        Ok((places, next.as_ref().and_then(reads::key_of).map(Place)))
+        let (positions, next) = self.index_page((BY_DAY, DAY), value, after).await?;
+        Ok((
+            positions,
+            next.as_ref().and_then(reads::key_of).map(SignalPosition),
+        ))
     }
 
     async fn index_page(
@@ -289,8 +296,8 @@ impl Store {
         (index, attribute): (&str, &str),
         value: String,
         after: Option<Item>,
-    ) -> Result<(Vec<Place>, Option<Item>), Error> {
-        let found = self
+    ) -> Result<(Vec<SignalPosition>, Option<Item>), Error> {
+        let response = self
             .client
             .query()
             .table_name(&self.table)
@@ -303,37 +310,45 @@ impl Store {
             .send()
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
-        let places = found.items().iter().filter_map(reads::key_of).map(Place);
-        Ok((places.collect(), found.last_evaluated_key))
+        let positions = response
+            .items()
+            .iter()
+            .filter_map(reads::key_of)
+            .map(SignalPosition);
+        Ok((positions.collect(), response.last_evaluated_key))
     }
 
-    /// The signals that stand at these places `now`. One call for each hundred, one read for each 4 KB
+    /// The current signals at these positions. One call for each hundred, one read for each 4 KB
     /// of each.
     pub async fn signals_at(
         &self,
-        places: &[Place],
+        positions: &[SignalPosition],
         now: DateTime<Utc>,
     ) -> Result<Vec<StoredSignal>, Error> {
-        let keys: Vec<Key> = places.iter().map(|Place(key)| key.clone()).collect();
-        let found = self.get_batch(&keys).await?.into_iter().flatten();
-        let found = found.filter(|item| !item::is_expired(item, now));
+        let keys: Vec<Key> = positions
+            .iter()
+            .map(|SignalPosition(key)| key.clone())
+            .collect();
+        let items = self.get_batch(&keys).await?.into_iter().flatten();
+        let items = items.filter(|item| !item::is_expired(item, now));
         let mut signals: Vec<StoredSignal> =
-            found.map(|item| stored(&item)).collect::<Result<_, _>>()?;
-        signals.retain(|said| !said.core.retracted);
+            items.map(|item| stored(&item)).collect::<Result<_, _>>()?;
+        signals.retain(|signal| !signal.core.retracted);
         Ok(signals)
     }
 }
 
-/// Whether a row still stands: a tombstone does until the table deletes it.
-fn stands(item: &Item, now: DateTime<Utc>) -> bool {
-    !item::is_expired(item, now) || stored(item).is_ok_and(|said| said.core.retracted)
+/// Whether a row has not expired. A tombstone expires at once, but stays current until the table
+/// deletes it.
+fn is_current(item: &Item, now: DateTime<Utc>) -> bool {
+    !item::is_expired(item, now) || stored(item).is_ok_and(|signal| signal.core.retracted)
 }
 
 fn stored(item: &Item) -> Result<StoredSignal, Error> {
     let core: SignalCore = item::json(item, SIGNAL, CORE)?;
     Ok(StoredSignal {
         core: SignalCore {
-            // What a tombstone has is its own.
+            // The expiry of a tombstone is not that of the signal.
             expires_at: item::expires_at(item).filter(|_| !core.retracted),
             ..core
         },
@@ -344,6 +359,6 @@ fn stored(item: &Item) -> Result<StoredSignal, Error> {
     })
 }
 
-fn standing_signal(item: &Item) -> Result<Standing<StoredSignal>, Error> {
-    Standing::of(item, SIGNAL, stored)
+fn current_signal(item: &Item) -> Result<Versioned<StoredSignal>, Error> {
+    Versioned::of(item, SIGNAL, stored)
 }

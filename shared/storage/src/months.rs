@@ -1,7 +1,7 @@
-//! Month markers: in which months of a project anybody reacted at all. A report passes over every other
-//! month without a look at its days.
+//! Month markers: the months in which a project has reactions. Reports skip all other months.
 //!
-//! A marker is there before the activity that it announces. It names nobody, and stays.
+//! A marker is written before the activity markers of its month. It names no user, and is never
+//! deleted.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::{Error, Store, keys};
 
 const MARKER: &str = "month marker";
 
-/// The months of a project in which anybody reacted.
+/// The months of a project with reactions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActiveMonths {
     /// The first day of each.
@@ -46,7 +46,8 @@ fn last_of(month: NaiveDate) -> Option<NaiveDate> {
 }
 
 impl Store {
-    /// Marks the month of a reaction, unless this process did before. One call and one write, or none.
+    /// Writes the marker of the month of a reaction, unless this process has written it. One call
+    /// and one write, or none.
     pub(crate) async fn mark_month_once(&self, reaction: &ReactionCore) -> Result<(), Error> {
         let at = &reaction.at.within;
         let pk = keys::months(&at.tenant, &at.project);
@@ -67,7 +68,7 @@ impl Store {
         Ok(())
     }
 
-    /// The months of a project in which anybody reacted. One call, one read for each 4 KB: about forty
+    /// The months of a project with reactions. One call, one read for each 4 KB: about forty
     /// months.
     pub async fn active_months(
         &self,
@@ -77,7 +78,7 @@ impl Store {
         let mut marked = BTreeSet::new();
         let mut resume = None;
         loop {
-            let found = self
+            let response = self
                 .client
                 .query()
                 .table_name(&self.table)
@@ -92,12 +93,13 @@ impl Store {
                 .send()
                 .await
                 .map_err(|error| Error::unavailable("Query", &error))?;
-            for item in found.items() {
+            for item in response.items() {
                 let month = item::string(item, MARKER, SK)?;
                 let day = NaiveDate::parse_from_str(&format!("{month}-01"), "%Y-%m-%d");
-                marked.insert(day.map_err(|_| Error::unreadable(MARKER, "its key is no month"))?);
+                marked
+                    .insert(day.map_err(|_| Error::unreadable(MARKER, "its key is not a month"))?);
             }
-            resume = found.last_evaluated_key;
+            resume = response.last_evaluated_key;
             if resume.is_none() {
                 return Ok(ActiveMonths { marked });
             }
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_goes_on_at_the_end_of_the_month_before_that_is_marked() {
+    fn the_latest_active_day_is_at_the_end_of_the_previous_marked_month() {
         let marked = ["2024-02-01", "2026-03-01"].map(day).into();
         let months = ActiveMonths { marked };
         let latest = |date: &str| months.latest(day(date));

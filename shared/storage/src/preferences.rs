@@ -12,9 +12,9 @@ const VERSION: &str = "version";
 /// How fresh a read must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// Half the price; may miss what was written a moment ago. Enough where a condition decides.
+    /// Eventually consistent, at half the price. Enough where a condition decides.
     Eventual,
-    /// Sees every write that was acknowledged.
+    /// Strongly consistent.
     Latest,
 }
 
@@ -35,33 +35,33 @@ impl Store {
         user: &UserId,
         freshness: Freshness,
     ) -> Result<Option<Version>, Error> {
-        let page = Page {
+        let range = VersionRange {
             after: 0,
             before: None,
             limit: Some(1),
             freshness,
         };
-        Ok(self.versions(tenant, user, page).await?.pop())
+        Ok(self.versions(tenant, user, range).await?.pop())
     }
 
-    /// Versions from the newest to the oldest that a page asks for.
+    /// The versions in a range, the newest first.
     pub async fn versions(
         &self,
         tenant: &TenantId,
         user: &UserId,
-        page: Page,
+        range: VersionRange,
     ) -> Result<Vec<Version>, Error> {
-        let newest = page
+        let newest = range
             .before
             .map_or(u64::MAX, |before| before.saturating_sub(1));
-        let oldest = page.after.saturating_add(1);
+        let oldest = range.after.saturating_add(1);
         if newest < oldest {
             return Ok(Vec::new());
         }
         let mut versions = Vec::new();
         let mut resume = None;
         loop {
-            let found = self
+            let response = self
                 .client
                 .query()
                 .table_name(&self.table)
@@ -76,26 +76,26 @@ impl Store {
                     AttributeValue::S(keys::version(newest.min(MAX_VERSION))),
                 )
                 .scan_index_forward(false)
-                .set_limit(page.limit)
-                .consistent_read(page.freshness.is_consistent())
+                .set_limit(range.limit)
+                .consistent_read(range.freshness.is_consistent())
                 .set_exclusive_start_key(resume)
                 .return_consumed_capacity(ReturnConsumedCapacity::Total)
                 .send()
                 .await
                 .map_err(|error| Error::unavailable("Query", &error))?;
-            for found in found.items() {
-                versions.push(item::json(found, "preference version", VERSION)?);
+            for item in response.items() {
+                versions.push(item::json(item, "preference version", VERSION)?);
             }
-            resume = found.last_evaluated_key;
-            // A page with a limit is one call, and may hold fewer: the caller sees where it ends.
-            if resume.is_none() || page.limit.is_some() {
+            resume = response.last_evaluated_key;
+            // A range with a limit is read by one call, which may return fewer.
+            if resume.is_none() || range.limit.is_some() {
                 return Ok(versions);
             }
         }
     }
 
-    /// Appends a version, if its number is new: the optimistic lock. One call, one write for
-    /// each KB.
+    /// Appends a version, if its number is new (optimistic locking). One call, one write for each
+    /// KB.
     pub async fn put_version(
         &self,
         tenant: &TenantId,
@@ -108,22 +108,22 @@ impl Store {
         )
         .json("preference version", VERSION, version)?
         .build();
-        self.put_once(item).await
+        self.insert(item).await
     }
 }
 
 /// Ten digits: a version a second for three centuries.
 const MAX_VERSION: u64 = 9_999_999_999;
 
-/// Which versions of a user to read.
+/// A range of versions to read.
 #[derive(Debug, Clone, Copy)]
-pub struct Page {
+pub struct VersionRange {
     /// Only versions newer than this one; 0 for all.
     pub after: u64,
     /// Only versions older than this one.
     pub before: Option<u64>,
-    /// At most this many, or as many as fit into 1 MB; all of them without.
+    /// The most versions to return, within 1 MB; `None` returns all.
     pub limit: Option<i32>,
-    /// How fresh the answer must be.
+    /// How fresh the read must be.
     pub freshness: Freshness,
 }

@@ -1,5 +1,5 @@
-//! Reactions on turns, beside the turns of their conversation; and among them what signals on their answers
-//! and events say of these turns, so that one read finds all that counts.
+//! Reactions on turns, in the partition of their conversation. Message signals and events that
+//! count as reactions are among them, so that one query reads both.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
@@ -8,108 +8,113 @@ use hearback_domain::legacy::{self, LegacyReaction};
 use hearback_domain::reaction::{ReactionCore, StoredReaction};
 use hearback_domain::turn::{ConversationRef, TurnCore, TurnRef};
 
+use crate::attributes::{CORE, TEXT};
 use crate::item::{self, Builder, Item};
 use crate::table::SK;
-use crate::turns::{self, CORE};
-use crate::{Error, Replaced, Standing, Store, keys};
+use crate::turn_rows;
+use crate::{Error, Replaced, Store, Versioned, keys};
 
 const REACTION: &str = "reaction";
-const TEXT: &str = "text";
-/// What [`CORE`] is of a reaction, of what counts as one. By another name, since it follows from an act that is in
-/// the ledger already: the stream's readers take no notice of it.
+/// The core of feedback that counts as a reaction. It has another name than [`CORE`], so that the
+/// stream's readers ignore it: its feedback act is in the ledger already.
 const COUNTED: &str = "counted";
 
 /// A row of a conversation's reactions.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Row {
-    /// As this code writes it.
+pub enum ReactionRow {
+    /// A reaction.
     Reaction(Box<StoredReaction>),
-    /// What a signal or an event says, which counts as a reaction.
+    /// A signal or an event that counts as a reaction.
     Counted(Box<StoredReaction>),
-    /// As an older system wrote it: the reaction as text; and whose it is, if its key tells.
+    /// A row of an older system, and its user if the key names one.
     Legacy(LegacyReaction, Option<UserId>),
-    /// As nobody can read it.
+    /// An unreadable row.
     Unreadable,
 }
 
 impl Store {
-    /// A turn, and what stands where a reaction of this key would go, if the key is known; neither if it
-    /// has expired by `now`. Sees every write that was acknowledged. One call, one read for each.
+    /// A turn, and the current reaction of `user`, if given; `None` if the turn has expired by
+    /// `now`. Strongly consistent. One call, one read for each.
     pub async fn turn_and_reaction(
         &self,
         at: &TurnRef,
-        reaction_key: Option<&str>,
+        user: Option<&UserId>,
         now: DateTime<Utc>,
-    ) -> Result<Option<(TurnCore, Option<Standing<StoredReaction>>)>, Error> {
+    ) -> Result<Option<(TurnCore, Option<Versioned<StoredReaction>>)>, Error> {
         let pk = keys::conversation(&at.within);
         let mut wanted = vec![(pk.clone(), keys::turn(&at.turn))];
-        wanted.extend(reaction_key.map(|key| (pk, key.to_owned())));
-        let found = self.get_batch(&wanted).await?.into_iter();
-        let mut found = found.map(|item| item.filter(|item| !item::is_expired(item, now)));
-        let Some(turn) = found.next().flatten() else {
+        wanted.extend(user.map(|user| (pk, keys::user_reaction(&at.turn, user))));
+        let items = self.get_batch(&wanted).await?.into_iter();
+        let mut items = items.map(|item| item.filter(|item| !item::is_expired(item, now)));
+        let Some(turn) = items.next().flatten() else {
             return Ok(None);
         };
-        let place = found.next().flatten();
-        let standing = place.map(|item| standing(at, &item)).transpose()?;
-        Ok(Some((turns::core(&turn)?, standing)))
+        let reaction = items.next().flatten();
+        let reaction = reaction.map(|item| current_reaction(at, &item));
+        Ok(Some((turn_rows::core(&turn)?, reaction.transpose()?)))
     }
 
-    /// Puts a reaction where `seen` stood, or nothing. One call, one write for each KB.
+    /// Replaces the reaction that was read, or inserts one. One call, one write for each KB.
     pub async fn put_reaction(
         &self,
         reaction: &StoredReaction,
-        seen: Option<&Standing<StoredReaction>>,
+        seen: Option<&Versioned<StoredReaction>>,
     ) -> Result<Replaced<StoredReaction>, Error> {
         let core = &reaction.core;
         let seen = (seen, core.received_at);
-        let standing = |item: &Item| standing(&core.at, item);
-        self.put_over_live(item_of(reaction, CORE)?, seen, standing)
+        let read = |item: &Item| current_reaction(&core.at, item);
+        self.replace_live(item_of(reaction, CORE)?, seen, read)
             .await
     }
 
-    /// Puts what counts as a reaction where `seen` stood, or nothing. One call, one write for each KB.
+    /// Replaces the row of feedback that counts as a reaction, or inserts one. One call, one write
+    /// for each KB.
     pub async fn put_counted(
         &self,
         counted: &StoredReaction,
-        seen: Option<&Standing<StoredReaction>>,
+        seen: Option<&Versioned<StoredReaction>>,
     ) -> Result<Replaced<StoredReaction>, Error> {
         let seen = (seen, counted.core.received_at);
-        let standing = |item: &Item| Standing::of(item, REACTION, |item| stored(item, COUNTED));
-        self.put_over_live(item_of(counted, COUNTED)?, seen, standing)
+        let read = |item: &Item| Versioned::of(item, REACTION, |item| stored(item, COUNTED));
+        self.replace_live(item_of(counted, COUNTED)?, seen, read)
             .await
     }
 
-    /// What stands where this reaction was put, unless it is of an older system. One call, one read.
+    /// The current reaction at the key of this one, unless it is of an older system. One call, one read.
     pub async fn reaction(&self, core: &ReactionCore) -> Result<Option<StoredReaction>, Error> {
-        let found = self
+        let response = self
             .get(keys::conversation(&core.at.within), keys::reaction(core))
             .await?;
-        let item = found.item.filter(|item| item.contains_key(CORE));
+        let item = response.item.filter(|item| item.contains_key(CORE));
         item.as_ref().map(|item| stored(item, CORE)).transpose()
     }
 
-    /// The reactions of a conversation that have not expired by `now`, by turn; sees every write that was
-    /// acknowledged. One call for each MB, one read for each 4 KB.
+    /// The reactions in a conversation that have not expired by `now`, by turn. Strongly
+    /// consistent. One call for each MB, one read for each 4 KB.
     pub async fn reactions(
         &self,
         at: &ConversationRef,
         now: DateTime<Utc>,
-    ) -> Result<Vec<Row>, Error> {
-        self.reactions_in(at, &Span::from(None), now).await
+    ) -> Result<Vec<ReactionRow>, Error> {
+        self.reactions_in(at, &KeyRange::from(None), now).await
     }
 
     /// The reactions of a turn that have not expired by `now`. One call, one read for each 4 KB.
-    pub async fn reactions_of(&self, at: &TurnRef, now: DateTime<Utc>) -> Result<Vec<Row>, Error> {
-        self.reactions_in(&at.within, &Span::of(&at.turn), now)
+    pub async fn reactions_of(
+        &self,
+        at: &TurnRef,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<ReactionRow>, Error> {
+        self.reactions_in(&at.within, &KeyRange::of(&at.turn), now)
             .await
     }
 
     async fn reactions_in(
         &self,
         at: &ConversationRef,
-        span: &Span,
+        span: &KeyRange,
         now: DateTime<Utc>,
-    ) -> Result<Vec<Row>, Error> {
+    ) -> Result<Vec<ReactionRow>, Error> {
         let mut rows = Vec::new();
         let mut resume = None;
         loop {
@@ -122,15 +127,16 @@ impl Store {
         }
     }
 
-    /// A page of reactions, by turn, from the key `from` on, and the key behind the last turn of
-    /// the page if there is more. That turn may be cut in two. What has expired by `now` is left out.
+    /// A page of reactions, by turn, from the key `from` on, and the key after the last turn of the
+    /// page, if there may be more. The page may not have all reactions to that turn. Without
+    /// reactions that have expired by `now`.
     pub async fn reactions_from(
         &self,
         at: &ConversationRef,
         from: Option<&str>,
         now: DateTime<Utc>,
-    ) -> Result<(Vec<Row>, Option<String>), Error> {
-        let (page, next) = self.reaction_page(at, &Span::from(from), None).await?;
+    ) -> Result<(Vec<ReactionRow>, Option<String>), Error> {
+        let (page, next) = self.reaction_page(at, &KeyRange::from(from), None).await?;
         let next = next.and_then(|last| item::string(&last, REACTION, SK).map(after_turn).ok());
         Ok((live(&page, now).collect(), next))
     }
@@ -138,10 +144,10 @@ impl Store {
     pub(crate) async fn reaction_page(
         &self,
         at: &ConversationRef,
-        span: &Span,
+        span: &KeyRange,
         resume: Option<Item>,
     ) -> Result<(Vec<Item>, Option<Item>), Error> {
-        let found = self
+        let response = self
             .client
             .query()
             .table_name(&self.table)
@@ -155,17 +161,20 @@ impl Store {
             .send()
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
-        Ok((found.items.unwrap_or_default(), found.last_evaluated_key))
+        Ok((
+            response.items.unwrap_or_default(),
+            response.last_evaluated_key,
+        ))
     }
 }
 
-/// Sort keys from one to another.
-pub(crate) struct Span {
+/// A range of sort keys.
+pub(crate) struct KeyRange {
     from: String,
     to: String,
 }
 
-impl Span {
+impl KeyRange {
     /// The reactions of a conversation, from the key `from` on.
     pub(crate) fn from(from: Option<&str>) -> Self {
         Self {
@@ -175,7 +184,7 @@ impl Span {
         }
     }
 
-    /// Those of a turn.
+    /// The reactions to a turn.
     pub(crate) fn of(turn: &TurnId) -> Self {
         let from = keys::reactions_of(turn);
         Self {
@@ -185,45 +194,45 @@ impl Span {
     }
 }
 
-/// The first sort key behind all reactions of a reaction's turn: `#` ends the turn's name, and
-/// `$` is the character that follows it.
+/// The first sort key after all reactions to the turn of `key`: `#` ends the turn's id, and `$` is
+/// the next character.
 pub(crate) fn after_turn(key: &str) -> String {
     let mut parts = key.splitn(3, '#');
     let (kind, turn) = (parts.next(), parts.next());
     format!("{}#{}$", kind.unwrap_or_default(), turn.unwrap_or_default())
 }
 
-/// The key of the first reaction of a turn behind this one.
+/// The sort key at which the reactions to the next turn begin.
 #[must_use]
-pub fn behind(turn: &TurnId) -> String {
+pub fn key_after_turn(turn: &TurnId) -> String {
     after_turn(&keys::reactions_of(turn))
 }
 
-fn live(page: &[Item], now: DateTime<Utc>) -> impl Iterator<Item = Row> {
+fn live(page: &[Item], now: DateTime<Utc>) -> impl Iterator<Item = ReactionRow> {
     page.iter()
         .filter(move |item| !item::is_expired(item, now))
         .map(row)
 }
 
-pub(crate) fn row(item: &Item) -> Row {
+pub(crate) fn row(item: &Item) -> ReactionRow {
     if item.contains_key(CORE) {
         return match stored(item, CORE) {
-            Ok(reaction) => Row::Reaction(Box::new(reaction)),
-            Err(_) => Row::Unreadable,
+            Ok(reaction) => ReactionRow::Reaction(Box::new(reaction)),
+            Err(_) => ReactionRow::Unreadable,
         };
     }
     if item.contains_key(COUNTED) {
         return match stored(item, COUNTED) {
-            Ok(counted) => Row::Counted(Box::new(counted)),
-            Err(_) => Row::Unreadable,
+            Ok(counted) => ReactionRow::Counted(Box::new(counted)),
+            Err(_) => ReactionRow::Unreadable,
         };
     }
-    legacy_of(item).map_or(Row::Unreadable, |legacy| {
-        Row::Legacy(legacy, key_of(item).map(|(_, user)| user))
+    legacy_of(item).map_or(ReactionRow::Unreadable, |legacy| {
+        ReactionRow::Legacy(legacy, key_of(item).map(|(_, user)| user))
     })
 }
 
-/// What a row of an older system says, if anybody can read it.
+/// The reaction of a row of an older system, if it is readable.
 fn legacy_of(item: &Item) -> Option<LegacyReaction> {
     let text = item::string(item, REACTION, TEXT).ok()?;
     legacy::reaction(text)
@@ -260,12 +269,13 @@ fn stored(item: &Item, part: &str) -> Result<StoredReaction, Error> {
     })
 }
 
-/// What stands in a place of a turn's reactions, whichever system put it there.
-fn standing(at: &TurnRef, item: &Item) -> Result<Standing<StoredReaction>, Error> {
+/// The reaction of a row of this or an older system.
+fn current_reaction(at: &TurnRef, item: &Item) -> Result<Versioned<StoredReaction>, Error> {
     if item.contains_key(CORE) {
-        return Standing::of(item, REACTION, |item| stored(item, CORE));
+        return Versioned::of(item, REACTION, |item| stored(item, CORE));
     }
-    let (_, user) = key_of(item).ok_or_else(|| Error::unreadable(REACTION, "it is no user's"))?;
-    let held = StoredReaction::of_older_system(at.clone(), user, legacy_of(item));
-    Ok(Standing::of_older_system(held))
+    let (_, user) =
+        key_of(item).ok_or_else(|| Error::unreadable(REACTION, "its key names no user"))?;
+    let legacy = StoredReaction::from_legacy(at.clone(), user, legacy_of(item));
+    Ok(Versioned::of_older_system(legacy))
 }

@@ -1,4 +1,4 @@
-//! Reading items by their keys; sees every write that was acknowledged.
+//! Reads of items by key, strongly consistent unless stated otherwise.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::preferences::Freshness;
 use crate::table::{PK, SK};
 use crate::{Error, Store};
 
-/// The keys of an item: its partition's and its own.
+/// The partition key and the sort key of an item.
 pub(crate) type Key = (String, String);
 
-/// Most items that one call reads.
+/// Largest number of items that one call reads.
 const BATCH: usize = 100;
-/// The pauses before what a call left unread is asked for again.
+/// The pauses before unprocessed keys are requested again.
 const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
     .with_min_delay(Duration::from_millis(30))
     .with_max_times(4)
@@ -26,11 +26,11 @@ const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
 impl Store {
     /// An item. One call, one read for each 4 KB.
     pub(crate) async fn get(&self, pk: String, sk: String) -> Result<GetItemOutput, Error> {
-        self.get_as_fresh((pk, sk), Freshness::Latest).await
+        self.get_with((pk, sk), Freshness::Latest).await
     }
 
-    /// An item, as fresh as is asked for. One call, one read for each 4 KB, or half.
-    pub(crate) async fn get_as_fresh(
+    /// An item. One call, one read for each 4 KB, or half a read with eventual consistency.
+    pub(crate) async fn get_with(
         &self,
         (pk, sk): Key,
         freshness: Freshness,
@@ -47,26 +47,30 @@ impl Store {
             .map_err(|error| Error::unavailable("GetItem", &error))
     }
 
-    /// Items, each in the place of its key; no key twice. One call for each hundred, one read for
+    /// The items with these distinct keys, in their order. One call for each hundred, one read for
     /// each 4 KB of each.
     pub(crate) async fn get_batch(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Error> {
-        let mut found = HashMap::new();
+        let mut items_by_key = HashMap::new();
         for keys in keys.chunks(BATCH) {
-            self.get_hundred(keys, &mut found).await?;
+            self.get_hundred(keys, &mut items_by_key).await?;
         }
-        Ok(keys.iter().map(|key| found.remove(key)).collect())
+        Ok(keys.iter().map(|key| items_by_key.remove(key)).collect())
     }
 
-    async fn get_hundred(&self, keys: &[Key], found: &mut HashMap<Key, Item>) -> Result<(), Error> {
-        let mut left: Vec<Item> = keys.iter().map(item_key).collect();
+    async fn get_hundred(
+        &self,
+        keys: &[Key],
+        items_by_key: &mut HashMap<Key, Item>,
+    ) -> Result<(), Error> {
+        let mut remaining: Vec<Item> = keys.iter().map(item_key).collect();
         let mut pauses = PAUSES.build();
-        while !left.is_empty() {
+        while !remaining.is_empty() {
             let wanted = KeysAndAttributes::builder()
-                .set_keys(Some(std::mem::take(&mut left)))
+                .set_keys(Some(std::mem::take(&mut remaining)))
                 .consistent_read(true)
                 .build()
                 .map_err(|error| Error::unreadable("key", error.to_string()))?;
-            let mut answer = self
+            let mut response = self
                 .client
                 .batch_get_item()
                 .request_items(&self.table, wanted)
@@ -74,20 +78,20 @@ impl Store {
                 .send()
                 .await
                 .map_err(|error| Error::unavailable("BatchGetItem", &error))?;
-            let items = answer.responses.as_mut();
+            let items = response.responses.as_mut();
             let items = items.and_then(|tables| tables.remove(&self.table));
-            found.extend(items.into_iter().flatten().filter_map(|item| {
+            items_by_key.extend(items.into_iter().flatten().filter_map(|item| {
                 let key = key_of(&item)?;
                 Some((key, item))
             }));
-            let unread = answer.unprocessed_keys.as_mut();
-            left.extend(
+            let unread = response.unprocessed_keys.as_mut();
+            remaining.extend(
                 unread
                     .and_then(|tables| tables.remove(&self.table))
                     .into_iter()
                     .flat_map(|unread| unread.keys),
             );
-            if !left.is_empty() {
+            if !remaining.is_empty() {
                 let pause = pauses.next().ok_or_else(|| Error::Unavailable {
                     operation: "BatchGetItem",
                     code: "keys left unprocessed".to_owned(),

@@ -1,98 +1,96 @@
-//! How turns were taken: noted in their rows, and listed by it.
+//! The status of turns: in their rows, and in an index.
 //!
-//! A row with a verdict carries two attributes of the sparse index by status; they change in the very
-//! update that changes the verdict. A neutral row carries none.
+//! A row with a verdict has the two key attributes of the sparse status index; the update that
+//! changes the verdict changes them too. A neutral row has neither.
 
 use std::collections::BTreeMap;
 
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
 };
 use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
-use hearback_domain::detection::{CorrectionType, FeedbackType};
+use hearback_detection::{FeedbackStatus, RejectionKind};
 use hearback_domain::follow_up::{Precedence, UserFeedback};
 use hearback_domain::identifier::{ProjectId, TenantId, UserId};
-use hearback_domain::reaction::{Means, Reaction, StoredReaction};
-use hearback_domain::sequence::MOST_COUNTED;
+use hearback_domain::reaction::{FeedbackKind, Reaction, StoredReaction};
+use hearback_domain::sequence::MAX_COUNTED;
 use hearback_domain::turn::{ConversationRef, TurnRef};
-use hearback_domain::turn_status::{Said, TurnStatus};
+use hearback_domain::turn_status::{ExplicitFeedback, TurnStatus};
 
+use crate::attributes::{GIVEN_FEEDBACK, USER_FEEDBACK};
+use crate::conditional::{WriteOutcome, outcome};
 use crate::item::{self, Item};
 use crate::reads::{self, Key};
 use crate::table::{BY_STATUS, PK, SK, STATUS, STATUS_AT};
-use crate::turns::{IndexRow, TURN, index_row, json_text, part};
-use crate::vectors::Mark;
+use crate::turn_rows::{IndexRow, TURN, index_row, json_text, part};
+use crate::vectors::TurnMark;
 use crate::{Error, Store, keys};
 
-/// What was inferred of a turn.
-pub(crate) const USER_FEEDBACK: &str = "user_feedback";
-/// How that counts beside what else was inferred: [`Precedence`].
+/// The [`Precedence`] of the inference.
 const PRECEDENCE: &str = "precedence";
-/// What its user said of it on purpose, by which means: [`Said`].
-pub(crate) const SAID: &str = "said";
-/// How often a note is tried while what is noted beside it changes.
+/// Attempts to update a row that other writers update too.
 const TRIES: usize = 20;
 
-/// What is to be noted in a row.
+/// Feedback to store in a row.
 enum Note<'a> {
-    /// What was inferred.
+    /// An inference.
     Inferred(&'a UserFeedback, Precedence),
-    /// What its user said by one means, and when; `None` if they took it back.
-    Said(Means, (Option<Reaction>, DateTime<Utc>)),
+    /// Explicit feedback of the turn's user by one means, with its time; `None` if it was
+    /// withdrawn.
+    Given(FeedbackKind, (Option<Reaction>, DateTime<Utc>)),
 }
 
-/// What a note makes of a row.
+/// A change of a row.
 struct Change {
     /// The part of the row that changes.
     part: &'static str,
-    /// What it is to say.
+    /// Its new value.
     value: String,
-    /// How the turn was taken then.
-    status: FeedbackType,
-    /// Parts that must be as they were read: the status depends on them.
-    rests_on: &'static [&'static str],
+    /// The status of the turn after the change.
+    status: FeedbackStatus,
+    /// Parts that must be unchanged since they were read, because the status depends on them.
+    depends_on: &'static [&'static str],
 }
 
 impl Note<'_> {
-    /// What it makes of a row; `None` if that has what counts before it.
-    fn over(&self, row: &Item) -> Result<Option<Change>, Error> {
-        let said: Said = part(row, SAID)?.unwrap_or_default();
+    /// The change of a row; `None` if the row has feedback that takes precedence.
+    fn resolve(&self, row: &Item) -> Result<Option<Change>, Error> {
+        let given: ExplicitFeedback = part(row, GIVEN_FEEDBACK)?.unwrap_or_default();
         match self {
             Self::Inferred(feedback, precedence) => {
-                let noted = row.get(PRECEDENCE).and_then(|noted| noted.as_n().ok());
-                let noted = noted.and_then(|noted| noted.parse::<i128>().ok());
-                if noted.is_some_and(|noted| noted <= precedence.number()) {
+                let stored = row.get(PRECEDENCE).and_then(|stored| stored.as_n().ok());
+                let stored = stored.and_then(|stored| stored.parse::<i128>().ok());
+                if stored.is_some_and(|stored| stored <= precedence.number()) {
                     return Ok(None);
                 }
                 let status = TurnStatus {
                     inferred: Some((*feedback).clone()),
-                    said: said.verdict(),
+                    explicit: given.verdict(),
                 };
                 Ok(Some(Change {
                     part: USER_FEEDBACK,
                     value: json_text(feedback)?,
                     status: status.status(),
-                    rests_on: &[SAID],
+                    depends_on: &[GIVEN_FEEDBACK],
                 }))
             }
-            Self::Said(means, act) => {
-                let Some(said) = said.with(*means, *act) else {
+            Self::Given(means, act) => {
+                let Some(given) = given.with(*means, *act) else {
                     return Ok(None);
                 };
-                let verdict = said.verdict();
+                let verdict = given.verdict();
                 let status = TurnStatus {
                     inferred: part(row, USER_FEEDBACK)?,
-                    said: verdict,
+                    explicit: verdict,
                 };
                 Ok(Some(Change {
-                    part: SAID,
-                    value: json_text(&said)?,
+                    part: GIVEN_FEEDBACK,
+                    value: json_text(&given)?,
                     status: status.status(),
-                    rests_on: match verdict {
-                        Some(_) => &[SAID],
-                        None => &[SAID, USER_FEEDBACK],
+                    depends_on: match verdict {
+                        Some(_) => &[GIVEN_FEEDBACK],
+                        None => &[GIVEN_FEEDBACK, USER_FEEDBACK],
                     },
                 }))
             }
@@ -101,10 +99,10 @@ impl Note<'_> {
 }
 
 impl Store {
-    /// Notes what was inferred of a turn, which was at `turn_ts`, unless what is noted takes precedence, or is
-    /// the same. Answers whether no other follow-up counts instead. May be repeated. One call, and another
-    /// where its user said something of it; writes for the whole row, and for its entry in the index by
-    /// status as far as that changes.
+    /// Stores an inference about a turn, whose time is `turn_ts`, unless the stored one takes
+    /// precedence or is the same. Returns `false` if the inference of another follow-up takes
+    /// precedence. Idempotent. One call, two if the turn has explicit feedback; writes for the
+    /// whole row, and for its status index entry if that changes.
     pub async fn note_inferred(
         &self,
         (at, turn_ts): (&TurnRef, DateTime<Utc>),
@@ -112,21 +110,21 @@ impl Store {
         precedence: Precedence,
     ) -> Result<bool, Error> {
         let note = Note::Inferred(feedback, precedence);
-        let Some(standing) = self.note((at, turn_ts), &note).await? else {
+        let Some(row) = self.note((at, turn_ts), &note).await? else {
             return Ok(true);
         };
-        let counts: Option<UserFeedback> = part(&standing, USER_FEEDBACK)?;
-        let named = counts.is_some_and(|counts| counts.detected_in_turn.is_none());
+        let current: Option<UserFeedback> = part(&row, USER_FEEDBACK)?;
+        let names_turn = current.is_some_and(|current| current.detected_in_turn.is_none());
         let number = AttributeValue::N(precedence.number().to_string());
-        Ok(named || standing.get(PRECEDENCE) == Some(&number))
+        Ok(names_turn || row.get(PRECEDENCE) == Some(&number))
     }
 
-    /// Notes what a reaction of the machine says of its turn, if that sets how it was taken. May be
-    /// repeated. Calls and writes as for what is inferred.
+    /// Stores a machine reaction as an inference about its turn, if it sets the status. Idempotent.
+    /// Calls and writes as for an inference.
     pub async fn note_machine(
         &self,
         reaction: &StoredReaction,
-        correction: Option<CorrectionType>,
+        correction: Option<RejectionKind>,
     ) -> Result<(), Error> {
         let core = &reaction.core;
         let feedback = UserFeedback::of_machine(reaction, correction, core.received_at);
@@ -137,28 +135,28 @@ impl Store {
         Ok(())
     }
 
-    /// Notes what a turn's user said of it on purpose by one means, or that they took it back, unless
-    /// something later was noted by the same means. May be repeated. One call, and another where anything was
-    /// noted before; writes as for what is inferred.
-    pub async fn note_said(
+    /// Stores explicit feedback of the turn's user by one means, or its withdrawal, unless later
+    /// feedback by the same means is stored. Idempotent. One call, two if the turn has feedback;
+    /// writes as for an inference.
+    pub async fn note_given_feedback(
         &self,
         turn: (&TurnRef, DateTime<Utc>),
-        means: Means,
+        means: FeedbackKind,
         act: (Option<Reaction>, DateTime<Utc>),
     ) -> Result<(), Error> {
-        self.note(turn, &Note::Said(means, act)).await.map(|_| ())
+        self.note(turn, &Note::Given(means, act)).await.map(|_| ())
     }
 
-    /// Notes something, or answers the row as it stands if there is nothing to change in it.
+    /// Stores feedback; returns the row if nothing changes.
     async fn note(
         &self,
         turn: (&TurnRef, DateTime<Utc>),
         note: &Note<'_>,
     ) -> Result<Option<Item>, Error> {
-        // As a rule nothing is noted yet, and then one call is enough.
+        // Usually no feedback is stored yet, and one call is enough.
         let mut seen = Item::new();
         for _ in 0..TRIES {
-            let Some(change) = note.over(&seen)? else {
+            let Some(change) = note.resolve(&seen)? else {
                 return Ok(Some(seen));
             };
             let Some(row) = self.change(turn, note, &change, &seen).await? else {
@@ -175,7 +173,8 @@ impl Store {
         })
     }
 
-    /// Changes a row that is as it was seen, or answers how it stands; empty if there is none.
+    /// Changes a row if it is unchanged since it was read; otherwise returns the current row, empty
+    /// if there is none.
     async fn change(
         &self,
         (at, turn_ts): (&TurnRef, DateTime<Utc>),
@@ -205,7 +204,7 @@ impl Store {
                 .expression_attribute_names("#order", PRECEDENCE)
                 .expression_attribute_values(":order", order);
         }
-        for (number, part) in change.rests_on.iter().enumerate() {
+        for (number, part) in change.depends_on.iter().enumerate() {
             let (name, value) = (format!("#seen{number}"), format!(":seen{number}"));
             if let Some(was) = seen.get(*part) {
                 conditions.push(format!("{name} = {value}"));
@@ -215,7 +214,7 @@ impl Store {
             }
             update = update.expression_attribute_names(name, *part);
         }
-        let noted = if change.status == FeedbackType::Neutral {
+        let update = if change.status == FeedbackStatus::Neutral {
             update.update_expression(format!("{set} REMOVE #status, #status_at"))
         } else {
             let ConversationRef {
@@ -229,23 +228,15 @@ impl Store {
                 .expression_attribute_values(":status", AttributeValue::S(status))
                 .expression_attribute_values(":status_at", AttributeValue::S(status_at))
         };
-        let Err(error) = noted
-            .condition_expression(conditions.join(" AND "))
-            .send()
-            .await
-        else {
-            return Ok(None);
-        };
-        match error.as_service_error() {
-            Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
-                Ok(Some(failed.item().cloned().unwrap_or_default()))
-            }
-            _ => Err(Error::unavailable("UpdateItem", &error)),
-        }
+        let update = update.condition_expression(conditions.join(" AND "));
+        Ok(match outcome("UpdateItem", update.send().await)? {
+            WriteOutcome::Done => None,
+            WriteOutcome::Conflict(row) => Some(row.unwrap_or_default()),
+        })
     }
 
-    /// How many turns in a row before this one were rejected, as far as is known now, and as far as they
-    /// are counted. One call and one read for each, and for the one that was not.
+    /// The number of consecutive rejected turns before this one, at most [`MAX_COUNTED`]. One call
+    /// and one read for each, and for the first that was not rejected.
     pub async fn rejections_before(
         &self,
         row: &IndexRow,
@@ -254,10 +245,10 @@ impl Store {
         let mut at = row.core.at.clone();
         let mut follow_up = row.follow_up.clone();
         let mut count = 0;
-        while let Some(before) = follow_up.filter(|_| count < MOST_COUNTED) {
+        while let Some(before) = follow_up.filter(|_| count < MAX_COUNTED) {
             at.turn = before.previous_turn_id;
             let before = self.turn(&at, now).await?;
-            let rejected = |row: &IndexRow| row.status.status() == FeedbackType::Rejected;
+            let rejected = |row: &IndexRow| row.status.status() == FeedbackStatus::Rejected;
             let Some(before) = before.filter(rejected) else {
                 break;
             };
@@ -268,49 +259,49 @@ impl Store {
     }
 }
 
-/// Which turns of a project are listed: from the first instant, included, to the second, included.
+/// A filter for the turns of a project.
 #[derive(Debug, Clone)]
-pub struct Listed<'a> {
+pub struct TurnsByStatus<'a> {
     /// The tenant.
     pub tenant: &'a TenantId,
     /// The project.
     pub project: &'a ProjectId,
-    /// How they were taken; not neutral.
-    pub status: FeedbackType,
-    /// The first instant, and the last.
+    /// The status; not neutral.
+    pub status: FeedbackStatus,
+    /// The first and the last instant, both included.
     pub span: (DateTime<Utc>, DateTime<Utc>),
-    /// The time: what has expired is not listed.
+    /// The current time; expired turns are not listed.
     pub now: DateTime<Utc>,
 }
 
-/// A place in a list of turns; the latest turn comes first.
-pub type Place = String;
+/// A position in a list of turns; the latest turn comes first.
+pub type TurnPosition = String;
 
-/// Turns of a list, each with its place, and where the list goes on if it does.
+/// A page of turns with their positions.
 #[derive(Debug, Clone, Default)]
 pub struct TurnPage {
     /// The turns, the latest first.
-    pub rows: Vec<(Place, IndexRow)>,
-    /// Behind which place there may be more.
-    pub next: Option<Place>,
+    pub rows: Vec<(TurnPosition, IndexRow)>,
+    /// The position after which there may be more.
+    pub next: Option<TurnPosition>,
 }
 
-impl Listed<'_> {
-    /// Sort keys of the index from the oldest to the newest that comes behind a place.
-    fn between(&self, after: Option<&Place>) -> Option<(String, String)> {
+impl TurnsByStatus<'_> {
+    /// The range of sort keys of the index after a position.
+    fn between(&self, after: Option<&TurnPosition>) -> Option<(String, String)> {
         let (from, to) = self.span;
         let from = keys::turn_times(from);
-        // `$` follows the `#` behind the last instant.
+        // `$` follows the `#` after the last instant.
         let newest = keys::turn_times(to).replace('#', "$");
         let newest = match after {
-            // The greatest key before a place: `turn_time` ends with a digit of a hexadecimal number.
+            // The greatest key before a position: `turn_time` ends with a digit of a hexadecimal number.
             Some(after) => before(after).min(newest),
             None => newest,
         };
         (from <= newest).then_some((from, newest))
     }
 
-    fn has(&self, row: &IndexRow) -> bool {
+    fn matches(&self, row: &IndexRow) -> bool {
         let (from, to) = self.span;
         let status = row.status.status() == self.status;
         let kept = row.core.expires_at.is_none_or(|expires| expires > self.now);
@@ -321,10 +312,10 @@ impl Listed<'_> {
     }
 }
 
-/// A key before which nothing of a list lies between it and `place`: the last character is made the one
-/// before it, and what could follow that is behind it.
-fn before(place: &str) -> String {
-    let mut key = place.to_owned();
+/// The greatest key before `position`: the last character is replaced by the one before it,
+/// followed by `~`, which sorts after any suffix.
+fn before(position: &str) -> String {
+    let mut key = position.to_owned();
     let last = key.pop().map(u32::from).unwrap_or_default();
     let smaller = last.checked_sub(1).and_then(char::from_u32);
     key.extend(smaller);
@@ -333,13 +324,13 @@ fn before(place: &str) -> String {
 }
 
 impl Store {
-    /// A page of the turns of a project that were taken so, the latest first, behind a place. It may miss what
-    /// was noted a moment ago. One call for each shard, half a read each for each 4 KB of keys; one for each
+    /// A page of a project's turns with a status, the latest first, after a position. Eventually
+    /// consistent. One call for each shard, half a read each for each 4 KB of keys; one for each
     /// hundred turns, a read each.
     pub async fn turns_by_status(
         &self,
-        listed: &Listed<'_>,
-        after: Option<&Place>,
+        listed: &TurnsByStatus<'_>,
+        after: Option<&TurnPosition>,
         limit: usize,
     ) -> Result<TurnPage, Error> {
         let Some((from, to)) = listed.between(after) else {
@@ -349,26 +340,30 @@ impl Store {
             let key = keys::turn_status(listed.tenant, listed.project, listed.status, shard);
             self.status_keys(key, (from.clone(), to.clone()), limit)
         });
-        let mut found: Vec<(Place, Key)> = Vec::new();
+        let mut entries: Vec<(TurnPosition, Key)> = Vec::new();
         let mut more = false;
-        for (keys, cut) in try_join_all(shards).await? {
-            found.extend(keys);
-            more |= cut;
+        for (keys, has_more) in try_join_all(shards).await? {
+            entries.extend(keys);
+            more |= has_more;
         }
-        found.sort_by(|(one, _), (other, _)| other.cmp(one));
-        more |= found.len() > limit;
-        found.truncate(limit);
-        let next = found
+        entries.sort_by(|(one, _), (other, _)| other.cmp(one));
+        more |= entries.len() > limit;
+        entries.truncate(limit);
+        let next = entries
             .last()
             .filter(|_| more)
-            .map(|(place, _)| place.clone());
-        let places: Vec<Key> = found.iter().map(|(_, key)| key.clone()).collect();
-        let rows = self.get_batch(&places).await?;
-        let rows = found.into_iter().zip(rows).filter_map(|((place, _), row)| {
-            // What changed since, or is gone, is in the index for a moment.
-            let row = index_row(&row?).map(|row| listed.has(&row).then_some((place, row)));
-            row.transpose()
-        });
+            .map(|(position, _)| position.clone());
+        let keys: Vec<Key> = entries.iter().map(|(_, key)| key.clone()).collect();
+        let rows = self.get_batch(&keys).await?;
+        let rows = entries
+            .into_iter()
+            .zip(rows)
+            .filter_map(|((position, _), row)| {
+                // The index may still have turns that were just changed or deleted.
+                let row =
+                    index_row(&row?).map(|row| listed.matches(&row).then_some((position, row)));
+                row.transpose()
+            });
         let rows = rows.collect::<Result<_, _>>()?;
         Ok(TurnPage { rows, next })
     }
@@ -379,8 +374,8 @@ impl Store {
         key: String,
         (from, to): (String, String),
         limit: usize,
-    ) -> Result<(Vec<(Place, Key)>, bool), Error> {
-        let found = self
+    ) -> Result<(Vec<(TurnPosition, Key)>, bool), Error> {
+        let response = self
             .client
             .query()
             .table_name(&self.table)
@@ -397,24 +392,24 @@ impl Store {
             .send()
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
-        let keys = found.items().iter().map(|entry| {
-            let place = item::string(entry, TURN, STATUS_AT)?.to_owned();
+        let keys = response.items().iter().map(|entry| {
+            let position = item::string(entry, TURN, STATUS_AT)?.to_owned();
             let key = reads::key_of(entry);
             let key = key.ok_or_else(|| Error::unreadable(TURN, "an entry has no key"))?;
-            Ok((place, key))
+            Ok((position, key))
         });
-        let more = found.last_evaluated_key().is_some();
+        let more = response.last_evaluated_key().is_some();
         Ok((keys.collect::<Result<_, Error>>()?, more))
     }
 
-    /// A page of a user's own turns that were taken so, the latest first, behind a place; `limit` are looked
-    /// at. Sees every write that was acknowledged. One call, one read for each 4 KB of vectors; one for each
-    /// hundred turns, a read each.
+    /// A page of a user's own turns with a status, the latest first, after a position; at most
+    /// `limit` are examined. Strongly consistent. One call, one read for each 4 KB of vectors; one
+    /// for each hundred turns, a read each.
     pub async fn own_turns_by_status(
         &self,
         user: &UserId,
-        listed: &Listed<'_>,
-        after: Option<&Place>,
+        listed: &TurnsByStatus<'_>,
+        after: Option<&TurnPosition>,
         limit: usize,
     ) -> Result<TurnPage, Error> {
         let Some((from, to)) = listed.between(after) else {
@@ -422,7 +417,7 @@ impl Store {
         };
         let key = |at: String| AttributeValue::S(format!("{}{at}", keys::VECTOR_PREFIX));
         let pk = keys::user(listed.tenant, user);
-        let found = self
+        let response = self
             .client
             .query()
             .table_name(&self.table)
@@ -437,29 +432,29 @@ impl Store {
             .send()
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
-        let more = found.last_evaluated_key().is_some();
-        let marks = found.items().iter().map(|entry| {
-            let mark: Mark = item::json(entry, TURN, "core")?;
+        let more = response.last_evaluated_key().is_some();
+        let marks = response.items().iter().map(|entry| {
+            let mark: TurnMark = item::json(entry, TURN, "core")?;
             Ok((keys::turn_time(mark.ts, &mark.at), mark))
         });
-        let marks: Vec<(Place, Mark)> = marks.collect::<Result<_, Error>>()?;
+        let marks: Vec<(TurnPosition, TurnMark)> = marks.collect::<Result<_, Error>>()?;
         let next = marks
             .last()
             .filter(|_| more)
-            .map(|(place, _)| place.clone());
+            .map(|(position, _)| position.clone());
         let marks: Vec<_> = (marks.into_iter())
             .filter(|(_, mark)| mark.at.within.project == *listed.project)
             .collect();
-        // A turn may be marked twice, of which one counts.
-        let mut places: Vec<TurnRef> = marks.iter().map(|(_, mark)| mark.at.clone()).collect();
-        places.sort();
-        places.dedup();
-        let rows = self.kept_turns(&places).await?;
-        let rows: BTreeMap<_, _> = places.into_iter().zip(rows).collect();
-        let rows = marks.into_iter().filter_map(|(place, mark)| {
+        // A turn may have two vectors, one of which is valid.
+        let mut turns: Vec<TurnRef> = marks.iter().map(|(_, mark)| mark.at.clone()).collect();
+        turns.sort();
+        turns.dedup();
+        let rows = self.kept_turns(&turns).await?;
+        let rows: BTreeMap<_, _> = turns.into_iter().zip(rows).collect();
+        let rows = marks.into_iter().filter_map(|(position, mark)| {
             let row = rows.get(&mark.at)?.as_ref();
-            let row = row.filter(|row| row.is_marked(user, mark.ts) && listed.has(row))?;
-            Some((place, row.clone()))
+            let row = row.filter(|row| row.is_marked(user, mark.ts) && listed.matches(row))?;
+            Some((position, row.clone()))
         });
         Ok(TurnPage {
             rows: rows.collect(),
@@ -473,15 +468,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_begins_right_behind_a_place() {
-        for (place, behind) in [
+    fn a_page_begins_directly_after_a_position() {
+        for (position, next) in [
             ("000000000000000005#0a", "000000000000000005#09"),
             ("000000000000000005#a0", "000000000000000005#9f"),
             ("000000000000000005#00", "000000000000000004#ff"),
         ] {
-            let newest = before(place);
+            let newest = before(position);
             assert!(
-                behind < newest.as_str() && newest.as_str() < place,
+                next < newest.as_str() && newest.as_str() < position,
                 "{newest}"
             );
         }

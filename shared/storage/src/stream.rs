@@ -1,117 +1,132 @@
-//! The table's stream as its readers get it.
+//! The table's stream, as its readers receive it.
 //!
-//! `template.yaml` declares one pipe for each of [`SUBMITTED`] and [`RESULTS`]; the machine-local
-//! relay does the same. A record is DynamoDB's own JSON, for example
-//! `{"eventName": "INSERT", "dynamodb": {"Keys": {…}, "NewImage": {"core": {"S": "…"}}}}`.
+//! `template.yaml` declares one pipe for each of [`SUBMITTED`] and [`RESULTS`]; the local relay
+//! does the same. A record is DynamoDB's own JSON, for example `{"eventName": "INSERT", "dynamodb":
+//! {"Keys": {…}, "NewImage": {"core": {"S": "…"}}}}`.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use hearback_domain::carried;
 use hearback_domain::event::EventCore;
 use hearback_domain::ledger::Retraction;
 use hearback_domain::message_signal::SignalCore;
 use hearback_domain::publication::Outcome;
 use hearback_domain::reaction::ReactionCore;
+use hearback_domain::sqs_text;
 use hearback_domain::turn::TurnRef;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use crate::attributes::{CORE, HOSTED_URI, OUTCOME, RETRACTION, SENT};
 use crate::table::{PK, SK};
-use crate::{Error, Store, events, keys, turns};
+use crate::{Error, Store, keys};
 
-/// Items that a pipe takes, by how their sort key reads.
+/// The items that a pipe sends, by sort key.
 #[derive(Debug, Clone, Copy)]
-pub enum Items {
-    /// Those with this sort key, when they are new.
+pub enum ItemFilter {
+    /// New items with this sort key.
     New(&'static str),
-    /// Those whose sort key begins so, whenever they are written.
+    /// New items with this sort key, unless the writer sends the message itself
+    /// ([`Store::put_sent_event_by`]).
+    NewUnsent(&'static str),
+    /// New and changed items whose sort key begins with this prefix.
     Written(&'static str),
 }
 
-/// A pipe out of the table: which items it carries, and which of their attributes.
+/// A pipe from the table: which items it sends, and which of their attributes.
 #[derive(Debug, Clone, Copy)]
 pub struct Pipe {
     /// The items.
-    pub items: &'static [Items],
-    /// The attributes that travel, or all of them.
+    pub items: &'static [ItemFilter],
+    /// The attributes that are sent; `None` for all.
     pub attributes: Option<&'static [&'static str]>,
 }
 
-/// Stored events, reactions and message signals, without what users wrote, for the signal
-/// generator.
+/// Stored events, reactions and message signals without free text, for the signal generator.
 pub const SUBMITTED: Pipe = Pipe {
     items: &[
-        Items::New(keys::EVENT),
-        Items::Written(keys::REACTION_PREFIX),
-        Items::Written(keys::SIGNAL_PREFIX),
+        ItemFilter::NewUnsent(keys::EVENT),
+        ItemFilter::Written(keys::REACTION_PREFIX),
+        ItemFilter::Written(keys::SIGNAL_PREFIX),
     ],
-    attributes: Some(&[events::CORE]),
+    attributes: Some(&[CORE]),
 };
 
-/// What came of events, for subscribers.
+/// Outcomes of events, for subscribers.
 pub const RESULTS: Pipe = Pipe {
-    items: &[Items::New(keys::RESULT), Items::New(keys::RETRACTION)],
+    items: &[
+        ItemFilter::New(keys::RESULT),
+        ItemFilter::New(keys::RETRACTION),
+    ],
     attributes: None,
 };
 
-impl Items {
-    /// The pattern by which EventBridge Pipes picks the records.
+impl ItemFilter {
+    /// The filter pattern for EventBridge Pipes.
     fn pattern(self) -> Value {
         match self {
             Self::New(key) => serde_json::json!({
                 "eventName": ["INSERT"],
                 "dynamodb": {"Keys": {"SK": {"S": [key]}}},
             }),
+            Self::NewUnsent(key) => serde_json::json!({
+                "eventName": ["INSERT"],
+                "dynamodb": {
+                    "Keys": {"SK": {"S": [key]}},
+                    "NewImage": {(SENT): {"S": [{"exists": false}]}},
+                },
+            }),
             Self::Written(prefix) => serde_json::json!({
                 "eventName": ["INSERT", "MODIFY"],
                 "dynamodb": {
                     "Keys": {"SK": {"S": [{"prefix": prefix}]}},
-                    // What an older system wrote has none, and taught there what it had to.
-                    "NewImage": {(events::CORE): {"S": [{"exists": true}]}},
+                    // Items of an older system have no core, and were processed there.
+                    "NewImage": {(CORE): {"S": [{"exists": true}]}},
                 },
             }),
         }
     }
 
-    fn take(self, event: &str, sort_key: &str, has_core: bool) -> bool {
+    fn matches(self, event: &str, sort_key: &str, has: impl Fn(&str) -> bool) -> bool {
         match self {
             Self::New(key) => event == "INSERT" && sort_key == key,
+            Self::NewUnsent(key) => event == "INSERT" && sort_key == key && !has(SENT),
             Self::Written(prefix) => {
                 let written = matches!(event, "INSERT" | "MODIFY");
-                written && has_core && sort_key.starts_with(prefix)
+                written && sort_key.starts_with(prefix) && has(CORE)
             }
         }
     }
 }
 
 impl Pipe {
-    /// The patterns by which EventBridge Pipes picks the records; one of them is enough.
+    /// The filter patterns for EventBridge Pipes; a record must match one.
     #[must_use]
     pub fn patterns(&self) -> Vec<Value> {
         self.items.iter().map(|items| items.pattern()).collect()
     }
 
-    /// Whether a record is one of this pipe's.
+    /// Whether the pipe sends a record.
     #[must_use]
     pub fn takes(&self, record: &Value) -> bool {
         let event = record.get("eventName").and_then(Value::as_str);
         let (Some(event), Some(key)) = (event, sort_key(record)) else {
             return false;
         };
-        let has_core = record.pointer("/dynamodb/NewImage/core/S").is_some();
+        let image = record.pointer("/dynamodb/NewImage");
+        let has = |name: &str| image.and_then(|image| image.get(name)?.get("S")).is_some();
         self.items
             .iter()
-            .any(|items| items.take(event, key, has_core))
+            .any(|items| items.matches(event, key, has))
     }
 
-    /// The message that the pipe sends of a record, in characters that queues carry.
+    /// The message that the pipe sends for a record, in characters that queues accept.
     #[must_use]
     pub fn message(&self, record: &Value) -> String {
-        carried::json(&self.send(record).to_string()).into_owned()
+        sqs_text::escape_json(&self.send(record).to_string()).into_owned()
     }
 
-    /// What the pipe sends of a record.
+    /// The JSON value that the pipe sends for a record.
     #[must_use]
     pub fn send(&self, record: &Value) -> Value {
         let mut image = record
@@ -128,9 +143,22 @@ impl Pipe {
     }
 }
 
-/// What a dead letter says of a record: where its item is, and nothing of what is in it.
+/// The message of [`SUBMITTED`] for a new item.
+pub(crate) fn message_of(item: &HashMap<String, AttributeValue>) -> String {
+    let mut keys = image(item);
+    if let Value::Object(keys) = &mut keys {
+        keys.retain(|name, _| [PK, SK].contains(&name.as_str()));
+    }
+    let record = json!({
+        "eventName": "INSERT",
+        "dynamodb": {"Keys": keys, "NewImage": image(item)},
+    });
+    SUBMITTED.message(&record)
+}
+
+/// The record in a dead letter: the key of the item, without its content.
 #[must_use]
-pub fn place(record: &Value) -> Value {
+pub fn key_record(record: &Value) -> Value {
     json!({
         "eventName": record.get("eventName"),
         "dynamodb": {"Keys": record.pointer("/dynamodb/Keys")},
@@ -138,17 +166,17 @@ pub fn place(record: &Value) -> Value {
 }
 
 impl Store {
-    /// The record of an item as it is now, by the [`place`] that a dead letter has of it; `None` if the item is gone,
-    /// or the letter names none. One call, one read for each 4 KB.
-    pub async fn record(&self, letter: &Value) -> Result<Option<Value>, Error> {
-        let key = |name| letter.pointer(&format!("/dynamodb/Keys/{name}/S"));
+    /// The record of the current item of a dead letter ([`key_record`]); `None` if the item no
+    /// longer exists or the dead letter has no key. One call, one read for each 4 KB.
+    pub async fn record(&self, dead_letter: &Value) -> Result<Option<Value>, Error> {
+        let key = |name| dead_letter.pointer(&format!("/dynamodb/Keys/{name}/S"));
         let key = |name| key(name).and_then(Value::as_str).map(str::to_owned);
         let (Some(pk), Some(sk)) = (key(PK), key(SK)) else {
             return Ok(None);
         };
-        let found = self.get(pk, sk).await?;
-        Ok(found.item.map(|item| {
-            let mut record = place(letter);
+        let response = self.get(pk, sk).await?;
+        Ok(response.item.map(|item| {
+            let mut record = key_record(dead_letter);
             if let Some(Value::Object(stream)) = record.get_mut("dynamodb") {
                 stream.insert("NewImage".to_owned(), image(&item));
             }
@@ -157,7 +185,7 @@ impl Store {
     }
 }
 
-/// An item as the stream shows it, with the kinds of attributes that pipes read.
+/// An item in the format of the stream, with the types of attributes that pipes read.
 fn image(item: &HashMap<String, AttributeValue>) -> Value {
     let attributes = item.iter().filter_map(|(name, value)| {
         let value = match value {
@@ -177,14 +205,14 @@ fn sort_key(record: &Value) -> Option<&str> {
         .and_then(Value::as_str)
 }
 
-/// What a record of [`SUBMITTED`] is about.
+/// A record of [`SUBMITTED`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Submitted {
     /// An event was stored.
     Event(Box<EventCore>),
-    /// A reaction was put in its place.
+    /// A reaction was written.
     Reaction(Box<ReactionCore>),
-    /// A message's signal was put in its place, or its tombstone.
+    /// A message signal or its tombstone was written.
     Signal(Box<SignalCore>),
 }
 
@@ -194,15 +222,15 @@ pub fn submitted(body: &str) -> Result<Submitted, Error> {
         .map_err(|_| Error::unreadable("stream record", "it is not JSON"))?;
     let of_kind = |prefix| sort_key(&record).is_some_and(|key| key.starts_with(prefix));
     if of_kind(keys::REACTION_PREFIX) {
-        part(&record, events::CORE).map(|core| Submitted::Reaction(Box::new(core)))
+        part(&record, CORE).map(|core| Submitted::Reaction(Box::new(core)))
     } else if of_kind(keys::SIGNAL_PREFIX) {
-        part(&record, events::CORE).map(|core| Submitted::Signal(Box::new(core)))
+        part(&record, CORE).map(|core| Submitted::Signal(Box::new(core)))
     } else {
-        part(&record, events::CORE).map(|core| Submitted::Event(Box::new(core)))
+        part(&record, CORE).map(|core| Submitted::Event(Box::new(core)))
     }
 }
 
-/// The turn whose row a record tells that it was deleted, and where its log was.
+/// The turn whose row was deleted, and the key of its log.
 #[must_use]
 pub fn deleted_turn(record: &Value) -> Option<(TurnRef, String)> {
     let key = sort_key(record).filter(|key| key.starts_with(keys::TURN_PREFIX));
@@ -211,27 +239,27 @@ pub fn deleted_turn(record: &Value) -> Option<(TurnRef, String)> {
         let image = record.pointer("/dynamodb/OldImage")?;
         image.get(name)?.get("S")?.as_str()
     };
-    let at = serde_json::from_str(part(turns::CORE)?).ok()?;
-    Some((at, part(turns::HOSTED_URI)?.to_owned()))
+    let at = serde_json::from_str(part(CORE)?).ok()?;
+    Some((at, part(HOSTED_URI)?.to_owned()))
 }
 
-/// What a record of [`RESULTS`] is about.
+/// A record of [`RESULTS`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Published {
-    /// Something came of an event.
+pub enum ResultRecord {
+    /// An event has an outcome.
     Outcome(Outcome),
-    /// An event no longer holds.
+    /// An event was retracted.
     Retraction(Box<Retraction>),
 }
 
 /// Reads a record of [`RESULTS`].
-pub fn result(record: &Value) -> Result<Published, Error> {
+pub fn result(record: &Value) -> Result<ResultRecord, Error> {
     if sort_key(record) == Some(keys::RETRACTION) {
-        part(record, events::RETRACTION)
+        part(record, RETRACTION)
             .map(Box::new)
-            .map(Published::Retraction)
+            .map(ResultRecord::Retraction)
     } else {
-        part(record, events::OUTCOME).map(Published::Outcome)
+        part(record, OUTCOME).map(ResultRecord::Outcome)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the table is. `template.yaml` declares the same for AWS; a test holds the two equal.
+//! The definition of the table. `template.yaml` declares the same for AWS; a test compares them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndex,
     GlobalSecondaryIndexUpdate, IndexStatus, KeySchemaElement, KeyType, Projection, ProjectionType,
     ScalarAttributeType, StreamSpecification, StreamViewType, TableDescription,
-    TimeToLiveSpecification,
+    TimeToLiveSpecification, TimeToLiveStatus,
 };
 
 use crate::{Error, Store};
@@ -20,29 +20,27 @@ pub const SK: &str = "SK";
 /// When an item expires, in seconds since 1970.
 pub const EXPIRES_AT: &str = "expires_at";
 
-/// What message signals on one trace have in common.
+/// The index key of message signals on one trace.
 pub const TRACE: &str = "trace";
-/// What message signals of one day have in common.
+/// The index key of message signals of one day.
 pub const DAY: &str = "day";
-/// Whose something is that lies elsewhere than with its user.
+/// The user of an item that is not in its user's partition.
 pub const AUTHOR: &str = "author";
-/// How a turn was taken, with its project.
+/// The status of a turn, with its project.
 pub const STATUS: &str = "status";
-/// When that turn was.
+/// The time of that turn.
 pub const STATUS_AT: &str = "status_at";
-/// The index of message signals by their trace, sparse.
+/// The sparse index of message signals by trace.
 pub const BY_TRACE: &str = "by_trace";
-/// The index of message signals by their day, sparse.
+/// The sparse index of message signals by day.
 pub const BY_DAY: &str = "by_day";
-/// The index of what lies elsewhere than with its user, by the user, sparse: for erasing a person.
+/// The author index: a sparse index of items outside their user's partition, for erasures.
 pub const BY_AUTHOR: &str = "by_author";
 
-/// The index of turns by how they were taken, in the order of their time, sparse: neutral ones are not
-/// in it.
+/// The sparse index of turns by status and time, without neutral turns.
 pub const BY_STATUS: &str = "by_status";
 
-/// Indexes, each with the attribute that it goes by, and the one by which it is sorted. They hold keys
-/// only.
+/// The indexes, each with its partition key and its sort key. They contain keys only.
 pub const INDEXES: [(&str, &str, &str); 4] = [
     (BY_TRACE, TRACE, PK),
     (BY_DAY, DAY, PK),
@@ -51,9 +49,8 @@ pub const INDEXES: [(&str, &str, &str); 4] = [
 ];
 
 impl Store {
-    /// Creates the table where there is none, for a machine-local engine and for tests; in AWS
-    /// `template.yaml` does it. A table that an older version created gets the indexes that it
-    /// lacks. Safe to repeat.
+    /// Creates the table if it does not exist, for a local engine and for tests; in AWS,
+    /// `template.yaml` does. Adds missing indexes to a table of an older version. Idempotent.
     pub async fn create_table(&self) -> Result<(), Error> {
         let mut create = self
             .client
@@ -69,7 +66,7 @@ impl Store {
                     .stream_enabled(true)
                     .stream_view_type(StreamViewType::NewAndOldImages)
                     .build()
-                    .map_err(unbuilt)?,
+                    .map_err(invalid_definition)?,
             );
         for (name, by, order) in INDEXES {
             let index = GlobalSecondaryIndex::builder()
@@ -78,7 +75,7 @@ impl Store {
                 .key_schema(key(order, KeyType::Range)?)
                 .projection(keys_only())
                 .build()
-                .map_err(unbuilt)?;
+                .map_err(invalid_definition)?;
             if order != PK {
                 create = create.attribute_definitions(attribute(order)?);
             }
@@ -99,11 +96,58 @@ impl Store {
         }
     }
 
+    /// Repairs a table whose creation was interrupted, for a local engine, which creates a table in
+    /// several steps and its stream last. A table without a stream and without items is deleted.
+    /// Call this before [`Store::create_table`].
+    pub async fn repair_table(&self) -> Result<(), Error> {
+        let described = match self.describe().await {
+            Err(Error::Unavailable { code, .. }) if code == "ResourceNotFoundException" => {
+                return Ok(());
+            }
+            described => described?,
+        };
+        if described.latest_stream_arn.is_some() {
+            return self.ensure_expiry().await;
+        }
+        let scan = self.client.scan().table_name(&self.table).limit(1);
+        // A table whose key schema is missing cannot be scanned.
+        if scan.send().await.is_ok_and(|items| items.count() > 0) {
+            return Ok(());
+        }
+        let delete = self.client.delete_table().table_name(&self.table);
+        let deleted = delete.send().await;
+        deleted.map_err(|error| Error::unavailable("DeleteTable", &error))?;
+        Ok(())
+    }
+
+    async fn ensure_expiry(&self) -> Result<(), Error> {
+        let describe = self
+            .client
+            .describe_time_to_live()
+            .table_name(&self.table)
+            .send();
+        let described = describe
+            .await
+            .map_err(|error| Error::unavailable("DescribeTimeToLive", &error))?;
+        let expiry = described.time_to_live_description;
+        let status = expiry.and_then(|expiry| expiry.time_to_live_status);
+        if matches!(
+            status,
+            Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling)
+        ) {
+            return Ok(());
+        }
+        self.enable_expiry().await
+    }
+
     async fn add_missing_indexes(&self) -> Result<(), Error> {
-        let known = self.describe().await?;
-        let known = known.global_secondary_indexes.unwrap_or_default();
+        let existing = self.describe().await?;
+        let existing = existing.global_secondary_indexes.unwrap_or_default();
         for (name, by, order) in INDEXES {
-            if known.iter().any(|index| index.index_name() == Some(name)) {
+            if existing
+                .iter()
+                .any(|index| index.index_name() == Some(name))
+            {
                 continue;
             }
             let index = CreateGlobalSecondaryIndexAction::builder()
@@ -112,7 +156,7 @@ impl Store {
                 .key_schema(key(order, KeyType::Range)?)
                 .projection(keys_only())
                 .build()
-                .map_err(unbuilt)?;
+                .map_err(invalid_definition)?;
             self.client
                 .update_table()
                 .table_name(&self.table)
@@ -124,13 +168,13 @@ impl Store {
                 .send()
                 .await
                 .map_err(|error| Error::unavailable("UpdateTable", &error))?;
-            self.index_built(name).await?;
+            self.wait_for_index(name).await?;
         }
         Ok(())
     }
 
-    /// Waits until an index is built: a table takes one at a time.
-    async fn index_built(&self, name: &str) -> Result<(), Error> {
+    /// Waits until an index is built: a table builds one at a time.
+    async fn wait_for_index(&self, name: &str) -> Result<(), Error> {
         loop {
             let indexes = self.describe().await?.global_secondary_indexes;
             let built = indexes.iter().flatten().any(|index| {
@@ -149,7 +193,7 @@ impl Store {
             .enabled(true)
             .attribute_name(EXPIRES_AT)
             .build()
-            .map_err(unbuilt)?;
+            .map_err(invalid_definition)?;
         self.client
             .update_time_to_live()
             .table_name(&self.table)
@@ -176,7 +220,7 @@ impl Store {
             .await
             .map_err(|error| Error::unavailable("DescribeTable", &error))?
             .table
-            .ok_or_else(|| Error::unreadable("table", "it is not described"))
+            .ok_or_else(|| Error::unreadable("table", "the response has no description"))
     }
 }
 
@@ -185,7 +229,7 @@ fn attribute(name: &str) -> Result<AttributeDefinition, Error> {
         .attribute_name(name)
         .attribute_type(ScalarAttributeType::S)
         .build()
-        .map_err(unbuilt)
+        .map_err(invalid_definition)
 }
 
 fn key(name: &str, kind: KeyType) -> Result<KeySchemaElement, Error> {
@@ -193,7 +237,7 @@ fn key(name: &str, kind: KeyType) -> Result<KeySchemaElement, Error> {
         .attribute_name(name)
         .key_type(kind)
         .build()
-        .map_err(unbuilt)
+        .map_err(invalid_definition)
 }
 
 fn keys_only() -> Projection {
@@ -206,6 +250,6 @@ fn keys_only() -> Projection {
     clippy::needless_pass_by_value,
     reason = "the shape that map_err takes"
 )]
-fn unbuilt(error: BuildError) -> Error {
+fn invalid_definition(error: BuildError) -> Error {
     Error::unreadable("table", error.to_string())
 }

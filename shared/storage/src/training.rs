@@ -1,29 +1,29 @@
-//! What the training export reads: turns and reactions, but for those whose time has come. The table
-//! deletes what expired within days, and no model may learn from it meanwhile.
+//! The reads of the training export: turns and reactions that have not expired. The table deletes
+//! expired items only within days, and no model may learn from them until then.
 
 use chrono::{DateTime, Utc};
 use hearback_domain::identifier::TurnId;
-use hearback_domain::reaction::{Means, ReactionCore};
+use hearback_domain::reaction::{FeedbackKind, ReactionCore};
 use hearback_domain::turn::{ConversationRef, TurnRef};
 
 use crate::item::{self, Item};
-use crate::reactions::{Row, Span, row};
+use crate::reactions::{KeyRange, ReactionRow, row};
 use crate::table::SK;
-use crate::turns::{IndexRow, index_row};
+use crate::turn_rows::{IndexRow, index_row};
 use crate::{Error, Store, keys};
 
 /// Turns with their reactions, by turn.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Reacted {
-    /// The turns, none of them cut in two.
+pub struct ReactedTurns {
+    /// The turns, each with all its reactions.
     pub turns: Vec<(TurnId, Vec<ReactionCore>)>,
-    /// Where the next turn begins, if there are more.
+    /// The sort key of the next turn, if there are more.
     pub next: Option<String>,
 }
 
 impl Store {
-    /// The index rows of turns as they stand `now`, each in its place; no turn twice. One call for
-    /// each hundred, one read for each 4 KB of each.
+    /// The index rows of distinct turns that have not expired, in the order of the turns. One call
+    /// for each hundred, one read for each 4 KB of each.
     pub async fn live_turns(
         &self,
         turns: &[TurnRef],
@@ -31,32 +31,33 @@ impl Store {
     ) -> Result<Vec<Option<IndexRow>>, Error> {
         let key = |at: &TurnRef| (keys::conversation(&at.within), keys::turn(&at.turn));
         let keys: Vec<_> = turns.iter().map(key).collect();
-        let found = self.get_batch(&keys).await?.into_iter();
-        let live = found.map(|item| item.filter(|item| !item::is_expired(item, now)));
+        let items = self.get_batch(&keys).await?.into_iter();
+        let live = items.map(|item| item.filter(|item| !item::is_expired(item, now)));
         live.map(|item| item.as_ref().map(index_row).transpose())
             .collect()
     }
 
-    /// A page of the turns of a conversation that have reactions, from the key `from` on, as they
-    /// stand `now`. One call for each MB, one read for each 4 KB.
+    /// A page of the turns of a conversation that have reactions, from the key `from` on. One call
+    /// for each MB, one read for each 4 KB.
     pub async fn reacted_turns(
         &self,
         at: &ConversationRef,
         from: Option<&str>,
         now: DateTime<Utc>,
-    ) -> Result<Reacted, Error> {
-        let (items, last) = self.reaction_page(at, &Span::from(from), None).await?;
-        let mut reacted = Reacted::default();
+    ) -> Result<ReactedTurns, Error> {
+        let (items, last) = self.reaction_page(at, &KeyRange::from(from), None).await?;
+        let mut reacted = ReactedTurns::default();
         for item in &items {
             reacted.add(item, now);
         }
         let Some(last) = last else {
             return Ok(reacted);
         };
-        // The last turn may be cut in two. It comes first on the next page, unless it is all of this one.
-        let cut = reacted.turns.pop();
-        reacted.next = match cut {
-            // All of it expired, which need not be all of its last turn.
+        // The reactions of the last turn may be incomplete. The turn moves to the next page, unless
+        // it is the only one on this page.
+        let incomplete = reacted.turns.pop();
+        reacted.next = match incomplete {
+            // All reactions of the page have expired, but the last turn may have more.
             None => item::string(&last, REACTION, SK).map(str::to_owned).ok(),
             Some((turn, _)) if reacted.turns.is_empty() => {
                 let at = TurnRef {
@@ -64,7 +65,7 @@ impl Store {
                     turn,
                 };
                 let reactions = self.live_reactions_of(&at, now).await?;
-                let next = crate::reactions::behind(&at.turn);
+                let next = crate::reactions::key_after_turn(&at.turn);
                 reacted.turns.push((at.turn, reactions));
                 Some(next)
             }
@@ -73,14 +74,14 @@ impl Store {
         Ok(reacted)
     }
 
-    /// The reactions of a turn as they stand `now`. One call for each MB, one read for each 4 KB.
+    /// The current reactions of a turn. One call for each MB, one read for each 4 KB.
     pub async fn live_reactions_of(
         &self,
         at: &TurnRef,
         now: DateTime<Utc>,
     ) -> Result<Vec<ReactionCore>, Error> {
-        let span = Span::of(&at.turn);
-        let mut reacted = Reacted::default();
+        let span = KeyRange::of(&at.turn);
+        let mut reacted = ReactedTurns::default();
         let mut resume = None;
         loop {
             let (items, next) = self.reaction_page(&at.within, &span, resume).await?;
@@ -98,17 +99,17 @@ impl Store {
 
 const REACTION: &str = "reaction";
 
-impl Reacted {
+impl ReactedTurns {
     fn add(&mut self, item: &Item, now: DateTime<Utc>) {
         if item::is_expired(item, now) {
             return;
         }
         let core = match row(item) {
-            Row::Reaction(reaction) => reaction.core,
-            Row::Counted(event) if event.core.means == Means::Event => event.core,
-            // Signals are read by themselves. Reactions of older systems have no events: nobody could tell where
-            // a row comes from.
-            Row::Counted(_) | Row::Legacy(..) | Row::Unreadable => return,
+            ReactionRow::Reaction(reaction) => reaction.core,
+            ReactionRow::Counted(event) if event.core.kind == FeedbackKind::Event => event.core,
+            // Message signals are read separately. Reactions of an older system have no events, and
+            // their origin is unknown.
+            ReactionRow::Counted(_) | ReactionRow::Legacy(..) | ReactionRow::Unreadable => return,
         };
         match self.turns.last_mut() {
             Some((turn, reactions)) if *turn == core.at.turn => reactions.push(core),

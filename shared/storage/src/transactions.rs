@@ -1,4 +1,4 @@
-//! Several writes, all of them or none.
+//! Transactions: several writes that succeed or fail together.
 
 use std::time::Duration;
 
@@ -9,28 +9,28 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 
 use crate::{Error, Store};
 
-/// The pauses before a transaction is tried again, when others touch the same rows at the same moment.
+/// The pauses before a transaction is retried after a conflict with another one.
 const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
     .with_min_delay(Duration::from_millis(40))
     .with_max_times(7)
     .with_jitter();
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Transacted {
-    /// All of it stands.
-    Done,
-    /// None of it does; for each write whether its condition held.
-    Refused(Vec<bool>),
+    /// All writes are applied.
+    Committed,
+    /// No write is applied. For each write, whether its condition was true.
+    Rejected(Vec<bool>),
 }
 
-/// What to say of a write that lacks something.
-pub(crate) fn unbuilt(what: &'static str) -> impl Fn(BuildError) -> Error {
+/// The error of a write whose request could not be built.
+pub(crate) fn invalid_request(what: &'static str) -> impl Fn(BuildError) -> Error {
     move |error| Error::unreadable(what, error.to_string())
 }
 
 impl Store {
-    /// Writes all or nothing. One call, and twice the writes.
+    /// Executes a transaction. One call, and two writes for each item.
     pub(crate) async fn transact(
         &self,
         items: Vec<TransactWriteItem>,
@@ -45,7 +45,7 @@ impl Store {
                 .send()
                 .await;
             let Err(error) = written else {
-                return Ok(Transacted::Done);
+                return Ok(Transacted::Committed);
             };
             let cancelled = match error.as_service_error() {
                 Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
@@ -56,10 +56,10 @@ impl Store {
             let codes: Vec<_> = cancelled.iter().map(|reason| reason.code()).collect();
             let failed = |code: Option<&str>| code == Some("ConditionalCheckFailed");
             if codes.iter().any(|code| failed(*code)) {
-                let held = codes.iter().map(|code| !failed(*code));
-                return Ok(Transacted::Refused(held.collect()));
+                let conditions = codes.iter().map(|code| !failed(*code));
+                return Ok(Transacted::Rejected(conditions.collect()));
             }
-            // Writers that meet get in each other's way, and the SDK does not try again what was cancelled.
+            // The SDK does not retry a transaction that was canceled by a conflict.
             let conflict = codes.contains(&Some("TransactionConflict"));
             match pauses.next() {
                 Some(pause) if conflict => tokio::time::sleep(pause).await,

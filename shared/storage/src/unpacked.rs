@@ -1,4 +1,4 @@
-//! A packed file in the bucket, unpacked while it is read.
+//! Decompresses a file in the bucket while it is read.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,55 +11,55 @@ use hearback_domain::import::Packing;
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, ReadBuf};
 
-/// What a file holds, in memory for what its packing looks back on: up to 128 MiB of a Zstandard frame
-/// that says so, and for gzip 32 KiB.
+/// A decompressed file. Memory holds the window of the decoder: at most 128 MiB for Zstandard, 32
+/// KiB for gzip.
 pub struct Unpacked {
     bytes: Box<dyn AsyncRead + Send + Unpin>,
-    broken: Arc<AtomicBool>,
+    failed: Arc<AtomicBool>,
 }
 
-/// Why no more of a file can be read.
+/// Why reading a file failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Broken {
-    /// The bucket failed. Worth another try.
+pub enum UnpackError {
+    /// The bucket failed. The read can be retried.
     Body,
-    /// It is not packed as it says, or cut off.
+    /// The file is damaged or truncated.
     Packing,
 }
 
 impl Unpacked {
-    /// A file by its packing and its bytes from its start on.
+    /// Decompresses a file from its first byte on.
     #[must_use]
     pub fn new(packing: Packing, body: ByteStream) -> Self {
-        let broken = Arc::new(AtomicBool::new(false));
+        let failed = Arc::new(AtomicBool::new(false));
         let body = Body {
             bytes: body.into_async_read(),
-            broken: broken.clone(),
+            failed: failed.clone(),
         };
         Self {
             bytes: decoder(packing, body),
-            broken,
+            failed,
         }
     }
 
-    /// Reads what comes next, and answers how many bytes that are: none at the end.
-    pub async fn read(&mut self, into: &mut [u8]) -> Result<usize, Broken> {
+    /// Reads the next bytes. Returns their number, 0 at the end.
+    pub async fn read(&mut self, into: &mut [u8]) -> Result<usize, UnpackError> {
         (self.bytes.read(into).await).map_err(|_| {
-            if self.broken.load(Ordering::Relaxed) {
-                Broken::Body
+            if self.failed.load(Ordering::Relaxed) {
+                UnpackError::Body
             } else {
-                Broken::Packing
+                UnpackError::Packing
             }
         })
     }
 }
 
 pin_project! {
-    /// Notes when it is the bucket that failed, and not what it holds: that is worth another try.
+    /// Records a failure of the bucket, which can be retried, unlike a malformed file.
     struct Body<B> {
         #[pin]
         bytes: B,
-        broken: Arc<AtomicBool>,
+        failed: Arc<AtomicBool>,
     }
 }
 
@@ -72,7 +72,7 @@ impl<B: AsyncRead> AsyncRead for Body<B> {
         let this = self.project();
         let read = this.bytes.poll_read(context, into);
         if matches!(read, Poll::Ready(Err(_))) {
-            this.broken.store(true, Ordering::Relaxed);
+            this.failed.store(true, Ordering::Relaxed);
         }
         read
     }
@@ -86,7 +86,7 @@ impl<B: AsyncBufRead> AsyncBufRead for Body<B> {
         let this = self.project();
         let read = this.bytes.poll_fill_buf(context);
         if matches!(read, Poll::Ready(Err(_))) {
-            this.broken.store(true, Ordering::Relaxed);
+            this.failed.store(true, Ordering::Relaxed);
         }
         read
     }

@@ -1,7 +1,7 @@
-//! A user's turns by time, each with its embedding: where a follow-up finds what it follows, and what
-//! is searched for what it is about.
+//! A user's turns by time, each with its embedding. The turn before a follow-up and the target of a
+//! message are found here.
 //!
-//! They lie in the partition of their user, so that nobody's search reaches another's turns.
+//! They are in the partition of their user, so that no search reaches another user's turns.
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::primitives::Blob;
@@ -9,41 +9,42 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
 use hearback_domain::embedded::Embedded;
 use hearback_domain::identifier::{ProjectId, TenantId, UserId};
-use hearback_domain::reaction::AHEAD;
+use hearback_domain::reaction::MAX_AHEAD;
 use hearback_domain::target::{Compared, Stored, Target, WINDOW, nearest};
 use hearback_domain::turn::{TurnCore, TurnRef};
 use serde::{Deserialize, Serialize};
 
+use crate::attributes::CORE;
 use crate::item::{self, Builder, Item};
-use crate::turns::{CORE, IndexRow};
+use crate::turn_rows::IndexRow;
 use crate::{Error, Store, keys};
 
 const VECTOR: &str = "turn vector";
 const EMBEDDING: &str = "embedding";
-/// Turns among which the one before is looked for: nobody has more in other conversations within a
-/// session.
+/// Turns among which the previous one is searched. More in other conversations within a session are
+/// not expected.
 const LATEST: i32 = 25;
-/// Turns that may be what is looked for.
+/// Largest number of candidates for a target.
 const CANDIDATES: usize = 25;
 
-/// A turn of a user's.
+/// A reference to a user's turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Mark {
-    /// Where it is.
+pub struct TurnMark {
+    /// The turn.
     #[serde(flatten)]
     pub at: TurnRef,
-    /// When it was.
+    /// The time of the turn.
     pub ts: DateTime<Utc>,
-    /// What made its embedding: vectors of one maker can be compared.
+    /// The embedder. Only vectors of one embedder can be compared.
     pub embedder: String,
 }
 
-/// A turn of a user's, with its embedding as it is kept.
+/// A user's turn with its stored embedding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnVector {
-    /// Which turn.
-    pub mark: Mark,
-    /// A scale, and a signed byte for each number.
+    /// The reference to the turn.
+    pub mark: TurnMark,
+    /// The quantized embedding: a scale, and a signed byte for each dimension.
     pub embedding: Vec<u8>,
 }
 
@@ -52,23 +53,23 @@ pub struct TurnVector {
 pub struct Targets {
     /// The turns, the likeliest first.
     pub found: Vec<(Target<TurnRef>, IndexRow)>,
-    /// Among which vectors they were looked for.
+    /// The vectors that were compared.
     pub compared: Compared,
 }
 
-/// A span of time: from the first, included, to the second, not included.
+/// A time range.
 #[derive(Debug, Clone, Copy)]
-pub struct Span {
-    /// The first instant.
+pub struct TimeRange {
+    /// The start, included.
     pub from: DateTime<Utc>,
-    /// The first one behind.
+    /// The end, not included.
     pub to: DateTime<Utc>,
 }
 
 impl Store {
-    /// Notes a turn of a user's, in the place of what was noted of it before. One call, one write.
+    /// Stores the vector of a user's turn, or replaces it. One call, one write.
     pub async fn put_vector(&self, turn: &TurnCore, embedded: &Embedded) -> Result<(), Error> {
-        let mark = Mark {
+        let mark = TurnMark {
             at: turn.at.clone(),
             ts: turn.ts,
             embedder: embedded.embedder.clone(),
@@ -93,27 +94,27 @@ impl Store {
             .map_err(|error| Error::unavailable("PutItem", &error))
     }
 
-    /// The latest of a user's turns of a span with their vectors, at most 25, the latest first; sees
-    /// every write that was acknowledged. One call, one read for each 4 KB.
+    /// A user's latest turns in a time range with their vectors, at most 25, the latest first.
+    /// Strongly consistent. One call, one read for each 4 KB.
     pub async fn latest_turns(
         &self,
         owner: (&TenantId, &UserId),
-        span: Span,
+        span: TimeRange,
     ) -> Result<Vec<TurnVector>, Error> {
         let query = self.turns_of(owner, span);
-        let found = query
+        let response = query
             .consistent_read(true)
             .limit(LATEST)
             .send()
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
-        found.items().iter().map(stored).collect()
+        response.items().iter().map(stored).collect()
     }
 
-    /// The user's own turns of a project that a text may be about, the likeliest first, at most
-    /// 25, as far as their vectors are of the maker of this one. One query over a year of
-    /// turns, which may miss what was written a moment ago: a call for each MB, half a read for each
-    /// 4 KB; and a call and a read for each candidate.
+    /// The user's own turns of a project that a text may be about, the likeliest first, at most 25.
+    /// Only vectors of the same embedder are compared. One eventually consistent query over a year
+    /// of turns: one call for each MB, half a read for each 4 KB. One more call, and a read for
+    /// each candidate.
     pub async fn targets(
         &self,
         owner: (&TenantId, &UserId),
@@ -121,9 +122,9 @@ impl Store {
         about: &Embedded,
         now: DateTime<Utc>,
     ) -> Result<Targets, Error> {
-        let span = Span {
+        let span = TimeRange {
             from: now - WINDOW,
-            to: now + AHEAD,
+            to: now + MAX_AHEAD,
         };
         let turns = self.vectors_of(owner, span, now).await?;
         let of_project = (turns.iter()).filter(|turn| turn.mark.at.within.project == *project);
@@ -139,11 +140,11 @@ impl Store {
             ts: turn.mark.ts,
             vector: &turn.embedding,
         });
-        let mut found: Vec<Target<TurnRef>> = Vec::new();
+        let mut targets: Vec<Target<TurnRef>> = Vec::new();
         for target in nearest(about, stored, now, CANDIDATES) {
-            // A turn may be marked twice, of which one counts.
-            if !found.iter().any(|other| other.turn == *target.turn) {
-                found.push(Target {
+            // A turn may have two vectors, one of which is valid.
+            if !targets.iter().any(|other| other.turn == *target.turn) {
+                targets.push(Target {
                     turn: target.turn.clone(),
                     ts: target.ts,
                     similarity: target.similarity,
@@ -151,11 +152,11 @@ impl Store {
                 });
             }
         }
-        let at: Vec<TurnRef> = found.iter().map(|target| target.turn.clone()).collect();
+        let at: Vec<TurnRef> = targets.iter().map(|target| target.turn.clone()).collect();
         let rows = self.live_turns(&at, now).await?;
         let (_, user) = owner;
-        let own = found.into_iter().zip(rows).filter_map(|(target, row)| {
-            // Nothing is about an answer that is not there yet.
+        let own = targets.into_iter().zip(rows).filter_map(|(target, row)| {
+            // An open turn has no answer yet.
             let row = row.filter(|row| row.core.user_id == *user && !row.core.open)?;
             Some((target, row))
         });
@@ -168,41 +169,45 @@ impl Store {
     async fn vectors_of(
         &self,
         owner: (&TenantId, &UserId),
-        span: Span,
+        span: TimeRange,
         now: DateTime<Utc>,
     ) -> Result<Vec<TurnVector>, Error> {
         let mut turns = Vec::new();
         let mut resume = None;
         loop {
             let query = self.turns_of(owner, span);
-            let found = query
+            let response = query
                 .set_exclusive_start_key(resume)
                 .send()
                 .await
                 .map_err(|error| Error::unavailable("Query", &error))?;
-            for item in found
+            for item in response
                 .items()
                 .iter()
                 .filter(|item| !item::is_expired(item, now))
             {
                 turns.push(stored(item)?);
             }
-            resume = found.last_evaluated_key;
+            resume = response.last_evaluated_key;
             if resume.is_none() {
                 return Ok(turns);
             }
         }
     }
 
-    /// A query for a user's turns of a span, the latest first.
-    fn turns_of(&self, (tenant, user): (&TenantId, &UserId), span: Span) -> QueryFluentBuilder {
+    /// A query for a user's turns in a time range, the latest first.
+    fn turns_of(
+        &self,
+        (tenant, user): (&TenantId, &UserId),
+        span: TimeRange,
+    ) -> QueryFluentBuilder {
         self.client
             .query()
             .table_name(&self.table)
             .key_condition_expression("PK = :pk AND SK BETWEEN :from AND :to")
             .expression_attribute_values(":pk", AttributeValue::S(keys::user(tenant, user)))
             .expression_attribute_values(":from", AttributeValue::S(keys::vectors(span.from)))
-            // What is at `to` itself has more behind its time, and so sorts behind this.
+            // A turn at `to` has a longer key, and so sorts after this.
             .expression_attribute_values(":to", AttributeValue::S(keys::vectors(span.to)))
             .scan_index_forward(false)
             .return_consumed_capacity(ReturnConsumedCapacity::Total)

@@ -1,56 +1,54 @@
-//! What is deleted for good: objects in all their versions, and lines of files.
+//! Permanent deletion of objects, in all their versions.
 //!
-//! The bucket in AWS keeps for a week what was overwritten or deleted. What is erased must not be there
-//! for so long. The machine-local engine keeps no versions, and says that it cannot list them.
+//! In AWS, the bucket keeps noncurrent versions for a week; erased data must not remain so long.
+//! The local engine has no versions, and rejects requests to list them.
 
 use aws_sdk_s3::error::ProvideErrorMetadata;
 use aws_sdk_s3::operation::list_object_versions::ListObjectVersionsOutput;
-use aws_sdk_s3::primitives::{ByteStream, DateTime as SdkDateTime};
+use aws_sdk_s3::primitives::DateTime as SdkDateTime;
 use aws_sdk_s3::types::{Delete, ObjectIdentifier};
 use chrono::{DateTime, Utc};
 
 use crate::Error;
-use crate::blobs::{Blobs, body_not_read, unavailable};
-use crate::files::{File, Upload};
+use crate::blobs::{Blobs, unavailable};
+use crate::files::{File, LISTING, instant};
 
-const LISTING: &str = "listing of the bucket";
 const DELETE: &str = "DeleteObjects";
-/// Most objects that one call deletes.
+/// Largest number of objects that one call deletes.
 const DELETIONS: usize = 1000;
-/// How often a file is read that others write meanwhile.
-const TRIES: usize = 5;
-/// Longest line that can be told, in bytes. A row of an export has a few texts of turns, whose log has
-/// 6 MB at most.
-const LONGEST_LINE: usize = 32 * 1024 * 1024;
 
-/// An object of the bucket, or a version of one.
+/// An object, or a version of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedObject {
     /// Its key.
     pub key: String,
-    /// When it was stored, or deleted.
+    /// The time at which it was stored or deleted.
     pub modified: DateTime<Utc>,
 }
 
-/// A version of an object, or the mark of its deletion.
+/// A version of an object, or a delete marker.
 struct Version {
-    listed: Listed,
+    listed: ListedObject,
     id: Option<String>,
-    /// Whether it is what now lies there.
+    /// Whether it is current.
     current: bool,
 }
 
-/// Where versions are looked for.
+/// The keys whose versions are listed.
 #[derive(Clone, Copy)]
-enum Place<'a> {
-    Below(&'a str),
-    At(&'a str),
+enum ListingScope<'a> {
+    Prefix(&'a str),
+    Key(&'a str),
 }
 
 impl Blobs {
-    /// One page of the objects whose keys begin with `prefix` and come behind `after`, in the order of
-    /// their keys; none if there is no more. One call.
-    pub async fn list(&self, prefix: &str, after: Option<&str>) -> Result<Vec<Listed>, Error> {
+    /// One page of the objects whose keys begin with `prefix` and come after `after`, in the order
+    /// of their keys; empty at the end. One call.
+    pub async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+    ) -> Result<Vec<ListedObject>, Error> {
         let mut next = None;
         loop {
             let page = self.client.list_objects_v2().bucket(&self.bucket);
@@ -58,7 +56,7 @@ impl Blobs {
             let page = page.set_start_after(after.map(str::to_owned)).send().await;
             let page = page.map_err(|error| unavailable("ListObjectsV2", &error))?;
             let listed = page.contents().iter();
-            let listed = listed.map(|object| listed_as(object.key(), object.last_modified()));
+            let listed = listed.map(|object| listed_object(object.key(), object.last_modified()));
             let listed: Vec<_> = listed.collect::<Result<_, _>>()?;
             next = page.next_continuation_token;
             // A page may be empty though others follow.
@@ -68,139 +66,84 @@ impl Blobs {
         }
     }
 
-    /// Deletes for good every version and every mark of a deletion of the objects whose keys begin with
-    /// `prefix`, but those that are spared. Answers how many. May be repeated. A call for each 1,000, and
-    /// one for each 1,000 that are deleted.
+    /// Permanently deletes all versions and delete markers of the objects whose keys begin with
+    /// `prefix`, except those for which `keep` is true, and returns their number. Idempotent. One
+    /// call for each 1,000 that are listed, and one for each 1,000 that are deleted.
     pub async fn delete_versions(
         &self,
         prefix: &str,
-        spare: impl Fn(&Listed) -> bool,
+        keep: impl Fn(&ListedObject) -> bool,
     ) -> Result<u64, Error> {
-        let chosen = |version: &Version| !spare(&version.listed);
-        match self.delete_chosen(Place::Below(prefix), chosen).await? {
+        let selected = |version: &Version| !keep(&version.listed);
+        match self
+            .delete_selected(ListingScope::Prefix(prefix), selected)
+            .await?
+        {
             Some(deleted) => Ok(deleted),
-            None => self.delete_objects(prefix, &spare).await,
+            None => self.delete_objects(prefix, &keep).await,
         }
     }
 
-    /// Deletes for good what lay below `prefix` before what lies there now, but what is spared. Answers
-    /// how many versions that were; none where no versions are kept. Calls as
-    /// [`delete_versions`](Self::delete_versions).
+    /// Permanently deletes the noncurrent versions of the objects whose keys begin with `prefix`,
+    /// except those for which `keep` is true, and returns their number; 0 in a bucket without
+    /// versions. Calls as for [`delete_versions`](Self::delete_versions).
     pub async fn delete_older_versions(
         &self,
         prefix: &str,
-        spare: impl Fn(&Listed) -> bool,
+        keep: impl Fn(&ListedObject) -> bool,
     ) -> Result<u64, Error> {
-        let chosen = |version: &Version| !version.current && !spare(&version.listed);
-        let deleted = self.delete_chosen(Place::Below(prefix), chosen).await?;
+        let selected = |version: &Version| !version.current && !keep(&version.listed);
+        let deleted = self
+            .delete_selected(ListingScope::Prefix(prefix), selected)
+            .await?;
         Ok(deleted.unwrap_or_default())
     }
 
-    /// Deletes for good a file that was read, and what lay there before, but nothing that was stored
-    /// since. Three calls, if it has not many versions.
+    /// Permanently deletes a file in the version that was read, and its earlier versions, but no
+    /// later one. Three calls, more for many versions.
     ///
-    /// Where no versions are kept, another file is spared only if it was there a moment before.
+    /// In a bucket without versions, a later file is kept only if it is stored before the check of
+    /// the `ETag`.
     pub async fn remove_file(&self, file: &File) -> Result<(), Error> {
-        // The older ones first: what is left when this ends halfway is found again.
+        // The earlier versions first, so that a repeat of an interrupted call finds the file again.
         self.delete_older(&file.key).await?;
         if file.version.is_none() {
-            let there = self.file(&file.key, None).await?;
-            if there.is_none_or(|there| there.etag != file.etag) {
+            let current = self.file(&file.key, None).await?;
+            if current.is_none_or(|current| current.etag != file.etag) {
                 return Ok(());
             }
         }
         self.delete_file(&file.key, file.version.as_deref()).await
     }
 
-    /// Removes lines of a plain file. It is stored anew without those that belong, and what lay there
-    /// before is deleted for good; if no line is left, there is no file any more. Nothing is written if
-    /// no line belongs. Answers how many lines were removed: none of a file that is not there.
-    ///
-    /// A line comes without its end. One of more than 32 MiB belongs to nobody. Memory holds one line
-    /// and one part of an upload. Whoever writes the file meanwhile is not written over: it is read again
-    /// then. (The machine-local engine looks at the condition first and writes then, so that a write
-    /// between the two is lost.) If this ends after the file was stored, a repeat finds no line, and
-    /// older versions stay: [`delete_older_versions`](Self::delete_older_versions) deletes those.
-    pub async fn remove_lines(
-        &self,
-        key: &str,
-        belongs: impl Fn(&[u8]) -> bool,
-    ) -> Result<u64, Error> {
-        for tried in 0..TRIES {
-            let Some((file, body)) = self.open(key).await? else {
-                return Ok(0);
-            };
-            // A file is written only if it has to be, so it is read once more then.
-            if !Sieve::new(&belongs, None).read(&file, body).await?.found() {
-                // It may have been stored, and nobody was told.
-                if tried > 0 {
-                    self.delete_older(key).await?;
-                }
-                return Ok(0);
-            }
-            if let Some(removed) = self.try_to_remove(key, &belongs).await? {
-                return Ok(removed);
-            }
-        }
-        Err(Error::Unavailable {
-            operation: "PutObject",
-            code: "the file was replaced too often".to_owned(),
-        })
-    }
-
-    /// Stores a file without the lines that belong; `None` if it was replaced meanwhile.
-    async fn try_to_remove(
-        &self,
-        key: &str,
-        belongs: &impl Fn(&[u8]) -> bool,
-    ) -> Result<Option<u64>, Error> {
-        let Some((file, body)) = self.open(key).await? else {
-            return Ok(Some(0));
-        };
-        let upload = self.upload_over(file.clone());
-        let sieve = Sieve::new(belongs, Some(upload));
-        let read = sieve.read(&file, body).await?;
-        if !read.found() {
-            return Ok(Some(0));
-        }
-        let Some(upload) = read.into else {
-            return Ok(None);
-        };
-        match upload.finish().await {
-            Ok(()) => {
-                self.delete_older(key).await?;
-                Ok(Some(read.removed))
-            }
-            Err(Error::Unavailable { code, .. }) if is_replaced(&code) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn delete_older(&self, key: &str) -> Result<u64, Error> {
-        let chosen = |version: &Version| !version.current;
-        let deleted = self.delete_chosen(Place::At(key), chosen).await?;
+    pub(crate) async fn delete_older(&self, key: &str) -> Result<u64, Error> {
+        let selected = |version: &Version| !version.current;
+        let deleted = self
+            .delete_selected(ListingScope::Key(key), selected)
+            .await?;
         Ok(deleted.unwrap_or_default())
     }
 
-    /// Deletes the versions that are chosen; `None` if the engine knows no versions.
-    async fn delete_chosen(
+    /// Deletes the selected versions; `None` if the engine has no versions.
+    async fn delete_selected(
         &self,
-        place: Place<'_>,
-        chosen: impl Fn(&Version) -> bool,
+        scope: ListingScope<'_>,
+        selected: impl Fn(&Version) -> bool,
     ) -> Result<Option<u64>, Error> {
-        let Some(mut page) = self.versions(place, None).await? else {
+        let Some(mut page) = self.versions(scope, None).await? else {
             return Ok(None);
         };
         let mut deleted = 0;
         loop {
-            // A listing goes on behind a version, which has to be there for that.
-            let next = if place.goes_on(&page) {
-                self.versions(place, Some(&page)).await?
+            // The next page is read before the deletion, because a listing continues after a
+            // version that must still exist.
+            let next = if scope.has_next(&page) {
+                self.versions(scope, Some(&page)).await?
             } else {
                 None
             };
             let versions = versions_of(&page)?.into_iter();
-            let versions = versions.filter(|version| place.has(version) && chosen(version));
+            let versions = versions.filter(|version| scope.contains(version) && selected(version));
             let objects = versions.map(|version| (version.listed.key, version.id));
             deleted += self.delete_each(objects.collect()).await?;
             match next {
@@ -210,13 +153,13 @@ impl Blobs {
         }
     }
 
-    /// A page of versions; `None` if the engine knows none.
+    /// A page of versions; `None` if the engine has no versions.
     async fn versions(
         &self,
-        place: Place<'_>,
+        scope: ListingScope<'_>,
         before: Option<&ListObjectVersionsOutput>,
     ) -> Result<Option<ListObjectVersionsOutput>, Error> {
-        let (Place::Below(prefix) | Place::At(prefix)) = place;
+        let (ListingScope::Prefix(prefix) | ListingScope::Key(prefix)) = scope;
         let page = self.client.list_object_versions().bucket(&self.bucket);
         let key = before.and_then(|before| before.next_key_marker.clone());
         let version = before.and_then(|before| before.next_version_id_marker.clone());
@@ -228,11 +171,11 @@ impl Blobs {
         }
     }
 
-    /// Deletes the objects below a prefix, where no versions are kept.
+    /// Deletes the objects with a prefix in a bucket without versions.
     async fn delete_objects(
         &self,
         prefix: &str,
-        spare: &impl Fn(&Listed) -> bool,
+        keep: &impl Fn(&ListedObject) -> bool,
     ) -> Result<u64, Error> {
         let mut deleted = 0;
         let mut after = None;
@@ -242,28 +185,30 @@ impl Blobs {
                 return Ok(deleted);
             };
             after = Some(last.key.clone());
-            let objects = page.into_iter().filter(|listed| !spare(listed));
+            let objects = page.into_iter().filter(|listed| !keep(listed));
             let objects = objects.map(|listed| (listed.key, None));
             deleted += self.delete_each(objects.collect()).await?;
         }
     }
 
-    /// Deletes objects, each in one version if it has one.
+    /// Deletes objects, each in the given version, if any.
     async fn delete_each(&self, objects: Vec<(String, Option<String>)>) -> Result<u64, Error> {
         let mut deleted = 0;
-        for some in objects.chunks(DELETIONS) {
-            let named = some.iter().map(|(key, version)| {
+        for chunk in objects.chunks(DELETIONS) {
+            let identifiers = chunk.iter().map(|(key, version)| {
                 let object = ObjectIdentifier::builder().key(key);
                 object.set_version_id(version.clone()).build()
             });
-            let named = named.collect::<Result<_, _>>().map_err(|_| not_built())?;
-            // Only what failed is told of.
-            let delete = Delete::builder().quiet(true).set_objects(Some(named));
-            let told = self.client.delete_objects().bucket(&self.bucket);
-            let told = told.delete(delete.build().map_err(|_| not_built())?);
-            let told = told.send().await;
-            let told = told.map_err(|error| unavailable(DELETE, &error))?;
-            if let Some(failed) = told.errors().first() {
+            let identifiers = identifiers
+                .collect::<Result<_, _>>()
+                .map_err(|_| not_built())?;
+            // The response lists failures only.
+            let delete = Delete::builder().quiet(true).set_objects(Some(identifiers));
+            let response = self.client.delete_objects().bucket(&self.bucket);
+            let response = response.delete(delete.build().map_err(|_| not_built())?);
+            let response = response.send().await;
+            let response = response.map_err(|error| unavailable(DELETE, &error))?;
+            if let Some(failed) = response.errors().first() {
                 return Err(Error::Unavailable {
                     operation: DELETE,
                     code: failed
@@ -272,166 +217,62 @@ impl Blobs {
                         .to_owned(),
                 });
             }
-            deleted += u64::try_from(some.len()).unwrap_or(u64::MAX);
+            deleted += u64::try_from(chunk.len()).unwrap_or(u64::MAX);
         }
         Ok(deleted)
     }
 }
 
-impl Place<'_> {
-    fn has(&self, version: &Version) -> bool {
+impl ListingScope<'_> {
+    fn contains(&self, version: &Version) -> bool {
         match self {
-            Place::Below(_) => true,
-            Place::At(key) => version.listed.key == *key,
+            ListingScope::Prefix(_) => true,
+            ListingScope::Key(key) => version.listed.key == *key,
         }
     }
 
-    /// Whether more may come behind a page. Versions come by their keys, so that an object's own come
-    /// before those of longer keys.
-    fn goes_on(&self, page: &ListObjectVersionsOutput) -> bool {
+    /// Whether a page may have a successor. Versions are in the order of their keys, so those of an
+    /// object come before those of longer keys.
+    fn has_next(&self, page: &ListObjectVersionsOutput) -> bool {
         let truncated = page.is_truncated() == Some(true);
         truncated
             && match self {
-                Place::Below(_) => true,
-                Place::At(key) => page.next_key_marker() == Some(*key),
+                ListingScope::Prefix(_) => true,
+                ListingScope::Key(key) => page.next_key_marker() == Some(*key),
             }
     }
 }
 
-/// The versions and marks of a page.
+/// The versions and delete markers of a page.
 fn versions_of(page: &ListObjectVersionsOutput) -> Result<Vec<Version>, Error> {
     let versions = page.versions().iter().map(|version| {
         Ok(Version {
-            listed: listed_as(version.key(), version.last_modified())?,
+            listed: listed_object(version.key(), version.last_modified())?,
             id: version.version_id().map(str::to_owned),
             current: version.is_latest() == Some(true),
         })
     });
-    let marks = page.delete_markers().iter().map(|mark| {
+    let markers = page.delete_markers().iter().map(|marker| {
         Ok(Version {
-            listed: listed_as(mark.key(), mark.last_modified())?,
-            id: mark.version_id().map(str::to_owned),
-            current: mark.is_latest() == Some(true),
+            listed: listed_object(marker.key(), marker.last_modified())?,
+            id: marker.version_id().map(str::to_owned),
+            current: marker.is_latest() == Some(true),
         })
     });
-    versions.chain(marks).collect()
+    versions.chain(markers).collect()
 }
 
-fn listed_as(key: Option<&str>, modified: Option<&SdkDateTime>) -> Result<Listed, Error> {
+fn listed_object(key: Option<&str>, modified: Option<&SdkDateTime>) -> Result<ListedObject, Error> {
     let key = key.ok_or_else(|| Error::unreadable(LISTING, "an object has no key"))?;
-    Ok(Listed {
+    Ok(ListedObject {
         key: key.to_owned(),
         modified: instant(modified)?,
     })
-}
-
-/// When an object was stored, as the bucket tells it.
-pub(crate) fn instant(modified: Option<&SdkDateTime>) -> Result<DateTime<Utc>, Error> {
-    modified
-        .and_then(|at| DateTime::from_timestamp(at.secs(), at.subsec_nanos()))
-        .ok_or_else(|| Error::unreadable(LISTING, "an object has no time"))
 }
 
 fn not_built() -> Error {
     Error::Unavailable {
         operation: DELETE,
         code: "request could not be built".to_owned(),
-    }
-}
-
-/// Whether a file was not stored because another lies in the place of the one that was read, or none.
-fn is_replaced(code: &str) -> bool {
-    matches!(
-        code,
-        "PreconditionFailed" | "ConditionalRequestConflict" | "NoSuchKey"
-    )
-}
-
-/// Holds lines back, and lets the rest of a file pass as it is.
-struct Sieve<'a, B> {
-    belongs: &'a B,
-    into: Option<Upload>,
-    line: Vec<u8>,
-    /// Whether the line is too long, and what is left of it passes.
-    passing: bool,
-    removed: u64,
-}
-
-impl<'a, B: Fn(&[u8]) -> bool> Sieve<'a, B> {
-    /// Without a place for what passes, it looks for the first line that does not.
-    fn new(belongs: &'a B, into: Option<Upload>) -> Self {
-        Self {
-            belongs,
-            into,
-            line: Vec::new(),
-            passing: false,
-            removed: 0,
-        }
-    }
-
-    fn found(&self) -> bool {
-        self.removed > 0
-    }
-
-    async fn read(mut self, file: &File, mut body: ByteStream) -> Result<Self, Error> {
-        let mut read = 0;
-        while let Some(bytes) = body.next().await {
-            let bytes = bytes.map_err(|_| body_not_read())?;
-            read += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-            for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-                self.push(piece).await?;
-            }
-            if self.into.is_none() && self.found() {
-                return Ok(self);
-            }
-        }
-        self.end().await?;
-        // What was cut off would be lost.
-        if read == file.size {
-            Ok(self)
-        } else {
-            Err(body_not_read())
-        }
-    }
-
-    /// Takes a part of a line, which may be its last.
-    async fn push(&mut self, piece: &[u8]) -> Result<(), Error> {
-        let ends = piece.ends_with(b"\n");
-        if self.passing {
-            self.passing = !ends;
-            return self.pass(piece).await;
-        }
-        self.line.extend_from_slice(piece);
-        if ends {
-            return self.end().await;
-        }
-        if self.line.len() > LONGEST_LINE {
-            self.passing = true;
-            let start = std::mem::take(&mut self.line);
-            return self.pass(&start).await;
-        }
-        Ok(())
-    }
-
-    async fn end(&mut self) -> Result<(), Error> {
-        let line = std::mem::take(&mut self.line);
-        let content = line.strip_suffix(b"\n").unwrap_or(&line);
-        let content = content.strip_suffix(b"\r").unwrap_or(content);
-        if !content.is_empty() && (self.belongs)(content) {
-            self.removed += 1;
-        } else {
-            self.pass(&line).await?;
-        }
-        // Its memory serves the next.
-        self.line = line;
-        self.line.clear();
-        Ok(())
-    }
-
-    async fn pass(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        match &mut self.into {
-            Some(upload) => upload.push(bytes).await,
-            None => Ok(()),
-        }
     }
 }

@@ -1,22 +1,21 @@
-//! How much mixed traffic the bundle bears for long, and what it does with twice as much.
+//! Measures the rate of mixed traffic that the bundle sustains, and what it does with twice that rate.
 //!
 //! `MINUTES=5 OVERLOAD=60 cargo bench -p hearback-tests --bench load`
 //!
-//! Requests come at a rate, whether those before were answered or not, to a running `hearback` (release
-//! build, durable folder). A request that is refused is not sent again.
+//! Requests are sent at a fixed rate to a running `hearback` (release build, durable folder), whether or not earlier
+//! ones have a response. A rejected request is not sent again.
 //!
-//! 1. *Ramp*: twenty seconds at each of growing rates, up to the first that is not sustained. A rate is if
-//!    everything was done, and what it left to the signal generator is worked off within three seconds after:
-//!    the generator gives way for two.
-//! 2. *Hold*: the highest rate that was sustained, for `MINUTES`; if it is not sustained for so long, the
-//!    one below.
+//! 1. *Ramp*: twenty seconds at each of growing rates, up to the first that is not sustained. A rate is sustained if
+//!    all requests succeed, and the backlog of the signal generator is processed within three seconds afterwards. The
+//!    generator yields to requests for two seconds.
+//! 2. *Hold*: the highest sustained rate, for `MINUTES`; if it is not sustained for that long, the next lower one.
 //! 3. *Overload*: `TIMES` that rate (2), for `OVERLOAD` seconds.
-//! 4. *Check*: once the queue is empty, what was acknowledged is there, and learned from once; what was
-//!    refused is not.
+//! 4. *Check*: once the queue is empty, everything acknowledged is stored and learned from once, and nothing rejected
+//!    is stored.
 //!
-//! It fails if anything is lost or doubled, at an answer that is neither what was asked for nor a 503 with
-//! `Retry-After`, if the process ever takes 400 MB, if no rate can be held, or if less than 0.7 of the held rate
-//! is still done in the overload. `RATE` skips the ramp, and is the only one that is held.
+//! It fails if anything is lost or duplicated, at a response that is neither a success nor a 503 with `Retry-After`,
+//! if the process takes 400 MB at any time, if no rate is sustained, or if the overload completes less than 0.7 of the
+//! sustained rate. `RATE` skips the ramp, and is the only rate that is held.
 
 mod requests;
 mod traffic;
@@ -33,21 +32,21 @@ use tokio::time::{interval, timeout};
 
 use traffic::{Seen, Traffic};
 
-/// Requests under way at once on this side: more than the gateway takes on.
+/// Concurrent requests of this client: more than the gateway accepts.
 const WAITING: usize = 512;
-/// How often requests are sent that are due.
+/// The interval at which due requests are sent.
 const TICK: Duration = Duration::from_millis(5);
-/// How long each rate is tried.
+/// The duration of a trial at one rate.
 const TRIAL: Duration = Duration::from_secs(20);
-/// A line of the report is about so long.
+/// The duration that a line of the report covers.
 const STEP: Duration = Duration::from_secs(10);
 const FIRST_RATE: f64 = 50.0;
 const GROWTH: f64 = 1.25;
-/// How long what a sustained rate left behind may take.
-const LEFT_BEHIND: Duration = Duration::from_secs(3);
+/// The time within which the backlog of a sustained rate must be processed.
+const MAX_BACKLOG_TIME: Duration = Duration::from_secs(3);
 const OVERLOADED_AT_LEAST: f64 = 0.7;
 const MEMORY_AT_MOST: u64 = 400;
-/// How long the queue may take to become empty at all.
+/// The time limit for processing all messages.
 const PATIENCE: Duration = Duration::from_mins(30);
 
 struct Bench {
@@ -86,30 +85,30 @@ async fn main() -> ExitCode {
     };
     println!("\n{times} times that");
     let overloaded = bench.run(times * rate, overload).await;
-    let refused = percentile(&overloaded.refused, 0.99);
-    println!("p99 of a refusal {:.0} ms", milliseconds(refused));
-    bench.work_off().await;
+    let rejected = percentile(&overloaded.rejected, 0.99);
+    println!("p99 of a rejection {:.0} ms", milliseconds(rejected));
+    bench.process().await;
 
     let ratio = done_a_second(&overloaded, overload) / done_a_second(&held, hold);
     seen.add(held);
     seen.add(overloaded);
     let memory = bench.process.peak_memory();
-    let wrong = bench.traffic.wrong().await;
+    let violations = bench.traffic.violations().await;
     println!("\ndone in the overload ÷ at the rate    {ratio:.2} (at least {OVERLOADED_AT_LEAST})");
     println!("memory                                {memory} MB (at most {MEMORY_AT_MOST})");
     println!(
-        "answers that nobody may get           {}",
+        "invalid responses                     {}",
         seen.faults.len()
     );
     println!("held                                  {sustained}");
     println!("503 of the store                      {}", seen.unavailable);
-    println!("lost, doubled or too much             {}", wrong.len());
-    for line in seen.faults.iter().chain(&wrong).take(20) {
+    println!("violated acknowledgements             {}", violations.len());
+    for line in seen.faults.iter().chain(&violations).take(20) {
         println!("  {line}");
     }
     let good = sustained
         && seen.faults.is_empty()
-        && wrong.is_empty()
+        && violations.is_empty()
         && memory <= MEMORY_AT_MOST
         && ratio >= OVERLOADED_AT_LEAST;
     if good {
@@ -120,7 +119,7 @@ async fn main() -> ExitCode {
 }
 
 impl Bench {
-    /// The highest rate that was sustained.
+    /// Returns the highest sustained rate.
     async fn ramp(&self, all: &mut Seen) -> f64 {
         let mut rate = FIRST_RATE;
         loop {
@@ -133,33 +132,33 @@ impl Bench {
         }
     }
 
-    /// Asks at this rate for so long, and answers whether it was sustained.
+    /// Sends requests at this rate, and returns whether it was sustained.
     async fn sustained(&self, rate: f64, time: Duration) -> (Seen, bool) {
         let seen = self.run(rate, time).await;
-        let left = self.work_off().await;
-        let sustained = seen.is_all_done() && left <= LEFT_BEHIND;
+        let left = self.process().await;
+        let sustained = seen.is_all_done() && left <= MAX_BACKLOG_TIME;
         (seen, sustained)
     }
 
-    /// Asks at this rate for so long, and reports each step of it.
+    /// Sends requests at this rate, and reports each step.
     async fn run(&self, rate: f64, time: Duration) -> Seen {
         let mut all = Seen::default();
         let began = Instant::now();
         while began.elapsed() < time {
             let step = STEP.min(time - began.elapsed());
-            self.ask(rate, step).await;
+            self.send_requests(rate, step).await;
             let seen = self.traffic.take();
             self.report(&seen, step).await;
             all.add(seen);
         }
-        // Those that are under way.
+        // Wait for the requests in progress.
         let _ = self.room.acquire_many(WAITING as u32).await.unwrap();
         all.add(self.traffic.take());
         all
     }
 
-    /// Sends what is due, however long the answers take.
-    async fn ask(&self, rate: f64, time: Duration) {
+    /// Sends due requests, however long the responses take.
+    async fn send_requests(&self, rate: f64, time: Duration) {
         let (began, mut sent) = (Instant::now(), 0.0);
         let mut tick = interval(TICK);
         while began.elapsed() < time {
@@ -181,12 +180,12 @@ impl Bench {
 
     async fn report(&self, seen: &Seen, time: Duration) {
         let rate = |count: usize| count as f64 / time.as_secs_f64();
-        let answered = seen.done.len() + seen.refused.len() + seen.unavailable + seen.faults.len();
+        let answered = seen.done.len() + seen.rejected.len() + seen.unavailable + seen.faults.len();
         println!(
             "{:>7.0} {:>8.0} {:>9.0} {:>10.0} {:>7.0} {:>7.0} {:>10} {:>7}",
             rate(answered + seen.not_sent),
             rate(seen.done.len()),
-            rate(seen.refused.len()),
+            rate(seen.rejected.len()),
             rate(seen.not_sent),
             milliseconds(percentile(&seen.done, 0.5)),
             milliseconds(percentile(&seen.done, 0.99)),
@@ -195,13 +194,13 @@ impl Bench {
         );
     }
 
-    /// Waits until everything is worked off; answers how long that took.
-    async fn work_off(&self) -> Duration {
+    /// Waits until everything is processed, and returns how long that took.
+    async fn process(&self) -> Duration {
         let began = Instant::now();
         let settled = timeout(PATIENCE, self.traffic.served().settled()).await;
         settled.expect("the queue becomes empty");
         let took = began.elapsed();
-        println!("worked off {:.1} s after", took.as_secs_f64());
+        println!("processed {:.1} s after", took.as_secs_f64());
         took
     }
 }

@@ -1,4 +1,4 @@
-//! Mixed traffic: what is asked, and what its acknowledgement promises.
+//! Mixed traffic: requests, and what their acknowledgements promise.
 
 use std::collections::VecDeque;
 
@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 /// Users who submit events, and as many who have conversations.
 const USERS: u64 = 500;
 /// Users who change their preferences, one change at a time.
-const SETTLERS: u64 = 100;
+const PREFERENCE_USERS: u64 = 100;
 /// Events in a batch.
 const BATCH: usize = 50;
-/// Events that may be read again.
-const REMEMBERED: usize = 1_000;
+/// Number of recent events to read.
+const RECENT_EVENTS: usize = 1_000;
 
-/// A turn that was registered.
+/// A registered turn.
 #[derive(Clone)]
 pub struct Turn {
     number: u64,
     user: String,
 }
 
-/// What an acknowledgement lets others do.
-pub enum Then {
+/// What later requests can use after the acknowledgement.
+pub enum Followup {
     Nothing,
     Read(String),
     Talk(Turn),
@@ -34,20 +34,20 @@ pub enum Then {
 }
 
 /// A request, and what its acknowledgement promises.
-pub struct Asked {
+pub struct Planned {
     /// `None` for a back end.
     pub user: Option<String>,
     pub method: Method,
     pub path: String,
     pub body: Option<Value>,
-    /// Items that are there in the end.
+    /// The items that must be stored in the end.
     pub promised: Vec<Key>,
-    /// Whose preferences learn one event more, as often as they are named.
-    pub taught: Vec<String>,
-    pub then: Then,
+    /// The users whose preferences learn from an event, once for each.
+    pub learners: Vec<String>,
+    pub then: Followup,
 }
 
-/// Requests without end, the same for the same answers.
+/// An endless sequence of requests, the same for the same responses.
 pub struct Requests {
     random: Random,
     turns: u64,
@@ -57,27 +57,27 @@ pub struct Requests {
     versions: VecDeque<(String, u64)>,
 }
 
-fn get(user: String, path: String) -> Asked {
-    Asked {
+fn get(user: String, path: String) -> Planned {
+    Planned {
         user: Some(user),
         method: Method::GET,
         path,
         body: None,
         promised: Vec::new(),
-        taught: Vec::new(),
-        then: Then::Nothing,
+        learners: Vec::new(),
+        then: Followup::Nothing,
     }
 }
 
-fn post(user: String, path: String, body: Value) -> Asked {
-    Asked {
+fn post(user: String, path: String, body: Value) -> Planned {
+    Planned {
         method: Method::POST,
         body: Some(body),
         ..get(user, path)
     }
 }
 
-/// An event and what came of it.
+/// An event and its outcome.
 fn event_keys(feedback_id: &str) -> [Key; 2] {
     let pk = format!("EVENT#acme#{feedback_id}");
     ["EVENT", "RESULT"].map(|sk| (pk.clone(), sk.to_owned()))
@@ -99,7 +99,7 @@ impl Turn {
 }
 
 impl Requests {
-    /// From the beginning.
+    /// Starts the sequence.
     pub fn new() -> Self {
         Self {
             random: Random(1),
@@ -107,19 +107,21 @@ impl Requests {
             events: VecDeque::new(),
             to_react: VecDeque::new(),
             to_signal: VecDeque::new(),
-            versions: (0..SETTLERS).map(|n| (format!("settler-{n}"), 0)).collect(),
+            versions: (0..PREFERENCE_USERS)
+                .map(|n| (format!("settler-{n}"), 0))
+                .collect(),
         }
     }
 
-    /// Lets others use what was acknowledged.
-    pub fn go_on(&mut self, then: Then) {
+    /// Records what later requests can use.
+    pub fn record(&mut self, then: Followup) {
         match then {
-            Then::Nothing | Then::Change(..) => {}
-            Then::Read(feedback_id) => {
+            Followup::Nothing | Followup::Change(..) => {}
+            Followup::Read(feedback_id) => {
                 self.events.push_front(feedback_id);
-                self.events.truncate(REMEMBERED);
+                self.events.truncate(RECENT_EVENTS);
             }
-            Then::Talk(turn) => {
+            Followup::Talk(turn) => {
                 self.to_react.push_back(turn.clone());
                 self.to_signal.push_back(turn);
             }
@@ -131,9 +133,9 @@ impl Requests {
         self.versions.push_back((user.to_owned(), version));
     }
 
-    /// The next one.
-    pub fn next(&mut self) -> Asked {
-        let asked = match self.random.below(100) {
+    /// The next request.
+    pub fn next(&mut self) -> Planned {
+        let planned = match self.random.below(100) {
             0..15 => self.read_event(),
             15..27 => Some(self.read_preferences()),
             27..37 => Some(self.register()),
@@ -145,41 +147,41 @@ impl Requests {
             59 => Some(self.batch()),
             _ => None,
         };
-        asked.unwrap_or_else(|| self.submit())
+        planned.unwrap_or_else(|| self.submit())
     }
 
     fn user(&mut self) -> String {
         format!("user-{}", self.random.below(USERS))
     }
 
-    fn submit(&mut self) -> Asked {
+    fn submit(&mut self) -> Planned {
         let user = self.user();
         let mut event = acceptance(&user);
-        let mut taught = vec![user.clone()];
+        let mut learners = vec![user.clone()];
         if self.random.below(2) == 0 {
             event["feedbackChannel"] = json!("implicit");
             event["feedbackType"] = json!("dwell-time");
             event["data"] = json!({"timeSpent": 45});
-            // Nobody learns a preference from that.
-            taught.clear();
+            // Preferences do not learn from that.
+            learners.clear();
         }
         let feedback_id = id(&event);
-        Asked {
+        Planned {
             promised: event_keys(&feedback_id).into(),
-            taught,
-            then: Then::Read(feedback_id),
+            learners,
+            then: Followup::Read(feedback_id),
             ..post(user, "/v1/feedback/submit".to_owned(), event)
         }
     }
 
-    fn batch(&mut self) -> Asked {
+    fn batch(&mut self) -> Planned {
         let users: Vec<_> = (0..BATCH).map(|_| self.user()).collect();
         let events: Vec<_> = users.iter().map(|user| acceptance(user)).collect();
         let promised = events.iter().flat_map(|event| event_keys(&id(event)));
-        Asked {
+        Planned {
             user: None,
             promised: promised.collect(),
-            taught: users,
+            learners: users,
             ..post(
                 String::new(),
                 "/v1/feedback/batch".to_owned(),
@@ -188,24 +190,24 @@ impl Requests {
         }
     }
 
-    fn read_event(&mut self) -> Option<Asked> {
-        let at = usize::try_from(self.random.below(REMEMBERED as u64)).unwrap();
+    fn read_event(&mut self) -> Option<Planned> {
+        let at = usize::try_from(self.random.below(RECENT_EVENTS as u64)).unwrap();
         let feedback_id = self.events.get(at)?;
         let path = format!("/v1/feedback/{feedback_id}");
-        Some(Asked {
+        Some(Planned {
             user: None,
             ..get(String::new(), path)
         })
     }
 
-    fn read_preferences(&mut self) -> Asked {
+    fn read_preferences(&mut self) -> Planned {
         let user = self.user();
         let path = format!("/v1/preferences/{user}/resolved");
         get(user, path)
     }
 
-    /// A turn in a conversation of its own: what follows from the next message is another matter.
-    fn register(&mut self) -> Asked {
+    /// A turn in its own conversation, so that it has no follow-up.
+    fn register(&mut self) -> Planned {
         self.turns += 1;
         let turn = Turn {
             number: self.turns,
@@ -217,7 +219,7 @@ impl Requests {
             "Within 30 days.",
         );
         let directory = format!("MESSAGE#acme#order-service#{}", turn.message());
-        Asked {
+        Planned {
             method: Method::PUT,
             promised: vec![
                 turn.key("TURN#t".to_owned()),
@@ -225,31 +227,31 @@ impl Requests {
             ],
             ..post(turn.user.clone(), path(&turn.conversation(), "t"), body)
         }
-        .then(Then::Talk(turn))
+        .then(Followup::Talk(turn))
     }
 
-    fn react(&mut self) -> Option<Asked> {
+    fn react(&mut self) -> Option<Planned> {
         let turn = self.to_react.pop_front()?;
         let path = format!("{}/feedback", path(&turn.conversation(), "t"));
-        Some(Asked {
+        Some(Planned {
             promised: vec![turn.key(format!("REACTION#t#user#{}", turn.user))],
-            taught: vec![turn.user.clone()],
+            learners: vec![turn.user.clone()],
             ..post(turn.user, path, json!({"reaction": "ok"}))
         })
     }
 
-    fn signal(&mut self) -> Option<Asked> {
+    fn signal(&mut self) -> Option<Planned> {
         let turn = self.to_signal.pop_front()?;
         let pk = format!("USER#acme#{}", turn.user);
         let body = json!({"message_id": turn.message(), "signal": "helpful"});
-        Some(Asked {
+        Some(Planned {
             promised: vec![(pk, format!("SIGNAL#{}#helpful", turn.message()))],
-            taught: vec![turn.user.clone()],
+            learners: vec![turn.user.clone()],
             ..post(turn.user, SIGNALS.to_owned(), body)
         })
     }
 
-    fn report(&mut self, name: &str) -> Option<Asked> {
+    fn report(&mut self, name: &str) -> Option<Planned> {
         let turn = self.to_signal.back()?.clone();
         let path = format!("{}/{name}", conversation_path(&turn.conversation()));
         let mut body = json!({"turn_ids": ["t"]});
@@ -259,7 +261,7 @@ impl Requests {
         Some(post(turn.user, path, body))
     }
 
-    fn change(&mut self) -> Option<Asked> {
+    fn change(&mut self) -> Option<Planned> {
         let (user, version) = self.versions.pop_front()?;
         let path = format!("/v1/preferences/{user}");
         let body = json!({
@@ -269,17 +271,17 @@ impl Requests {
             format!("PREF#acme#{user}"),
             format!("V#{:010}", version + 1),
         );
-        Some(Asked {
+        Some(Planned {
             method: Method::PUT,
             promised: vec![key],
-            then: Then::Change(user.clone(), version),
+            then: Followup::Change(user.clone(), version),
             ..post(user, path, body)
         })
     }
 }
 
-impl Asked {
-    fn then(self, then: Then) -> Self {
+impl Planned {
+    fn then(self, then: Followup) -> Self {
         Self { then, ..self }
     }
 }

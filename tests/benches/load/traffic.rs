@@ -1,4 +1,4 @@
-//! What was answered, and what must therefore be stored.
+//! Sends the requests, records the responses, and checks what must therefore be stored.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -9,45 +9,45 @@ use reqwest::header::RETRY_AFTER;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::requests::{Asked, Requests, Then};
+use crate::requests::{Followup, Planned, Requests};
 
 const TABLE: &str = "hearback";
-/// What was answered in a stretch of time.
+/// The responses in a period.
 #[derive(Default)]
 pub struct Seen {
-    /// How long it took to do what was asked.
+    /// Durations of successful requests.
     pub done: Vec<Duration>,
-    /// How long it took to refuse it for want of room.
-    pub refused: Vec<Duration>,
-    /// Refused because the store was too slow, or the request.
+    /// Durations of rejections for lack of capacity.
+    pub rejected: Vec<Duration>,
+    /// Rejections because the store or the request was too slow.
     pub unavailable: usize,
-    /// Not even asked: too much was under way on this side.
+    /// Requests that were not sent, because too many were in progress.
     pub not_sent: usize,
-    /// Answers that nobody may get.
+    /// Invalid responses.
     pub faults: Vec<String>,
 }
 
 impl Seen {
-    /// Adds what was seen later.
+    /// Adds the responses of a later period.
     pub fn add(&mut self, later: Self) {
         self.done.extend(later.done);
-        self.refused.extend(later.refused);
+        self.rejected.extend(later.rejected);
         self.unavailable += later.unavailable;
         self.not_sent += later.not_sent;
         self.faults.extend(later.faults);
     }
 
-    /// Whether everything that was to be asked was done.
+    /// Whether all requests were sent and successful.
     pub fn is_all_done(&self) -> bool {
-        self.refused.is_empty() && self.unavailable + self.not_sent + self.faults.len() == 0
+        self.rejected.is_empty() && self.unavailable + self.not_sent + self.faults.len() == 0
     }
 }
 
-enum Answer {
+enum Reply {
     Done(Value),
-    /// The preferences have this version.
+    /// The preferences have another version.
     Conflict(u64),
-    Refused,
+    Overloaded,
     Unavailable,
     Fault(String),
 }
@@ -55,33 +55,33 @@ enum Answer {
 /// Events that a user's preferences have learned from.
 #[derive(Default)]
 struct Lessons {
-    /// Of which it was acknowledged that they are stored.
+    /// Acknowledged events.
     certain: u64,
-    /// Of which nobody knows.
+    /// Events whose outcome is unknown.
     possible: u64,
 }
 
 struct State {
     requests: Requests,
     promised: Vec<Key>,
-    refused: Vec<Key>,
+    rejected: Vec<Key>,
     lessons: HashMap<String, Lessons>,
     seen: Seen,
 }
 
-/// Requests without end.
+/// An endless sequence of requests.
 pub struct Traffic {
     served: Served,
     state: Mutex<State>,
 }
 
 impl Traffic {
-    /// Requests to this bundle.
+    /// Creates the traffic of a bundle.
     pub fn to(served: Served) -> Self {
         let state = State {
             requests: Requests::new(),
             promised: Vec::new(),
-            refused: Vec::new(),
+            rejected: Vec::new(),
             lessons: HashMap::new(),
             seen: Seen::default(),
         };
@@ -96,100 +96,101 @@ impl Traffic {
         &self.served
     }
 
-    /// What was seen since the last time.
+    /// Returns the responses since the last call of this method.
     pub fn take(&self) -> Seen {
         std::mem::take(&mut self.state().seen)
     }
 
-    /// Notes that a request was not sent.
+    /// Counts a request that was not sent.
     pub fn skip(&self) {
         self.state().seen.not_sent += 1;
     }
 
-    /// Sends the next request, and notes what came of it.
+    /// Sends the next request, and records its outcome.
     pub async fn send_next(&self) {
-        let asked = self.state().requests.next();
+        let planned = self.state().requests.next();
         let began = Instant::now();
-        let answer = self.send(&asked).await;
-        self.state().note(asked, answer, began.elapsed());
+        let reply = self.send(&planned).await;
+        self.state().record(planned, reply, began.elapsed());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
-    async fn send(&self, asked: &Asked) -> Answer {
-        let method = asked.method.clone();
-        let request = match &asked.user {
-            Some(user) => self.served.request(user, method, &asked.path),
-            None => self.served.by_back_end(method, &asked.path),
+    async fn send(&self, planned: &Planned) -> Reply {
+        let method = planned.method.clone();
+        let request = match &planned.user {
+            Some(user) => self.served.request(user, method, &planned.path),
+            None => self.served.by_back_end(method, &planned.path),
         };
-        let request = match &asked.body {
+        let request = match &planned.body {
             Some(body) => request.json(body),
             None => request,
         };
         let response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return Answer::Fault(format!("{error:?}")),
+            Err(error) => return Reply::Fault(format!("{error:?}")),
         };
         let status = response.status();
-        let comes_back = response.headers().contains_key(RETRY_AFTER);
+        let has_retry_after = response.headers().contains_key(RETRY_AFTER);
         let Ok(body) = response.json::<Value>().await else {
-            return Answer::Fault(format!("{status} without a body"));
+            return Reply::Fault(format!("{status} without a body"));
         };
-        match (status, &asked.then) {
-            (status, _) if status.is_success() => Answer::Done(body),
-            (StatusCode::CONFLICT, Then::Change(..)) => {
-                Answer::Conflict(body["currentVersion"].as_u64().unwrap())
+        match (status, &planned.then) {
+            (status, _) if status.is_success() => Reply::Done(body),
+            (StatusCode::CONFLICT, Followup::Change(..)) => {
+                Reply::Conflict(body["currentVersion"].as_u64().unwrap())
             }
-            (StatusCode::SERVICE_UNAVAILABLE, _) if comes_back => match body["error"].as_str() {
-                Some("overloaded") => Answer::Refused,
-                _ => Answer::Unavailable,
+            (StatusCode::SERVICE_UNAVAILABLE, _) if has_retry_after => match body["error"].as_str()
+            {
+                Some("overloaded") => Reply::Overloaded,
+                _ => Reply::Unavailable,
             },
-            _ => Answer::Fault(format!("{} {status} {body}", asked.path)),
+            _ => Reply::Fault(format!("{} {status} {body}", planned.path)),
         }
     }
 
-    /// What is not as it was acknowledged: promised items that are not there, refused ones that are, users
-    /// who learned from more or fewer events than they gave.
-    pub async fn wrong(&self) -> Vec<String> {
-        let (promised, refused, lessons) = {
+    /// Returns violations of the acknowledgements: missing promised items, stored rejected ones, users who learned
+    /// from too few or too many events.
+    pub async fn violations(&self) -> Vec<String> {
+        let (promised, rejected, lessons) = {
             let mut state = self.state();
             (
                 std::mem::take(&mut state.promised),
-                std::mem::take(&mut state.refused),
+                std::mem::take(&mut state.rejected),
                 std::mem::take(&mut state.lessons),
             )
         };
         println!(
-            "{} items promised, {} refused, {} users taught",
+            "{} items promised, {} rejected, {} users learned",
             promised.len(),
-            refused.len(),
+            rejected.len(),
             lessons.len()
         );
-        let mut wrong = Vec::new();
+        let mut violations = Vec::new();
         let (expected, dynamodb) = (promised.len(), &self.served.dynamodb);
         let found = items(dynamodb, TABLE, promised).await.len();
         if found != expected {
-            wrong.push(format!("{found} of {expected} promised items are there"));
+            violations.push(format!("{found} of {expected} promised items are there"));
         }
-        let found = items(dynamodb, TABLE, refused).await.len();
+        let found = items(dynamodb, TABLE, rejected).await.len();
         if found != 0 {
-            wrong.push(format!("{found} items are there that were refused"));
+            violations.push(format!("{found} items are there that were rejected"));
         }
         for (user, Lessons { certain, possible }) in lessons {
             let learned = self.learned(&user).await;
             if !(certain..=certain + possible).contains(&learned) {
-                wrong.push(format!(
+                violations.push(format!(
                     "{user} learned {learned} times, not {certain} to {}",
                     certain + possible
                 ));
             }
         }
-        wrong
+        violations
     }
 
-    /// From how many events a user's preferences learned.
+    /// The number of events that a user's preferences learned from.
     async fn learned(&self, user: &str) -> u64 {
         let path = format!("/v1/preferences/{user}");
         let read = self.served.request(user, Method::GET, &path).send().await;
@@ -203,54 +204,58 @@ impl Traffic {
 }
 
 impl State {
-    fn note(&mut self, mut asked: Asked, answer: Answer, took: Duration) {
-        if let Then::Change(user, version) = &asked.then {
-            let version = match &answer {
-                Answer::Done(_) => version + 1,
-                Answer::Conflict(current) => *current,
+    fn record(&mut self, mut planned: Planned, reply: Reply, took: Duration) {
+        if let Followup::Change(user, version) = &planned.then {
+            let version = match &reply {
+                Reply::Done(_) => version + 1,
+                Reply::Conflict(current) => *current,
                 _ => *version,
             };
             self.requests.changed(user, version);
-            if !matches!(answer, Answer::Done(_)) {
-                // It is made again, and then it is there.
-                asked.promised.clear();
+            if !matches!(reply, Reply::Done(_)) {
+                // The change is repeated, and stored then.
+                planned.promised.clear();
             }
         }
-        match answer {
-            Answer::Done(body) => {
+        match reply {
+            Reply::Done(body) => {
                 self.seen.done.push(took);
-                self.done(asked, &body);
+                self.done(planned, &body);
             }
-            Answer::Conflict(_) => self.seen.done.push(took),
-            Answer::Refused => {
-                self.seen.refused.push(took);
-                self.refused.extend(asked.promised);
+            Reply::Conflict(_) => self.seen.done.push(took),
+            Reply::Overloaded => {
+                self.seen.rejected.push(took);
+                self.rejected.extend(planned.promised);
             }
-            Answer::Unavailable => {
+            Reply::Unavailable => {
                 self.seen.unavailable += 1;
-                self.unknown(asked.taught);
+                self.unknown(planned.learners);
             }
-            Answer::Fault(fault) => {
+            Reply::Fault(fault) => {
                 self.seen.faults.push(fault);
-                self.unknown(asked.taught);
+                self.unknown(planned.learners);
             }
         }
     }
 
-    fn done(&mut self, asked: Asked, body: &Value) {
+    fn done(&mut self, planned: Planned, body: &Value) {
         if let Some(results) = body["results"].as_array() {
-            return self.taken(asked, results);
+            return self.record_batch(planned, results);
         }
-        self.promised.extend(asked.promised);
-        for user in asked.taught {
+        self.promised.extend(planned.promised);
+        for user in planned.learners {
             self.lessons.entry(user).or_default().certain += 1;
         }
-        self.requests.go_on(asked.then);
+        self.requests.record(planned.then);
     }
 
-    /// Of a batch, each event may have been stored or not.
-    fn taken(&mut self, asked: Asked, results: &[Value]) {
-        let each = asked.promised.chunks(2).zip(asked.taught).zip(results);
+    /// Each event of a batch may have been stored or not.
+    fn record_batch(&mut self, planned: Planned, results: &[Value]) {
+        let each = planned
+            .promised
+            .chunks(2)
+            .zip(planned.learners)
+            .zip(results);
         for ((keys, user), result) in each {
             let lessons = self.lessons.entry(user).or_default();
             if result["status"] == "queued" {
@@ -262,8 +267,8 @@ impl State {
         }
     }
 
-    fn unknown(&mut self, taught: Vec<String>) {
-        for user in taught {
+    fn unknown(&mut self, learners: Vec<String>) {
+        for user in learners {
             self.lessons.entry(user).or_default().possible += 1;
         }
     }

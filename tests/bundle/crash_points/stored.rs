@@ -1,4 +1,4 @@
-//! What is stored when something was done.
+//! The state of the table, the bucket and the queues.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use hearback_tests::engine::Engine;
 use hearback_tests::stored::{Row, rows};
 use serde_json::Value;
 
-/// Everything that is stored, but for what tells attempts apart; a message that comes twice is one.
+/// Everything that is stored, without what differs between attempts. A message that was sent twice counts once.
 pub async fn stored(engine: &Engine, gave_up: bool) -> BTreeMap<String, String> {
     let items = items(engine).await;
     let mut objects = objects(engine).await;
-    // Who does not come to delete the version of a log from which it moved the row leaves it there, unread,
-    // until the turn is erased.
+    // A writer that died after it moved the row leaves the earlier log: nobody reads it, and erasing the turn removes
+    // it.
     objects.retain(|key, _| {
         let unread =
             key.starts_with("turn-logs/") && !items.values().any(|row| row.contains(key.as_str()));
@@ -21,23 +21,27 @@ pub async fn stored(engine: &Engine, gave_up: bool) -> BTreeMap<String, String> 
     });
     let objects = exported(objects);
     let mut stored: BTreeMap<_, _> = items.into_iter().chain(objects).collect();
-    let names = drawn(&stored);
-    let letters = [
+    let names = erasure_ids(&stored);
+    let dead_letter_queues = [
         &engine.queues.dead_letters,
         &engine.queues.ingest_dead_letters,
     ];
-    for queue in letters {
-        let letters = messages(engine, queue).await;
-        stored.extend(letters.into_iter().map(|letter| (letter, String::new())));
+    for queue in dead_letter_queues {
+        let dead_letters = messages(engine, queue).await;
+        stored.extend(
+            dead_letters
+                .into_iter()
+                .map(|message| (message, String::new())),
+        );
     }
-    // A message is sent before its erasure is opened. Of one that never was, nothing follows.
+    // A request sends its message before it stores its erasure. A message without an erasure has no effect.
     let opened = |message: &String| names.iter().any(|(id, _)| message.contains(id.as_str()));
-    let asked = messages(engine, &engine.queues.erasures).await;
+    let requests = messages(engine, &engine.queues.erasures).await;
     stored.extend(
-        asked
+        requests
             .into_iter()
             .filter(opened)
-            .map(|ask| (ask, String::new())),
+            .map(|message| (message, String::new())),
     );
     let named = |text: String| {
         (names.iter()).fold(text, |text, (id, name)| text.replace(id.as_str(), name))
@@ -83,8 +87,8 @@ pub async fn missed(engine: &Engine) -> Vec<String> {
         .collect()
 }
 
-/// The names that were drawn for erasures, each with what to call it.
-fn drawn(stored: &BTreeMap<String, String>) -> Vec<(String, String)> {
+/// The random ids of erasures, each with a stable name.
+fn erasure_ids(stored: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let erasures = stored
         .iter()
         .filter(|(key, _)| key.ends_with("S(\"ERASURE\")"));
@@ -105,8 +109,8 @@ async fn items(engine: &Engine) -> BTreeMap<String, String> {
     items.chain(learned(&versions)).collect()
 }
 
-/// What was learned in the end, and of what. When a batch fails its messages are tried one by one, and each
-/// makes a version of its own.
+/// The newest preferences, and the events that they were learned from. After a failed batch the generator processes
+/// its messages one by one, and writes a version for each.
 fn learned(versions: &[Row]) -> Option<(String, String)> {
     let parsed = versions.iter().map(|row| row["version"].as_s().unwrap());
     let mut versions: Vec<Version> = parsed
@@ -125,9 +129,8 @@ fn learned(versions: &[Row]) -> Option<(String, String)> {
 
 fn named(engine: &Engine, mut item: Row) -> (String, String) {
     item.remove("attempt");
-    // Which version was seen before the claim.
     item.remove("fence");
-    // A line is counted after it was removed: one that a process died in between is not.
+    // A process that dies between removing a line and counting it leaves the count short.
     item.remove("export_rows");
     let key = format!("{:?} {:?}", item["PK"], item["SK"]);
     let item: BTreeMap<_, _> = item.into_iter().collect();
@@ -135,7 +138,7 @@ fn named(engine: &Engine, mut item: Row) -> (String, String) {
     (key, unnamed(&item))
 }
 
-/// An item without the names that workers draw for their files.
+/// An item without the random names of workers' files.
 fn unnamed(item: &str) -> String {
     const BEFORE: &str = "rejects-0000000001-";
     match item.split_once(BEFORE) {
@@ -161,8 +164,8 @@ async fn objects(engine: &Engine) -> BTreeMap<String, String> {
     objects
 }
 
-/// Objects, of which an export is what its manifest names: each run and invocation draws a name for its
-/// files, and what no manifest names does not count.
+/// Objects, with each export as its manifest and the text of the files that the manifest lists. Files of an
+/// unfinished run are in no manifest and do not count.
 fn exported(mut objects: BTreeMap<String, String>) -> BTreeMap<String, String> {
     let keys: Vec<_> = objects.keys().cloned().collect();
     for key in keys {
@@ -170,15 +173,15 @@ fn exported(mut objects: BTreeMap<String, String>) -> BTreeMap<String, String> {
             continue;
         };
         let mut manifest = serde_json::from_str(&objects[&key]).unwrap();
-        read_in(&mut manifest, &objects);
+        inline_files(&mut manifest, &objects);
         objects.retain(|key, _| !key.starts_with(folder));
         objects.insert(key, manifest.to_string());
     }
     objects
 }
 
-/// Puts files in the place of their names.
-fn read_in(value: &mut Value, objects: &BTreeMap<String, String>) {
+/// Replaces the names of files by their text.
+fn inline_files(value: &mut Value, objects: &BTreeMap<String, String>) {
     match value {
         Value::String(text) => {
             let key = text.strip_prefix("s3://bucket/").unwrap_or_default();
@@ -186,10 +189,12 @@ fn read_in(value: &mut Value, objects: &BTreeMap<String, String>) {
                 text.clone_from(file);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| read_in(item, objects)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| inline_files(item, objects)),
         Value::Object(members) => members
             .values_mut()
-            .for_each(|member| read_in(member, objects)),
+            .for_each(|member| inline_files(member, objects)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

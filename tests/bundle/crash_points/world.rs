@@ -1,4 +1,4 @@
-//! Where something is about to be done.
+//! The state of the store before an operation, and the operation itself.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -9,218 +9,246 @@ use hearback_storage::files::import_key;
 use hearback_tests::engine::Engine;
 use hearback_tests::events::ingested;
 use hearback_tests::faults::Faults;
+use hearback_tests::function_set::FunctionSet;
 use hearback_tests::functions::call;
-use hearback_tests::hands::Hands;
 use hearback_tests::queue::{self, submitted};
 use hearback_tests::turns::{SIGNALS, exported, message, path};
 use serde_json::{Value, json};
 
-use super::deeds::{
-    Deed, about_the_turn, before, edit, event, inaccurate, judgement, now, open, reaction, said,
+use super::operations::{
+    Operation, about_the_turn, before, edit, event, inaccurate, judgement, now, open, reaction,
+    registered,
 };
 
-/// The functions, with clients that may fail.
-pub fn at_work(engine: &Engine, faults: &Faults) -> Hands {
-    Hands::at(engine, faults, Clock::of(now))
+/// The functions, with clients that fail as `faults` says.
+pub fn functions_with(engine: &Engine, faults: &Faults) -> FunctionSet {
+    FunctionSet::at(engine, faults, Clock::of(now))
 }
 
-/// A table, a bucket and queues in which something is about to be done.
+/// A table, a bucket and queues with what the operation needs.
 pub struct World {
     pub engine: Engine,
-    deed: Deed,
+    operation: Operation,
     messages: Vec<SqsMessage>,
 }
 
 impl World {
-    pub async fn new(beside: &Engine, deed: Deed) -> Self {
-        let engine = beside.beside().await;
-        let hands = at_work(&engine, &Faults::none());
+    pub async fn new(engine: &Engine, operation: Operation) -> Self {
+        let engine = engine.another().await;
+        let functions = functions_with(&engine, &Faults::none());
         let mut messages = Vec::new();
         let post = Method::POST;
         let submit = "/v1/feedback/submit";
-        let (turn, body) = said();
-        match deed {
-            Deed::Submit | Deed::Ingest | Deed::Register | Deed::ChangePreferences => {}
-            Deed::Batch => assert!(hands.request(post.clone(), submit, &event(1, "a")).await),
-            Deed::Import => {
+        let (turn, body) = registered();
+        match operation {
+            Operation::Submit
+            | Operation::Ingest
+            | Operation::Register
+            | Operation::ChangePreferences => {}
+            Operation::Batch => assert!(
+                functions
+                    .request(post.clone(), submit, &event(1, "a"))
+                    .await
+            ),
+            Operation::Import => {
                 let mut lines: Vec<_> = (1..5).map(|n| event(n, "a").to_string()).collect();
-                lines.insert(2, "no event".to_owned());
+                lines.insert(2, "not an event".to_owned());
                 let key = import_key(&"acme".try_into().unwrap(), "events.jsonl").unwrap();
                 let file = lines.join("\n").into_bytes();
-                hands.blobs.put_file(&key, file).await.unwrap();
+                functions.blobs.put_file(&key, file).await.unwrap();
                 let send = engine.clients.sqs.send_message();
                 let send = send.queue_url(&engine.queues.imports);
                 let send = send.message_body(notification(&key, None));
                 send.send().await.unwrap();
             }
-            Deed::WorkOffEvents => {
-                assert!(hands.request(Method::PUT, &turn, &body).await);
+            Operation::ProcessEvents => {
+                assert!(functions.request(Method::PUT, &turn, &body).await);
                 for event in [event(1, "a"), event(2, "a"), about_the_turn(3, "b")] {
-                    assert!(hands.request(post.clone(), submit, &event).await);
+                    assert!(functions.request(post.clone(), submit, &event).await);
                 }
                 messages = submitted(&engine, "EVENT").await;
             }
-            Deed::AskErasure | Deed::Erase => leave(&engine, &hands, deed).await,
-            Deed::ExportDay | Deed::ExportTraining => live(&engine, &hands).await,
-            _ => assert!(hands.request(Method::PUT, &turn, &body).await),
+            Operation::RequestErasure | Operation::Erase => {
+                store_for_erasure(&engine, &functions, operation).await
+            }
+            Operation::ExportDay | Operation::ExportTraining => {
+                store_each_kind(&engine, &functions).await
+            }
+            _ => assert!(functions.request(Method::PUT, &turn, &body).await),
         }
-        if deed == Deed::Complete {
+        if operation == Operation::CompleteTurn {
             let (turn, body) = open();
-            assert!(hands.request(Method::PUT, &turn, &body).await);
+            assert!(functions.request(Method::PUT, &turn, &body).await);
         }
-        if deed == Deed::ReplaceOlder {
-            older(&engine).await;
+        if operation == Operation::ReplaceOlderReaction {
+            put_older_reaction(&engine).await;
         }
-        let verdicts: &[&str] = match deed {
-            Deed::Replace | Deed::Clear => &["ok"],
-            Deed::WorkOffReactions => &["ok", "not_ok"],
+        let verdicts: &[&str] = match operation {
+            Operation::ReplaceReaction | Operation::ClearReaction => &["ok"],
+            Operation::ProcessReactions => &["ok", "not_ok"],
             _ => &[],
         };
-        let earlier = Hands::at(&engine, &Faults::none(), Clock::of(before));
+        let earlier = FunctionSet::at(&engine, &Faults::none(), Clock::of(before));
         for (at, verdict) in verdicts.iter().enumerate() {
-            let hands = if at == 0 { &earlier } else { &hands };
+            let functions = if at == 0 { &earlier } else { &functions };
             let (path, body) = reaction(Some(verdict));
-            assert!(hands.request(post.clone(), &path, &body).await);
-            if deed == Deed::WorkOffReactions {
+            assert!(functions.request(post.clone(), &path, &body).await);
+            if operation == Operation::ProcessReactions {
                 messages.extend(submitted(&engine, "REACTION#").await);
             }
         }
-        let reasons: &[&str] = match deed {
-            Deed::SayOtherwise | Deed::TakeBack | Deed::WorkOffTakenBack => &["one"],
-            Deed::WorkOffSignals => &["one", "other"],
+        let reasons: &[&str] = match operation {
+            Operation::ReviseSignal | Operation::WithdrawSignal | Operation::ProcessWithdrawal => {
+                &["one"]
+            }
+            Operation::ProcessSignals => &["one", "other"],
             _ => &[],
         };
         for (at, reason) in reasons.iter().enumerate() {
-            let hands = if at == 0 { &earlier } else { &hands };
-            let said = inaccurate(reason);
-            assert!(hands.request(post.clone(), SIGNALS, &said).await);
-            if matches!(deed, Deed::WorkOffSignals | Deed::WorkOffTakenBack) {
+            let functions = if at == 0 { &earlier } else { &functions };
+            let signal = inaccurate(reason);
+            assert!(functions.request(post.clone(), SIGNALS, &signal).await);
+            if matches!(
+                operation,
+                Operation::ProcessSignals | Operation::ProcessWithdrawal
+            ) {
                 messages.extend(submitted(&engine, "SIGNAL#").await);
             }
         }
-        if deed == Deed::WorkOffTakenBack {
-            assert!(hands.request(Method::DELETE, TAKE_BACK, &Value::Null).await);
+        if operation == Operation::ProcessWithdrawal {
+            assert!(
+                functions
+                    .request(Method::DELETE, WITHDRAW, &Value::Null)
+                    .await
+            );
             messages.extend(submitted(&engine, "SIGNAL#").await);
         }
         Self {
             engine,
-            deed,
+            operation,
             messages,
         }
     }
 
-    /// Does it; answers whether the caller knows that it is done.
-    pub async fn act(&self, hands: &Hands) -> bool {
+    /// Runs the operation. Returns whether the caller knows that it succeeded.
+    pub async fn run(&self, functions: &FunctionSet) -> bool {
         let (post, put) = (Method::POST, Method::PUT);
-        let (turn, body) = said();
-        match self.deed {
-            Deed::Submit => {
+        let (turn, body) = registered();
+        match self.operation {
+            Operation::Submit => {
                 let submit = "/v1/feedback/submit";
-                hands.request(post, submit, &event(1, "a")).await
+                functions.request(post, submit, &event(1, "a")).await
             }
-            Deed::Batch => {
+            Operation::Batch => {
                 let events = [event(1, "a"), event(2, "a"), event(3, "b")];
                 let batch = json!({"events": events});
                 let path = ("order-service", "feedback:on-behalf");
                 let route = (post, "/v1/feedback/batch");
-                let (status, answer) = call(&hands.functions, path, route, &batch).await;
+                let (status, answer) = call(&functions.functions, path, route, &batch).await;
                 let results = answer["results"].as_array().cloned().unwrap_or_default();
-                // What was not stored is named, and sent again.
+                // The caller sends failed events again.
                 status.is_success() && results.iter().all(|result| result["status"] != "failed")
             }
-            Deed::Ingest => {
-                let mut none = event(3, "a");
-                none["data"]["rating"] = json!(9);
-                let mut batch = ingested(&json!({"events": [event(1, "a"), event(2, "b"), none]}));
+            Operation::Ingest => {
+                let mut invalid = event(3, "a");
+                invalid["data"]["rating"] = json!(9);
+                let mut batch =
+                    ingested(&json!({"events": [event(1, "a"), event(2, "b"), invalid]}));
                 batch.records[0].message_id = Some("message".to_owned());
                 let sent = now().timestamp_millis().to_string();
                 let attributes = &mut batch.records[0].attributes;
                 attributes.insert("SentTimestamp".to_owned(), sent);
-                hands
+                functions
                     .ingest
                     .handle(batch)
                     .await
                     .batch_item_failures
                     .is_empty()
             }
-            Deed::Import => {
-                let handle = |batch| hands.importer.handle(batch, None);
-                self.work_off(&self.engine.queues.imports, handle).await
+            Operation::Import => {
+                let handle = |batch| functions.importer.handle(batch, None);
+                self.process(&self.engine.queues.imports, handle).await
             }
-            Deed::Register => hands.request(put, &turn, &body).await,
-            Deed::RegisterNext => {
+            Operation::Register => functions.request(put, &turn, &body).await,
+            Operation::RegisterNext => {
                 let mut next = message("n", "No, that's wrong.", "another answer");
                 next["ts"] = json!("2086-01-04T09:05:00Z");
-                hands.request(put, &path("c", "u"), &next).await
+                functions.request(put, &path("c", "u"), &next).await
             }
-            Deed::Open => {
+            Operation::OpenTurn => {
                 let (turn, body) = open();
-                hands.request(put, &turn, &body).await
+                functions.request(put, &turn, &body).await
             }
-            Deed::Complete => {
+            Operation::CompleteTurn => {
                 let (turn, mut body) = open();
                 body["assistant"] = json!({"text": "another answer", "message_id": "n"});
                 body["turn_log"] = json!({"text": "log"});
-                hands.request(put, &turn, &body).await
+                functions.request(put, &turn, &body).await
             }
-            Deed::React => {
+            Operation::React => {
                 let (path, body) = reaction(Some("ok"));
-                hands.request(post, &path, &body).await
+                functions.request(post, &path, &body).await
             }
-            Deed::Replace | Deed::ReplaceOlder => {
+            Operation::ReplaceReaction | Operation::ReplaceOlderReaction => {
                 let (path, body) = reaction(Some("not_ok"));
-                hands.request(post, &path, &body).await
+                functions.request(post, &path, &body).await
             }
-            Deed::Clear => {
+            Operation::ClearReaction => {
                 let (path, body) = reaction(None);
-                hands.request(post, &path, &body).await
+                functions.request(post, &path, &body).await
             }
-            Deed::Infer => {
-                let said = json!({"message": "No, your answer to a question was wrong."});
+            Operation::Infer => {
+                let message = json!({"message": "No, your answer to a question was wrong."});
                 let path = "/conversations/acme/order-service/feedback/infer";
-                hands.request(post, path, &said).await
+                functions.request(post, path, &message).await
             }
-            Deed::Judge => {
+            Operation::ReactAsMachine => {
                 let (path, body) = judgement();
-                hands.request(post, &path, &body).await
+                functions.request(post, &path, &body).await
             }
-            Deed::Say => hands.request(post, SIGNALS, &inaccurate("one")).await,
-            Deed::SayOtherwise => hands.request(post, SIGNALS, &inaccurate("other")).await,
-            Deed::TakeBack => hands.request(Method::DELETE, TAKE_BACK, &Value::Null).await,
-            Deed::ChangePreferences => {
+            Operation::SubmitSignal => functions.request(post, SIGNALS, &inaccurate("one")).await,
+            Operation::ReviseSignal => functions.request(post, SIGNALS, &inaccurate("other")).await,
+            Operation::WithdrawSignal => {
+                functions
+                    .request(Method::DELETE, WITHDRAW, &Value::Null)
+                    .await
+            }
+            Operation::ChangePreferences => {
                 let change = json!({
                     "preferenceVersion": 0, "globalPreferences": {"detailLevel": "overview"}
                 });
-                hands.request(put, "/v1/preferences/ada", &change).await
+                functions.request(put, "/v1/preferences/ada", &change).await
             }
-            Deed::AskErasure => hands.request(Method::DELETE, ERASE, &Value::Null).await,
-            Deed::Erase => {
-                let handle = |batch| hands.eraser.handle(batch, None);
-                self.work_off(&self.engine.queues.erasures, handle).await
+            Operation::RequestErasure => {
+                functions.request(Method::DELETE, ERASE, &Value::Null).await
             }
-            Deed::ExportDay => {
+            Operation::Erase => {
+                let handle = |batch| functions.eraser.handle(batch, None);
+                self.process(&self.engine.queues.erasures, handle).await
+            }
+            Operation::ExportDay => {
                 let request = json!({"tenant": "acme", "day": now().date_naive()});
-                hands.exporter.handle(&request, None).await.is_ok()
+                functions.exporter.handle(&request, None).await.is_ok()
             }
-            Deed::ExportTraining => {
+            Operation::ExportTraining => {
                 let day = now().date_naive();
-                let asked = json!({"project": "order-service", "from": day, "to": day});
-                let request = json!({"tenant": "acme", "training": asked});
-                hands.exporter.handle(&request, None).await.is_ok()
+                let export = json!({"project": "order-service", "from": day, "to": day});
+                let request = json!({"tenant": "acme", "training": export});
+                functions.exporter.handle(&request, None).await.is_ok()
             }
-            Deed::WorkOffEvents
-            | Deed::WorkOffReactions
-            | Deed::WorkOffSignals
-            | Deed::WorkOffTakenBack => {
+            Operation::ProcessEvents
+            | Operation::ProcessReactions
+            | Operation::ProcessSignals
+            | Operation::ProcessWithdrawal => {
                 let batch = queue::batch(self.messages.clone());
-                let response = hands.generator.handle(batch).await;
+                let response = functions.generator.handle(batch).await;
                 response.batch_item_failures.is_empty()
             }
         }
     }
 
-    /// Works off what is in a queue; answers whether all of it was.
-    async fn work_off<F: Future<Output = SqsBatchResponse>>(
+    /// Processes the messages of a queue. Returns whether all of them succeeded.
+    async fn process<F: Future<Output = SqsBatchResponse>>(
         &self,
         queue: &str,
         handle: impl Fn(SqsEvent) -> F,
@@ -236,13 +264,13 @@ impl World {
     }
 }
 
-/// Where an export of a day lies.
+/// The file of an export of a day.
 pub const EXPORT: &str = "exports/signals/acme/2086-01-04/1/1-00001.jsonl";
 const ERASE: &str = "/v1/users/ada/data";
-const TAKE_BACK: &str = "/api/v1/feedback?message_id=m&signal=inaccurate";
+const WITHDRAW: &str = "/api/v1/feedback?message_id=m&signal=inaccurate";
 
-/// Puts a reaction of an older system.
-async fn older(engine: &Engine) {
+/// Puts a reaction in the format of older versions.
+async fn put_older_reaction(engine: &Engine) {
     let text = r#"{"turn_id": "t", "text": "Old", "reaction": "ok", "ts": "2025-11-06T15:30:00Z"}"#;
     let attribute = |text: &str| AttributeValue::S(text.to_owned());
     let put = engine.clients.dynamodb.put_item();
@@ -254,35 +282,35 @@ async fn older(engine: &Engine) {
     put.send().await.unwrap();
 }
 
-/// Leaves something of every kind: a turn with what is said of it, an event, and one that is anonymous.
-async fn live(engine: &Engine, hands: &Hands) {
-    let (turn, body) = said();
-    assert!(hands.request(Method::PUT, &turn, &body).await);
+/// Stores a record of each kind: a turn with feedback, an event, and an anonymous event.
+async fn store_each_kind(engine: &Engine, functions: &FunctionSet) {
+    let (turn, body) = registered();
+    assert!(functions.request(Method::PUT, &turn, &body).await);
     let (feedback, body) = reaction(Some("ok"));
-    assert!(hands.request(Method::POST, &feedback, &body).await);
+    assert!(functions.request(Method::POST, &feedback, &body).await);
     for signal in [edit("one"), inaccurate("one")] {
-        assert!(hands.request(Method::POST, SIGNALS, &signal).await);
+        assert!(functions.request(Method::POST, SIGNALS, &signal).await);
     }
     let submit = "/v1/feedback/submit";
     let correction = about_the_turn(1, "a");
-    assert!(hands.request(Method::POST, submit, &correction).await);
+    assert!(functions.request(Method::POST, submit, &correction).await);
     let mut anonymous = event(2, "b");
     anonymous["privacyFlags"] = json!({"anonymize": true});
-    assert!(hands.request(Method::POST, submit, &anonymous).await);
+    assert!(functions.request(Method::POST, submit, &anonymous).await);
     for kind in ["EVENT", "REACTION#", "SIGNAL#"] {
         let batch = queue::batch(submitted(engine, kind).await);
-        let response = hands.generator.handle(batch).await;
+        let response = functions.generator.handle(batch).await;
         assert!(response.batch_item_failures.is_empty());
     }
 }
 
-/// The same, and a line in a file; and where it is to be erased, asks for it.
-async fn leave(engine: &Engine, hands: &Hands, deed: Deed) {
-    live(engine, hands).await;
+/// The same and an exported file, and for [`Operation::Erase`] the request to erase it.
+async fn store_for_erasure(engine: &Engine, functions: &FunctionSet, operation: Operation) {
+    store_each_kind(engine, functions).await;
     let lines = exported("t", "m") + &exported("t7", "m7");
-    let put = hands.blobs.put_file(EXPORT, lines.into_bytes()).await;
+    let put = functions.blobs.put_file(EXPORT, lines.into_bytes()).await;
     put.unwrap();
-    if deed == Deed::Erase {
-        assert!(hands.request(Method::DELETE, ERASE, &Value::Null).await);
+    if operation == Operation::Erase {
+        assert!(functions.request(Method::DELETE, ERASE, &Value::Null).await);
     }
 }

@@ -1,4 +1,4 @@
-//! A person to be erased, and the functions, which nobody calls but the test.
+//! A user to erase, and functions that only the test calls.
 
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 use crate::erasure::{EVE, WORDS, data, progress};
 
 pub const SUBMIT: &str = "/v1/feedback/submit";
-/// Where an export of a day lies.
+/// The key of an export.
 const EXPORT: &str = "exports/signals/acme/2026-01-04/1/1-00001.jsonl";
-/// Who may write what other users say.
+/// A caller that may write for other users.
 pub const ON_BEHALF: (&str, &str) = ("order-service", "feedback:on-behalf");
 
-/// ada, and the functions of her bundle, which nobody calls but the test.
+/// The user ada, and functions that only the test calls.
 pub struct World<'a> {
     pub engine: &'a Engine,
     pub functions: Router,
@@ -37,35 +37,35 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Makes a request as ada.
+    /// Sends a request as ada.
     pub async fn ask(&self, (method, path): (Method, &str), body: &Value) -> (StatusCode, Value) {
         let caller = ("order-service", "");
         call(&self.functions, caller, (method, path), body).await
     }
 
-    /// Asks for the erasure of ada's data.
+    /// Requests the erasure of ada's data.
     pub async fn erase(&self) -> Value {
-        let asked = (Method::DELETE, &*data("ada"));
-        let (status, told) = self.ask(asked, &Value::Null).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{told}");
-        told
+        let request = (Method::DELETE, &*data("ada"));
+        let (status, body) = self.ask(request, &Value::Null).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{body}");
+        body
     }
 
-    /// What ada is told of her erasure.
-    pub async fn told(&self) -> Value {
-        let asked = (Method::GET, &*progress("ada"));
-        self.ask(asked, &Value::Null).await.1
+    /// The progress of the erasure.
+    pub async fn progress(&self) -> Value {
+        let request = (Method::GET, &*progress("ada"));
+        self.ask(request, &Value::Null).await.1
     }
 
-    /// Submits an event, and makes the message that the pipe would send of it.
+    /// Submits an event, and returns the message that the pipe sends for it.
     pub async fn submitted(&self, event: &Value) -> SqsMessage {
-        let (status, answer) = self.ask((Method::POST, SUBMIT), event).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+        let (status, response) = self.ask((Method::POST, SUBMIT), event).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{response}");
         event_message(self.engine, &event["feedbackId"]).await
     }
 
-    /// The same of an event of ada's with her words in it; answers its id too.
-    pub async fn said(&self, artifact: &str) -> (Value, SqsMessage) {
+    /// Submits an event of ada's with her words; returns its id and message.
+    pub async fn submit_words(&self, artifact: &str) -> (Value, SqsMessage) {
         let mut event = acceptance("ada");
         event["artifactId"] = json!(artifact);
         event["data"]["comment"] = json!(WORDS);
@@ -73,8 +73,8 @@ impl<'a> World<'a> {
         (event["feedbackId"].clone(), delivery)
     }
 
-    /// Submits an event that may be anonymous, has it worked off, and answers its id.
-    pub async fn worked_off(&self, anonymize: bool) -> Value {
+    /// Submits and processes an event, and returns its id.
+    pub async fn submit_and_process(&self, anonymize: bool) -> Value {
         let mut event = acceptance("ada");
         event["privacyFlags"] = json!({"anonymize": anonymize});
         let delivery = self.submitted(&event).await;
@@ -82,7 +82,7 @@ impl<'a> World<'a> {
         event["feedbackId"].clone()
     }
 
-    /// Has the signal generator work off messages that come at once.
+    /// Delivers messages to the signal generator as one batch.
     pub async fn generate(&self, messages: impl IntoIterator<Item = SqsMessage>) {
         let batch = queue::batch(messages);
         let generator = self.engine.generator(self.engine.store.clone());
@@ -90,11 +90,11 @@ impl<'a> World<'a> {
         assert!(response.batch_item_failures.is_empty());
     }
 
-    pub async fn is_there(&self, id: &Value) -> bool {
+    pub async fn exists(&self, id: &Value) -> bool {
         stored_event(&self.engine.store, id).await.is_some()
     }
 
-    /// That an event is there and worked off.
+    /// Whether an event exists and is processed.
     pub async fn is_processed(&self, id: &Value) -> bool {
         let stored = stored_event(&self.engine.store, id).await;
         stored.is_some_and(|event| event.outcome.is_some())
@@ -105,7 +105,7 @@ impl<'a> World<'a> {
         engine.eraser(engine.store.clone(), engine.blobs())
     }
 
-    /// Has an eraser work off one message, and answers whether there was one.
+    /// Delivers one message to an eraser, and returns whether there was one.
     pub async fn step(&self, eraser: &Eraser, until: Option<DateTime<Utc>>) -> bool {
         let handle = async |batch: SqsEvent| eraser.handle(batch, until).await;
         let (sqs, queue) = (&self.engine.clients.sqs, &self.engine.queues.erasures);
@@ -114,36 +114,39 @@ impl<'a> World<'a> {
         failed.is_some()
     }
 
-    /// Hands an eraser a message, which may be one that was handed to it before.
-    pub async fn hand(&self, eraser: &Eraser, message: &SqsMessage) {
+    /// Delivers a message to an eraser, possibly again.
+    pub async fn deliver(&self, eraser: &Eraser, message: &SqsMessage) {
         let batch = queue::batch([message.clone()]);
         let response = eraser.handle(batch, None).await;
         assert!(response.batch_item_failures.is_empty());
     }
 
-    /// Has the erasure done.
+    /// Processes messages until the erasure is done.
     pub async fn finish(&self) {
         self.finish_by(&self.eraser()).await;
     }
 
-    /// Has an eraser do it.
+    /// The same with this eraser.
     pub async fn finish_by(&self, eraser: &Eraser) {
         while self.step(eraser, None).await {}
     }
 
-    /// How many messages wait for the eraser, also such as are to come later.
+    /// The number of messages in the eraser's queue, including delayed ones.
     pub async fn waiting(&self) -> u32 {
-        let told = self.engine.clients.sqs.get_queue_attributes();
-        let told = told.queue_url(&self.engine.queues.erasures);
-        let told = told.attribute_names(QueueAttributeName::All).send().await;
-        let told = told.unwrap().attributes.unwrap();
-        let number = |name: QueueAttributeName| told[&name].parse::<u32>().unwrap();
+        let attributes = self.engine.clients.sqs.get_queue_attributes();
+        let attributes = attributes.queue_url(&self.engine.queues.erasures);
+        let attributes = attributes
+            .attribute_names(QueueAttributeName::All)
+            .send()
+            .await;
+        let attributes = attributes.unwrap().attributes.unwrap();
+        let number = |name: QueueAttributeName| attributes[&name].parse::<u32>().unwrap();
         number(QueueAttributeName::ApproximateNumberOfMessages)
             + number(QueueAttributeName::ApproximateNumberOfMessagesDelayed)
     }
 
-    /// Takes a message out of the eraser's queue.
-    pub async fn taken(&self) -> Option<SqsMessage> {
+    /// Receives and deletes a message of the eraser's queue.
+    pub async fn take_message(&self) -> Option<SqsMessage> {
         let (sqs, queue) = (&self.engine.clients.sqs, &self.engine.queues.erasures);
         let received = sqs.receive_message().queue_url(queue).send().await;
         let message = received.unwrap().messages?.into_iter().next()?;
@@ -155,7 +158,7 @@ impl<'a> World<'a> {
         Some(record)
     }
 
-    /// Does what the table does with an event whose time has come.
+    /// Deletes an event, as the table does after its expiry.
     pub async fn expire(&self, id: &Value) {
         for kind in ["EVENT", "RESULT"] {
             let delete = self.engine.clients.dynamodb.delete_item();
@@ -173,9 +176,9 @@ impl<'a> World<'a> {
         pseudonyms.user(&tenant, &user).unwrap().to_string()
     }
 
-    /// Has ada leave a turn of her own, what she says of it and of one of eve's, an event that is worked off,
-    /// one that is not, one that came second, and a row of an export.
-    pub async fn leave(&self) {
+    /// Creates data of ada: a turn, feedback on it and on a turn of eve's, a processed event, an unprocessed one, a
+    /// duplicate, and a row of an export.
+    pub async fn create_data(&self) {
         let mut eves = message("m9", "Which?", "This.");
         eves["user_id"] = json!(EVE);
         let eves_turn = path("c9", "t");
@@ -199,28 +202,29 @@ impl<'a> World<'a> {
         self.generate([reaction_message(self.engine, "c9", "ada").await])
             .await;
         for artifact in ["x", "x"] {
-            let (_, delivery) = self.said(artifact).await;
+            let (_, delivery) = self.submit_words(artifact).await;
             self.generate([delivery]).await;
         }
-        self.said("y").await;
+        self.submit_words("y").await;
         let lines = exported("t", "m") + &exported("t7", "m7");
         let blobs = self.engine.blobs();
         let put = blobs.put_file(EXPORT, lines.into_bytes()).await;
         put.unwrap();
     }
 
-    /// The erasure is done, and nothing of what ada left is there; what was removed is counted once.
+    /// Asserts that the erasure is done, that nothing of ada's data is left, and that each removed item was counted
+    /// once.
     pub async fn assert_gone(&self) {
-        let told = self.told().await;
+        let progress = self.progress().await;
         let expected = json!({
             "events": 2, "turns": 1, "reactions": 2, "signals": 2, "preferenceVersions": 1,
             "exportRows": 1, "importFiles": 0, "rejectedLines": 0,
         });
         assert_eq!(
-            (&told["status"], &told["removed"]),
+            (&progress["status"], &progress["removed"]),
             (&json!("done"), &expected)
         );
-        // What still waited for the signal generator is removed when its turn comes.
+        // Events that are not processed yet are removed when the signal generator processes them.
         for event in queue::submitted(self.engine, "EVENT").await {
             self.generate([event]).await;
         }
@@ -229,7 +233,7 @@ impl<'a> World<'a> {
         let own = stored.with("#ada");
         let is_erasure = |item: &&str| item.contains("\"ERASURE\"");
         assert!(own.iter().all(is_erasure), "{own:#?}");
-        assert_eq!(self.told().await["removed"]["events"], 4);
+        assert_eq!(self.progress().await["removed"]["events"], 4);
         assert_eq!(stored.objects[EXPORT], exported("t7", "m7").as_bytes());
     }
 }

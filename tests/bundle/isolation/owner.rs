@@ -1,4 +1,4 @@
-//! The owner: somebody with something of every kind, in words and by names that nothing else has.
+//! The owner: a user with data of every kind, with words and names that occur nowhere else.
 
 use chrono::{TimeDelta, Utc};
 use hearback_tests::app::{TestApp, eventually};
@@ -9,15 +9,12 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// The owner.
 pub const OWNER: &str = "zoe5417";
-/// The owner's tenant.
 pub const TENANT: &str = "acme";
-/// The owner's project.
 pub const PROJECT: &str = "order-service";
-/// In everything that the owner wrote.
+/// A word in everything that the owner wrote.
 pub const WORDS: &str = "cinnamonandvetiver";
-/// The turn that the owner rejects: its conversation, its own name, that of its answer.
+/// The turn that the owner rejects: conversation, turn and message.
 pub const REJECTED: [&str; 3] = ["conv7301", "turn4410", "msg9127"];
 /// The turn that the owner accepts.
 pub const ACCEPTED: [&str; 3] = ["conv7302", "turn4411", "msg9128"];
@@ -26,7 +23,7 @@ const SESSION: &str = "session6620";
 const ARTIFACT: &str = "artifact3093";
 const TRACE: &str = "trace5518";
 
-/// What there is of the owner.
+/// The data of the owner.
 pub struct Owner {
     /// The registration of the turn that the owner rejects.
     pub registration: Value,
@@ -34,13 +31,17 @@ pub struct Owner {
     pub version: u64,
     /// The id of the event that the owner submitted.
     pub event: String,
-    /// The id of the event of the owner's signal on a message.
+    /// The id of the event of the owner's message signal.
     pub signal_event: String,
-    /// Words, names and ids that nobody can know who was not told.
+    /// The id of the owner's anonymous event.
+    pub anonymous_event: String,
+    /// The pseudonym of that event.
+    pub pseudonym: String,
+    /// Words, names and ids that only the owner knows.
     pub secrets: Vec<String>,
 }
 
-/// An event as the owner submits it.
+/// An event of the owner.
 pub fn event() -> Value {
     let mut event = acceptance(OWNER);
     event["artifactId"] = json!(ARTIFACT);
@@ -49,7 +50,14 @@ pub fn event() -> Value {
     event
 }
 
-/// An event of the owner's about the turn that is rejected.
+/// An anonymous event of the owner.
+fn anonymous_event() -> Value {
+    let mut event = event();
+    event["privacyFlags"] = json!({"anonymize": true});
+    event
+}
+
+/// An event about the rejected turn.
 fn about_the_turn() -> Value {
     let mut event = event();
     event["artifactId"] = json!(REJECTED[1]);
@@ -59,22 +67,27 @@ fn about_the_turn() -> Value {
     event
 }
 
-/// The owner's reaction to the turn that is rejected.
+/// The owner's reaction to the rejected turn.
 pub fn reaction() -> Value {
     json!({"reaction": "not_ok", "text": format!("Too long, {WORDS}"), "user_id": OWNER, "mirror": true})
 }
 
-/// The owner's signal on its answer.
+/// The owner's signal on its message.
 pub fn signal() -> Value {
     json!({"message_id": REJECTED[2], "signal": "edit", "reason": WORDS})
 }
 
-/// Does everything that a user can do, and waits until all of it is worked off.
-pub async fn live(app: &TestApp) -> Owner {
+/// Creates data of every kind, and waits until all of it is processed.
+pub async fn create(app: &TestApp, pseudonym: String) -> Owner {
     let token = app.token(OWNER);
-    // First, for it leaves nothing else.
-    let asked = app.delete(&token, &format!("/v1/users/{OWNER}/data")).await;
-    assert_eq!(asked.status, StatusCode::ACCEPTED, "{:?}", asked.body);
+    // First, because an erasure removes everything else.
+    let requested = app.delete(&token, &format!("/v1/users/{OWNER}/data")).await;
+    assert_eq!(
+        requested.status,
+        StatusCode::ACCEPTED,
+        "{:?}",
+        requested.body
+    );
     let erasure = erased(app, &token).await;
     let patch = json!({
         "preferenceVersion": 0,
@@ -92,15 +105,18 @@ pub async fn live(app: &TestApp) -> Owner {
     let mut counts = signal();
     counts["signal"] = json!("inaccurate");
     for signal in [signal(), counts] {
-        let said = app.post(&token, SIGNALS, &signal).await;
-        assert_eq!(said.status, StatusCode::CREATED, "{:?}", said.body);
+        let body = app.post(&token, SIGNALS, &signal).await;
+        assert_eq!(body.status, StatusCode::CREATED, "{:?}", body.body);
     }
-    let about = app.submit(&token, &about_the_turn()).await;
-    assert_eq!(about.status, StatusCode::ACCEPTED, "{about:?}");
+    let about_turn = app.submit(&token, &about_the_turn()).await;
+    assert_eq!(about_turn.status, StatusCode::ACCEPTED, "{about_turn:?}");
     let submitted = app.submit(&token, &event()).await;
     assert_eq!(submitted.status, StatusCode::ACCEPTED, "{submitted:?}");
 
-    let events = ledger(app, &token, 6).await;
+    let anonymous = app.submit(&token, &anonymous_event()).await;
+    assert_eq!(anonymous.status, StatusCode::ACCEPTED, "{anonymous:?}");
+
+    let events = ledger(app, &token, 7).await;
     mirrored(app, &token).await;
     let rows = app.get(&token, SIGNALS).await.body;
     let row = &rows["feedback"][0];
@@ -118,23 +134,26 @@ pub async fn live(app: &TestApp) -> Owner {
     });
     let ids = ids.chain([&row["id"], &erasure]);
     secrets.extend(ids.map(text));
-    // Names, events, what they taught, the signal's row and the erasure.
-    assert_eq!(secrets.len(), 11 + 6 + 10 + 2, "{secrets:?}");
+    // Names, events, their learning signals, the signal's row and the erasure.
+    assert_eq!(secrets.len(), 11 + 7 + 12 + 2, "{secrets:?}");
+    secrets.push(pseudonym.clone());
     Owner {
         registration,
         version: 1,
         event: text(&submitted.body["feedbackId"]),
         signal_event: text(&row["feedback_id"]),
+        anonymous_event: text(&anonymous.body["feedbackId"]),
+        pseudonym,
         secrets,
     }
 }
 
-/// Waits until whoever has the owner's name in some tenant is erased, and answers the erasure's id.
+/// Waits until the erasure of this token's user is done, and returns its id.
 pub async fn erased(app: &TestApp, token: &str) -> Value {
     let path = format!("/v1/users/{OWNER}/data/erasure");
     eventually(|| async {
-        let told = app.get(token, &path).await.body;
-        (told["status"] == "done").then(|| told["erasureId"].clone())
+        let body = app.get(token, &path).await.body;
+        (body["status"] == "done").then(|| body["erasureId"].clone())
     })
     .await
 }
@@ -142,7 +161,7 @@ pub async fn erased(app: &TestApp, token: &str) -> Value {
 fn registration(message_id: &str, question: &str) -> Value {
     let mut turn = message(message_id, &format!("{question} {WORDS}"), WORDS);
     turn["user_id"] = json!(OWNER);
-    // Before anything that others register.
+    // Earlier than any turn that others register.
     turn["ts"] = json!((Utc::now() - TimeDelta::minutes(1)).to_rfc3339());
     turn["trace_id"] = json!(TRACE);
     turn["strategy"] = json!("look_up");
@@ -157,15 +176,15 @@ async fn register(
     reaction: &Value,
 ) {
     let (token, path) = (app.token(OWNER), path(conversation, turn));
-    let answer = app.put(&token, &path, body).await;
-    assert_eq!(answer.status, StatusCode::CREATED, "{:?}", answer.body);
-    let answer = app
+    let response = app.put(&token, &path, body).await;
+    assert_eq!(response.status, StatusCode::CREATED, "{:?}", response.body);
+    let response = app
         .post(&token, &format!("{path}/feedback"), reaction)
         .await;
-    assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
+    assert_eq!(response.status, StatusCode::OK, "{:?}", response.body);
 }
 
-/// Waits until the owner's reaction is in the turn's log too.
+/// Waits until the turn's log contains the owner's reaction.
 async fn mirrored(app: &TestApp, token: &str) {
     let path = path(REJECTED[0], REJECTED[1]);
     eventually(|| async {

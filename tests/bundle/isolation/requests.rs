@@ -1,7 +1,7 @@
-//! The request of each row: the same for every caller, but for what is its own.
+//! The request of each row. It is the same for every caller, except for the caller's own names.
 
 use chrono::{TimeDelta, Utc};
-use hearback_tests::turns::{message, said};
+use hearback_tests::turns::{message, turn_body};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -12,14 +12,14 @@ use super::table::Row;
 /// A request.
 #[derive(Debug)]
 pub struct Sent {
-    /// What stands in the place of the path's parameters.
+    /// The values of the path's parameters.
     names: [(&'static str, String); 6],
     query: String,
     /// The body.
     pub body: Option<Value>,
-    /// Whether it changes something that a later request would see.
+    /// Whether it writes something that later requests read.
     pub writes: bool,
-    /// Whether the answer to the owner tells something of the owner's.
+    /// Whether the response to the owner contains the owner's data.
     pub shows: bool,
 }
 
@@ -34,7 +34,7 @@ impl Sent {
         path + &self.query
     }
 
-    fn of(mut self, name: &str, value: &str) -> Self {
+    fn with_name(mut self, name: &str, value: &str) -> Self {
         for (known, given) in &mut self.names {
             if *known == name {
                 value.clone_into(given);
@@ -43,12 +43,12 @@ impl Sent {
         self
     }
 
-    fn asking(mut self, query: String) -> Self {
+    fn with_query(mut self, query: String) -> Self {
         self.query = query;
         self
     }
 
-    /// With the owner as its `user_id`: in the body, or in the query of a request without one.
+    /// Adds the owner as `user_id`: to the body, or to the query of a request without a body.
     fn for_the_owner(mut self) -> Self {
         if let Some(body) = &mut self.body {
             body["user_id"] = json!(OWNER);
@@ -59,7 +59,16 @@ impl Sent {
         self
     }
 
-    fn saying(mut self, body: Value) -> Self {
+    /// Replaces the owner with the pseudonym.
+    fn under(mut self, pseudonym: &str) -> Self {
+        self.query = self.query.replace(OWNER, pseudonym);
+        let body = self.body.map(|body| body.to_string());
+        let body = body.map(|body| body.replace(OWNER, pseudonym));
+        self.body = body.map(|body| serde_json::from_str(&body).unwrap());
+        self.with_name("userId", pseudonym)
+    }
+
+    fn with_body(mut self, body: Value) -> Self {
         self.body = Some(body);
         self
     }
@@ -87,6 +96,13 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
         shows: false,
         ..reads()
     };
+    if let Some((name, _)) = row.name.rsplit_once(", by pseudonym") {
+        let plain = Row {
+            name: name.to_owned(),
+            cells: row.cells.clone(),
+        };
+        return sent(&plain, owner, caller).under(&owner.pseudonym);
+    }
     if let Some((name, _)) = row
         .name
         .rsplit_once(" in the owner's view")
@@ -98,12 +114,12 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
         };
         return sent(&plain, owner, caller).for_the_owner();
     }
-    // A name that the owner has not.
+    // A name that the owner does not use.
     let new = |kind: &str| format!("{kind}-{}", caller.name.replace(' ', "-"));
     match row.name.as_str() {
-        "`POST /v1/feedback/submit` of the owner's" => writes().saying(event()),
+        "`POST /v1/feedback/submit` of the owner's" => writes().with_body(event()),
         "`POST /v1/feedback/submit` with an id of the owner's" => {
-            writes().saying(own_event(caller, &owner.event))
+            writes().with_body(own_event(caller, &owner.event))
         }
         "`POST /v1/feedback/submit` about the owner's turn" => {
             let mut event = own_event(caller, &Uuid::new_v4().to_string());
@@ -111,78 +127,83 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
             event["context"] = json!({
                 "projectId": PROJECT, "conversationId": conversation, "turnId": turn,
             });
-            writes().saying(event)
+            writes().with_body(event)
         }
-        "`POST /v1/feedback/batch` of the owner's" => writes().saying(json!({"events": [event()]})),
+        "`POST /v1/feedback/batch` of the owner's" => {
+            writes().with_body(json!({"events": [event()]}))
+        }
         "`GET /v1/feedback/{feedbackId}`" => reads(),
+        "`GET /v1/feedback/{feedbackId}` of an anonymous event" => {
+            reads().with_name("feedbackId", &owner.anonymous_event)
+        }
         "`GET /v1/feedback/{feedbackId}` of a signal" => {
-            reads().of("feedbackId", &owner.signal_event)
+            reads().with_name("feedbackId", &owner.signal_event)
         }
         "`GET /v1/preferences/{userId}`" | "`GET /v1/preferences/{userId}/history`" => reads(),
-        "`PUT /v1/preferences/{userId}`" => writes().saying(json!({
+        "`PUT /v1/preferences/{userId}`" => writes().with_body(json!({
             "preferenceVersion": owner.version, "globalPreferences": {"detailLevel": "overview"}
         })),
         "`POST /v1/preferences/{userId}/reset`" | "`DELETE /v1/users/{userId}/data`" => writes(),
         "`GET /v1/preferences/{userId}/resolved`" => {
-            reads().asking(format!("?projectId={PROJECT}"))
+            reads().with_query(format!("?projectId={PROJECT}"))
         }
         "`GET /v1/preferences/{userId}/resolved` of anonymous events" => Sent {
-            // There are none of the owner's.
+            // The owner has none.
             shows: false,
-            ..reads().asking("?anonymous=true".to_owned())
+            ..reads().with_query("?anonymous=true".to_owned())
         },
         "`GET /v1/users/{userId}/data/erasure`" => reads(),
         "`PUT …/turns/{turn_id}` beside the owner's" => {
-            let own = said("And what does the parcel cost?", "Nothing.");
-            writes().of("turn_id", &new("turn")).saying(own)
+            let own = turn_body("And what does the parcel cost?", "Nothing.");
+            writes().with_name("turn_id", &new("turn")).with_body(own)
         }
         "`PUT …/turns/{turn_id}` the owner's again" => {
-            writes().saying(owner.registration.clone())
+            writes().with_body(owner.registration.clone())
         }
         "`PUT …/turns/{turn_id}` in place of the owner's" => {
             let [conversation, turn, message_id] = ACCEPTED;
             let at = writes()
-                .of("conversation_id", conversation)
-                .of("turn_id", turn);
-            at.saying(message(message_id, "Something else?", "Nothing else."))
+                .with_name("conversation_id", conversation)
+                .with_name("turn_id", turn);
+            at.with_body(message(message_id, "Something else?", "Nothing else."))
         }
         "`PUT …/turns/{turn_id}` a new one of the owner's" => {
-            let mut turn = said("What else is there?", "That is all.");
+            let mut turn = turn_body("What else is there?", "That is all.");
             turn["user_id"] = json!(OWNER);
-            let at = writes().of("conversation_id", &new("conversation"));
-            at.of("turn_id", "turn-1").saying(turn)
+            let at = writes().with_name("conversation_id", &new("conversation"));
+            at.with_name("turn_id", "turn-1").with_body(turn)
         }
         "`GET …/turns/{turn_id}`" | "`GET …/turns/{turn_id}/feedback-context`" => reads(),
-        "`POST …/turns/{turn_id}/feedback` of the owner's" => writes().saying(reaction()),
+        "`POST …/turns/{turn_id}/feedback` of the owner's" => writes().with_body(reaction()),
         "`POST …/turns/{turn_id}/feedback` of the caller's own" => {
-            writes().saying(json!({"reaction": "neutral", "text": "So so."}))
+            writes().with_body(json!({"reaction": "neutral", "text": "So so."}))
         }
-        "`POST …/turns/{turn_id}/feedback` of the machine's" => writes().saying(json!({
+        "`POST …/turns/{turn_id}/feedback` of the machine's" => writes().with_body(json!({
             "reaction": "ok", "text": "It was inferred.", "origin": "machine", "confidence": 0.9
         })),
-        "`POST …/turns-with-feedbacks`" => reads().saying(json!({"include_turn_logs": true})),
+        "`POST …/turns-with-feedbacks`" => reads().with_body(json!({"include_turn_logs": true})),
         "`POST …/timeline/refresh`" => {
-            reads().saying(json!({"turn_ids": [turn], "cache": {"ttl_seconds": 0}}))
+            reads().with_body(json!({"turn_ids": [turn], "cache": {"ttl_seconds": 0}}))
         }
-        "`POST /v1/feedback/detect`" => reads().saying(json!({"message": "No, that is wrong."})),
-        // So that a reaction of the machine would be written, were there a turn to see.
-        "`POST /conversations/{tenant}/{project}/feedback/infer`" => reads().saying(json!({
+        "`POST /v1/feedback/detect`" => reads().with_body(json!({"message": "No, that is wrong."})),
+        // A machine reaction would be written if a turn were visible.
+        "`POST /conversations/{tenant}/{project}/feedback/infer`" => reads().with_body(json!({
             "message": "No, that's wrong, I meant: Which gaming laptops are there?"
         })),
         "`POST /conversations/{tenant}/{project}/strategies/search`" => {
-            reads().saying(json!({"query": "Which gaming laptops are there?"}))
+            reads().with_body(json!({"query": "Which gaming laptops are there?"}))
         }
         "`GET /conversations/{tenant}/{project}/turns`" => {
-            reads().asking("?user_feedback_status=rejected".to_owned())
+            reads().with_query("?user_feedback_status=rejected".to_owned())
         }
-        "`POST /api/v1/feedback`" => writes().saying(signal()),
+        "`POST /api/v1/feedback`" => writes().with_body(signal()),
         "`GET /api/v1/feedback`" => reads(),
         "`DELETE /api/v1/feedback`" => {
-            writes().asking(format!("?message_id={message_id}&signal=edit"))
+            writes().with_query(format!("?message_id={message_id}&signal=edit"))
         }
         "`POST /conversations/{tenant}/{project}/feedback/conversations-in-period`" => {
             let hour = TimeDelta::hours(1);
-            reads().saying(json!({
+            reads().with_body(json!({
                 "start": Utc::now() - hour, "end": Utc::now() + hour, "include_turns": true
             }))
         }
@@ -190,7 +211,7 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
     }
 }
 
-/// An event of the caller's own under this id.
+/// An event of the caller with this id.
 fn own_event(caller: &Caller, id: &str) -> Value {
     json!({
         "feedbackId": id.parse::<Uuid>().unwrap(), "userId": caller.user, "sessionId": "a-session",

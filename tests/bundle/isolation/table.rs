@@ -1,9 +1,9 @@
-//! The table of `docs/isolation.md`.
+//! The table of `docs/reference/isolation.md`.
 
 use reqwest::Method;
 
-const PAGE: &str = include_str!("../../../docs/isolation.md");
-/// What `…` stands for in a path.
+const PAGE: &str = include_str!("../../../docs/reference/isolation.md");
+/// The expansion of `…` in a path.
 const CONVERSATION: &str = "/conversations/{tenant}/{project}/{conversation_id}";
 
 /// Every route for every caller.
@@ -14,27 +14,27 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
-/// A request, and how it is answered to each caller.
+/// A request, and the response to each caller.
 pub struct Row {
-    /// Its first cell: the route, and what the request is about.
+    /// The first cell: the route, and the subject of the request.
     pub name: String,
-    /// One for each caller.
+    /// The cell of each caller.
     pub cells: Vec<Cell>,
 }
 
-/// How a request is answered.
+/// The expected response.
 #[derive(Debug, Clone, Copy)]
 pub struct Cell {
     /// The status.
     pub status: u16,
-    /// In parentheses: the status of the event in a batch.
+    /// The status of the event in a batch, in parentheses.
     pub of_event: Option<u16>,
-    /// Bold: the caller gets at what is the owner's.
+    /// Whether the caller accesses the owner's data, in bold.
     pub is_the_owners: bool,
 }
 
 impl Table {
-    /// Reads it: the one table of the page.
+    /// Reads the only table of the page.
     pub fn read() -> Self {
         let mut lines = PAGE.lines().filter_map(cells);
         let header = lines.next().unwrap();
@@ -52,8 +52,8 @@ impl Table {
     }
 }
 
-/// Whether the page says who this caller is.
-pub fn tells_of(caller: &str) -> bool {
+/// Whether the page describes this caller.
+pub fn documents(caller: &str) -> bool {
     PAGE.contains(&format!("\n- **{caller}**: "))
 }
 
@@ -70,7 +70,7 @@ impl Row {
         (method.parse().unwrap(), path.replace('…', CONVERSATION))
     }
 
-    /// Method and path as one text.
+    /// The method and the path as text.
     pub fn full_route(&self) -> String {
         let (method, path) = self.route();
         format!("{method} {path}")
@@ -92,8 +92,8 @@ impl Cell {
         }
     }
 
-    /// Whether nothing is done.
-    pub fn is_refused(self) -> bool {
+    /// Whether the request is rejected.
+    pub fn is_rejected(self) -> bool {
         self.of_event.unwrap_or(self.status) >= 400
     }
 }

@@ -1,10 +1,10 @@
-//! A tenant that sends a billion events a day, in a second of its busy hours: who does what, and which
-//! partitions that touches.
+//! One second of a busy hour of a tenant that sends a billion events a day: its operations, and the partitions that
+//! they use.
 
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use hearback_domain::detection::FeedbackType;
+use hearback_detection::FeedbackStatus;
 use hearback_domain::identifier::{Label, MessageId, UserId};
 use hearback_domain::turn::ConversationRef;
 use hearback_storage::table::{BY_AUTHOR, BY_DAY, BY_STATUS, BY_TRACE};
@@ -13,7 +13,7 @@ use hearback_tests::generate::Random;
 use hearback_tests::touched::{Partition, Units};
 use uuid::Uuid;
 
-/// What a partition is of.
+/// The kind of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Event,
@@ -30,10 +30,10 @@ pub enum Kind {
     Rejected,
 }
 
-/// What one act touches, as it was seen; an event is each time another one.
+/// The partitions that one operation uses. The ids of events differ each time.
 pub type Touches = Vec<(Kind, Units)>;
 
-/// Who acts, when, and what it is about.
+/// The time, user and targets of an operation.
 #[derive(Debug, Clone)]
 pub struct Names {
     at: DateTime<Utc>,
@@ -66,8 +66,7 @@ impl Names {
         }
     }
 
-    /// The partition of a kind that an act with these names touches, by the functions that the product
-    /// has for it; of events that of this one.
+    /// The partition of a kind for these names, by the product's own functions; for events, that of `event`.
     pub fn partition(&self, store: &Store, kind: Kind, event: Uuid) -> Partition {
         let Self { user, within, .. } = self;
         let (tenant, project) = (&within.tenant, &within.project);
@@ -90,9 +89,9 @@ impl Names {
             }
             Kind::Accepted | Kind::Rejected => {
                 let status = if kind == Kind::Accepted {
-                    FeedbackType::Accepted
+                    FeedbackStatus::Accepted
                 } else {
-                    FeedbackType::Rejected
+                    FeedbackStatus::Rejected
                 };
                 let shard = store.shard(within.conversation.as_str());
                 (
@@ -108,22 +107,22 @@ impl Names {
 
 /// Users of the tenant.
 const USERS: f64 = 50_000_000.0;
-/// The user of rank `n` acts as often as `n` to the power of minus this. The first of them acts as often
-/// as no person can.
+/// The frequency of the user of rank `n` is proportional to `n` to the power of minus this. The first ranks are
+/// busier than any person.
 const SKEW: f64 = 0.8;
-/// Of a hundred posted events, those of one service account.
+/// Posted events of a single service account, per hundred.
 const WHALE: u64 = 1;
-/// Of a thousand acts in conversations, those in one of all users.
+/// Operations in a conversation that all users share, per thousand.
 const ROOM: u64 = 2;
 
-/// Where an act happens, which decides who acts, and on what.
+/// The place of an operation, which determines its user and targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     Posted,
     Conversation,
 }
 
-/// Draws the names of acts.
+/// Draws the names of operations.
 pub struct Crowd {
     random: Random,
     at: DateTime<Utc>,
@@ -145,12 +144,12 @@ impl Crowd {
             "room".clone_into(&mut conversation);
         }
         let message = format!("message-{}", self.random.next());
-        // Everything in a conversation is one trace, and all that is imported is in one file.
+        // A conversation is one trace, and all imports are of one file.
         let trace = format!("trace-of-{conversation}");
         Names::new(self.at, &user, &conversation, (&message, &trace, "import"))
     }
 
-    /// Which user acts next, by Zipf's law.
+    /// Draws the rank of the next user, by Zipf's law.
     fn rank(&mut self) -> u64 {
         let drawn = self.random.below(1 << 53) as f64 / (1_u64 << 53) as f64;
         let power = 1.0 - SKEW;
@@ -163,22 +162,22 @@ impl Crowd {
     }
 }
 
-/// Partitions of one kind in a second.
+/// The load on the partitions of one kind in a second.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Load {
     pub partitions: usize,
-    /// Of the one that has most of them.
-    pub most: Units,
+    /// The load of the busiest partition.
+    pub busiest: Units,
 }
 
-/// What a second of such acts touches: of each kind of act what it touches, where it happens, and how often.
+/// The load of one second of these operations, each with its partitions, place and rate.
 pub fn second(
-    acts: &[(&Touches, Place, u32)],
+    operations: &[(&Touches, Place, u32)],
     crowd: &mut Crowd,
     store: &Store,
 ) -> HashMap<Kind, Load> {
     let mut touched: HashMap<(Kind, String), Units> = HashMap::new();
-    for (touches, place, times) in acts {
+    for (touches, place, times) in operations {
         for _ in 0..*times {
             let names = crowd.names(*place);
             for (kind, units) in *touches {
@@ -191,8 +190,8 @@ pub fn second(
     for ((kind, _), units) in touched {
         let load = loads.entry(kind).or_default();
         load.partitions += 1;
-        load.most.reads = load.most.reads.max(units.reads);
-        load.most.writes = load.most.writes.max(units.writes);
+        load.busiest.reads = load.busiest.reads.max(units.reads);
+        load.busiest.writes = load.busiest.writes.max(units.writes);
     }
     loads
 }

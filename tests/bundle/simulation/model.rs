@@ -1,54 +1,59 @@
-//! What must be, by what was answered.
+//! The model: what must be stored, according to the responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use uuid::Uuid;
 
-/// Users who stay, and whose turns everybody speaks of.
-pub const STAYERS: [&str; 2] = ["ada", "eve"];
-/// Users who have themselves erased at times.
-pub const LEAVERS: [&str; 2] = ["ike", "zoe"];
-/// All of them.
-pub const USERS: [&str; 4] = [STAYERS[0], STAYERS[1], LEAVERS[0], LEAVERS[1]];
+/// Users who are never erased, and whose turns others give feedback on.
+pub const PERMANENT_USERS: [&str; 2] = ["ada", "eve"];
+/// Users who request erasures.
+pub const ERASABLE_USERS: [&str; 2] = ["ike", "zoe"];
+/// All users.
+pub const USERS: [&str; 4] = [
+    PERMANENT_USERS[0],
+    PERMANENT_USERS[1],
+    ERASABLE_USERS[0],
+    ERASABLE_USERS[1],
+];
 
-/// A turn: whose it is, and its number.
+/// A turn: its user and its number.
 pub type Turn = (&'static str, u64);
 
-/// What a tenant's users did that is to stand.
+/// The expected data of a tenant.
 #[derive(Debug, Default)]
 pub struct Tenant {
-    /// Events that were acknowledged, as they were sent.
+    /// Acknowledged events, as they were sent.
     pub events: BTreeMap<Uuid, Value>,
-    /// Turns that were registered.
+    /// Registered turns.
     pub turns: BTreeSet<Turn>,
-    /// Those of them that have no answer yet, each with what its user said.
+    /// Open turns, each with the user's message.
     pub open: BTreeMap<Turn, &'static str>,
-    /// The last verdict of a user on a turn.
+    /// The current reaction of each user to a turn.
     pub reactions: BTreeMap<(Turn, &'static str), &'static str>,
-    /// What a user wrote of a turn's message last.
+    /// The reason of each user's current signal on a turn's message.
     pub signals: BTreeMap<(Turn, &'static str), String>,
     /// Users whose erasure is open.
-    pub leaving: BTreeSet<&'static str>,
-    /// The name of each user in events that are anonymous.
+    pub being_erased: BTreeSet<&'static str>,
+    /// The pseudonym of each user.
     pub pseudonyms: BTreeMap<&'static str, String>,
 }
 
 impl Tenant {
-    /// The turns that a user may speak of without fear that they are erased.
+    /// The turns that a user may give feedback on: none that another user's erasure removes.
     pub fn turns_for(&self, user: &str) -> Vec<Turn> {
-        let lasts = |turn: &&Turn| turn.0 == user || STAYERS.contains(&turn.0);
-        self.turns.iter().filter(lasts).copied().collect()
+        let is_available = |turn: &&Turn| turn.0 == user || PERMANENT_USERS.contains(&turn.0);
+        self.turns.iter().filter(is_available).copied().collect()
     }
 
-    /// The same, of those that have an answer.
+    /// The same, without open turns.
     pub fn answered_for(&self, user: &str) -> Vec<Turn> {
         let mut turns = self.turns_for(user);
         turns.retain(|turn| !self.open.contains_key(turn));
         turns
     }
 
-    /// The name under which an event is kept.
+    /// The user or the pseudonym of a stored event.
     pub fn name_in<'a>(&'a self, event: &'a Value) -> &'a str {
         let user = event["userId"].as_str().unwrap();
         match event["privacyFlags"]["anonymize"].as_bool() {
@@ -57,15 +62,15 @@ impl Tenant {
         }
     }
 
-    /// Whether the erasure of who is kept under a name is open.
-    pub fn is_leaving(&self, name: &str) -> bool {
-        let mut leaving = self.leaving.iter();
-        leaving.any(|user| *user == name || self.pseudonyms[user] == name)
+    /// Whether the user with this name or pseudonym has an open erasure.
+    pub fn is_being_erased(&self, name: &str) -> bool {
+        let mut being_erased = self.being_erased.iter();
+        being_erased.any(|user| *user == name || self.pseudonyms[user] == name)
     }
 
-    /// A user's data are erased.
+    /// Removes a user's data after their erasure.
     pub fn erased(&mut self, user: &'static str) {
-        self.leaving.remove(user);
+        self.being_erased.remove(user);
         self.events.retain(|_, event| event["userId"] != user);
         self.turns.retain(|turn| turn.0 != user);
         self.open.retain(|turn, _| turn.0 != user);

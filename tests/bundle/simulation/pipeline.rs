@@ -1,4 +1,4 @@
-//! What follows from what users do: messages of the stream, and workers who have them.
+//! The pipeline: messages of the stream, and the workers that process them.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +12,20 @@ use serde_json::Value;
 use super::world::{Worker, World};
 
 impl World {
-    /// Makes messages of what was written since.
-    async fn carry(&mut self) {
+    /// Reads the stream and the bulk queue into waiting messages.
+    async fn relay(&mut self) {
+        // Imported events use the bulk queue instead of the stream.
+        let bulk = &self.engine.queues.signals_bulk;
+        let imported = queue::drain(&self.engine.clients.sqs, bulk).await;
+        self.waiting.extend(imported);
         for shard in self.stream.shards() {
             loop {
                 let read = self.stream.read(&shard).await.unwrap();
                 let is_full = read.is_full;
                 for record in &read.records {
-                    self.carried(record);
+                    self.relay_record(record);
                 }
-                assert!(self.stream.go_on(&shard, read), "a shard ends after hours");
+                assert!(self.stream.advance(&shard, read), "the shard is still open");
                 if !is_full {
                     break;
                 }
@@ -29,7 +33,7 @@ impl World {
         }
     }
 
-    fn carried(&mut self, record: &Value) {
+    fn relay_record(&mut self, record: &Value) {
         if SUBMITTED.takes(record) {
             let mut message = SqsMessage::default();
             message.message_id = Some(self.name().to_string());
@@ -45,7 +49,7 @@ impl World {
         }
     }
 
-    /// A batch of what waits, or was delivered before, in any order.
+    /// A batch of waiting and delivered messages, in any order.
     fn batch(&mut self) -> SqsEvent {
         let mut batch = SqsEvent::default();
         for _ in 0..1 + self.random.below(10) {
@@ -68,20 +72,20 @@ impl World {
         batch
     }
 
-    /// Delivers two batches to two workers at once. What one of them did not say that it failed is done.
+    /// Delivers two batches to two workers concurrently. Messages that a worker does not report as failed are done.
     pub async fn deliver(&mut self) {
-        self.carry().await;
+        self.relay().await;
         let (one, other) = (self.batch(), self.batch());
-        self.ready(0);
-        self.ready(1);
+        self.plan_faults(0);
+        self.plan_faults(1);
         let [first, second] = &self.workers;
         let handled = join(
-            first.hands.generator.handle(one.clone()),
-            second.hands.generator.handle(other.clone()),
+            first.functions.generator.handle(one.clone()),
+            second.functions.generator.handle(other.clone()),
         );
         let (first, second) = handled.await;
         for (worker, batch, response) in [(0, one, first), (1, other, second)] {
-            if !self.buried(worker) {
+            if !self.replace_if_crashed(worker) {
                 self.acknowledge(batch, response);
             }
         }
@@ -94,23 +98,23 @@ impl World {
         for message in batch.records {
             let id = message.message_id.clone();
             if !failed.contains(id.as_deref().unwrap()) {
-                self.waiting.retain(|waits| waits.message_id != id);
+                self.waiting.retain(|message| message.message_id != id);
                 self.delivered.push(message);
                 self.operations += 1;
             }
         }
     }
 
-    /// Works off all that is left, with nothing that fails.
+    /// Processes all waiting messages with a worker without faults.
     pub async fn drain(&mut self) {
-        let well = Worker::new(&self.engine);
+        let worker = Worker::new(&self.engine);
         loop {
-            self.carry().await;
+            self.relay().await;
             if self.waiting.is_empty() {
                 return;
             }
             let batch = queue::batch(self.waiting.drain(..self.waiting.len().min(10)));
-            let response = well.hands.generator.handle(batch.clone()).await;
+            let response = worker.functions.generator.handle(batch.clone()).await;
             assert!(response.batch_item_failures.is_empty());
             self.acknowledge(batch, response);
         }

@@ -1,4 +1,4 @@
-//! A store, those who use it, and what happens next.
+//! A world: a store, its users and workers, and the choice of the next operation.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -10,25 +10,25 @@ use hearback_lambda::clock::Clock;
 use hearback_local::stream::Stream;
 use hearback_tests::engine::Engine;
 use hearback_tests::faults::{Fault, Faults};
+use hearback_tests::function_set::{FunctionSet, TIME};
 use hearback_tests::functions::{Caller, call_as};
 use hearback_tests::generate::Random;
-use hearback_tests::hands::{Hands, TIME};
 use hearback_tests::turns::SIGNALS;
 use serde_json::{Value, json};
 
 use super::model::{Tenant, Turn, USERS};
 
-/// Tenants that use the same names and know nothing of each other.
+/// Two tenants that use the same names.
 pub const TENANTS: [&str; 2] = ["acme", "globex"];
 pub const PROJECT: &str = "order-service";
-/// Requests and messages that are tried again until they succeed.
+/// Attempts of a request or a message.
 pub const TRIES: usize = 10;
-/// One in so many has a fault in one of its first calls.
+/// One of this many requests and batches has a fault in one of its first calls.
 const FAULTY: u64 = 5;
 const FIRST_CALLS: u64 = 8;
 
 thread_local! {
-    /// The time in this thread's world, in seconds; it moves with the steps.
+    /// The time of this thread's world, in seconds. Each step advances it.
     static NOW: Cell<i64> = const { Cell::new(0) };
 }
 
@@ -36,9 +36,9 @@ pub fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(NOW.get(), 0).unwrap()
 }
 
-/// A process that works, and fails at times.
+/// A process that may fail.
 pub struct Worker {
-    pub hands: Hands,
+    pub functions: FunctionSet,
     pub faults: Faults,
 }
 
@@ -46,14 +46,14 @@ impl Worker {
     pub fn new(engine: &Engine) -> Self {
         let faults = Faults::none();
         Self {
-            hands: Hands::at(engine, &faults, Clock::of(now)),
+            functions: FunctionSet::at(engine, &faults, Clock::of(now)),
             faults,
         }
     }
 }
 
-/// What a request is answered.
-pub struct Answer {
+/// A response.
+pub struct Response {
     pub status: StatusCode,
     pub body: Value,
 }
@@ -61,7 +61,7 @@ pub struct Answer {
 pub struct World {
     pub engine: Engine,
     pub tenants: [Tenant; 2],
-    /// Messages of subjects by what tells them apart.
+    /// Published messages, by subject, type and id.
     pub published: BTreeMap<String, Value>,
     pub random: Random,
     pub gateway: Worker,
@@ -70,7 +70,7 @@ pub struct World {
     pub waiting: Vec<SqsMessage>,
     pub delivered: Vec<SqsMessage>,
     pub operations: u64,
-    /// Names that were given.
+    /// Names given so far.
     named: u64,
 }
 
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// Requests that were answered, and messages that were worked off.
+    /// The number of completed requests and processed messages.
     pub fn operations(&self) -> u64 {
         self.operations
     }
@@ -126,7 +126,7 @@ impl World {
         self.named
     }
 
-    /// Has a worker fail at one of its next calls, or not.
+    /// Plans a fault for one of the next calls, or none.
     fn plan(&mut self) -> (u32, Fault) {
         let fault = self.one_of(&Fault::ALL);
         let call = u32::try_from(1 + self.random.below(FIRST_CALLS)).unwrap();
@@ -137,13 +137,13 @@ impl World {
         }
     }
 
-    /// Sends a request of a user until it is answered.
+    /// Sends a request of a user until there is a response.
     pub async fn ask(
         &mut self,
         (tenant, user): (usize, &str),
         (method, path): (Method, &str),
         body: &Value,
-    ) -> Answer {
+    ) -> Response {
         let caller = caller(tenant, user, "");
         self.ask_as(caller, (method, path), body).await
     }
@@ -153,13 +153,13 @@ impl World {
         caller: Caller<'_>,
         (method, path): (Method, &str),
         body: &Value,
-    ) -> Answer {
+    ) -> Response {
         for _ in 0..TRIES {
             let (at, fault) = self.plan();
             self.gateway.faults.plan(at, fault);
-            let functions = &self.gateway.hands.functions;
+            let functions = &self.gateway.functions.functions;
             let (status, body) = call_as(functions, caller, (method.clone(), path), body).await;
-            if self.gateway.faults.died() {
+            if self.gateway.faults.crashed() {
                 self.gateway = Worker::new(&self.engine);
                 continue;
             }
@@ -168,9 +168,9 @@ impl World {
                 continue;
             }
             self.operations += 1;
-            return Answer { status, body };
+            return Response { status, body };
         }
-        panic!("never answered: {method} {path}");
+        panic!("no response: {method} {path}");
     }
 
     pub async fn step(&mut self) {
@@ -183,61 +183,61 @@ impl World {
             36..40 => self.submit_batch(tenant).await,
             40..43 => self.send(tenant).await,
             43..55 => self.react(tenant, user).await,
-            55..63 => self.say(tenant, user).await,
+            55..63 => self.rate(tenant, user).await,
             63..68 => self.register(tenant, user).await,
-            68..71 => self.prefer(tenant, user).await,
+            68..71 => self.change_preferences(tenant, user).await,
             71..84 => self.read(tenant, user).await,
             84..95 => self.deliver().await,
             95 => self.import(tenant).await,
-            96 if self.random.below(3) == 0 => self.leave(tenant).await,
+            96 if self.random.below(3) == 0 => self.request_erasure(tenant).await,
             _ => self.erase().await,
         }
     }
 
-    /// Readies one of the workers.
+    /// Selects a worker, and plans its faults.
     pub fn worker(&mut self) -> usize {
         let worker = self.below(self.workers.len());
-        self.ready(worker);
+        self.plan_faults(worker);
         worker
     }
 
-    pub fn ready(&mut self, worker: usize) {
+    pub fn plan_faults(&mut self, worker: usize) {
         let (at, fault) = self.plan();
         self.workers[worker].faults.plan(at, fault);
     }
 
-    /// Whether a worker died; then another one stands in its place.
-    pub fn buried(&mut self, worker: usize) -> bool {
-        let died = self.workers[worker].faults.died();
-        if died {
+    /// Replaces a worker that has crashed, and returns whether it had.
+    pub fn replace_if_crashed(&mut self, worker: usize) -> bool {
+        let crashed = self.workers[worker].faults.crashed();
+        if crashed {
             self.workers[worker] = Worker::new(&self.engine);
         }
-        died
+        crashed
     }
 
-    /// What everybody did in a conversation.
-    pub async fn report(&mut self, tenant: usize, owner: &str) -> Answer {
+    /// The report of a conversation over all users.
+    pub async fn report(&mut self, tenant: usize, owner: &str) -> Response {
         let caller = caller(tenant, "eve", "feedback:report");
         let path = format!("{}/turns-with-feedbacks", conversation(tenant, owner));
-        let asked = json!({"days": 3650, "limit": 500});
-        self.ask_as(caller, (Method::POST, &path), &asked).await
+        let request = json!({"days": 3650, "limit": 500});
+        self.ask_as(caller, (Method::POST, &path), &request).await
     }
 
-    /// What a user said of messages.
-    pub async fn said(&mut self, tenant: usize, user: &str) -> Answer {
+    /// A user's message signals.
+    pub async fn signals(&mut self, tenant: usize, user: &str) -> Response {
         let request = (Method::GET, SIGNALS);
         self.ask((tenant, user), request, &Value::Null).await
     }
 
-    /// What was done in all conversations.
-    pub async fn period(&mut self, tenant: usize) -> Answer {
+    /// The report of the period over all users.
+    pub async fn period(&mut self, tenant: usize) -> Response {
         let caller = caller(tenant, "eve", "feedback:report");
         let path = format!(
             "/conversations/{}/{PROJECT}/feedback/conversations-in-period",
             TENANTS[tenant]
         );
-        let asked = json!({"start": "2086-01-01T00:00:00Z", "end": "2086-02-01T00:00:00Z"});
-        self.ask_as(caller, (Method::POST, &path), &asked).await
+        let request = json!({"start": "2086-01-01T00:00:00Z", "end": "2086-02-01T00:00:00Z"});
+        self.ask_as(caller, (Method::POST, &path), &request).await
     }
 }
 

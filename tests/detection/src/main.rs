@@ -12,7 +12,7 @@ use std::env;
 use std::fs;
 
 use anyhow::{Context, ensure};
-use hearback_domain::detection::{Detection, Detector, Exchange, FeedbackType};
+use hearback_detection::{Detection, Detector, Exchange, FeedbackStatus};
 use serde::Deserialize;
 
 mod quality;
@@ -28,7 +28,7 @@ struct Labelled {
     #[serde(default)]
     prev_response: Option<String>,
     message: String,
-    label: FeedbackType,
+    label: FeedbackStatus,
 }
 
 impl Labelled {

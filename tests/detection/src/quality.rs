@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use hearback_domain::detection::FeedbackType;
+use hearback_detection::FeedbackStatus;
 
 use crate::Scored;
 
-const CLASSES: [FeedbackType; 3] = [
-    FeedbackType::Rejected,
-    FeedbackType::Accepted,
-    FeedbackType::Neutral,
+const CLASSES: [FeedbackStatus; 3] = [
+    FeedbackStatus::Rejected,
+    FeedbackStatus::Accepted,
+    FeedbackStatus::Neutral,
 ];
 /// The lower bounds of the buckets of confidence.
 const BUCKETS: [f64; 6] = [0.0, 0.55, 0.65, 0.70, 0.80, 0.90];
@@ -27,7 +27,7 @@ fn shown(share: Option<f64>) -> String {
     share.map_or_else(|| "    –".to_owned(), |share| format!("{share:.3}"))
 }
 
-fn count(scored: &[&Scored<'_>], of: impl Fn(FeedbackType, FeedbackType) -> bool) -> usize {
+fn count(scored: &[&Scored<'_>], of: impl Fn(FeedbackStatus, FeedbackStatus) -> bool) -> usize {
     let is = |scored: &&&Scored<'_>| of(scored.labelled.label, scored.detection.feedback_type);
     scored.iter().filter(is).count()
 }
@@ -56,7 +56,7 @@ pub(crate) fn print(source: &str, scored: &[&Scored<'_>]) {
             shown(f1),
         );
     }
-    let rejected = FeedbackType::Rejected;
+    let rejected = FeedbackStatus::Rejected;
     let kept = count(scored, |label, _| label != rejected);
     let falsely = count(scored, |label, said| label != rejected && said == rejected);
     println!(
@@ -70,7 +70,7 @@ pub(crate) fn print(source: &str, scored: &[&Scored<'_>]) {
 pub(crate) fn print_reactions(scored: &[&Scored<'_>]) {
     let reacts = |scored: &&&Scored<'_>| {
         let detection = &scored.detection;
-        detection.feedback_type != FeedbackType::Neutral && detection.confidence >= MIN_CONFIDENCE
+        detection.feedback_type != FeedbackStatus::Neutral && detection.confidence >= MIN_CONFIDENCE
     };
     let reactions: Vec<_> = scored.iter().filter(reacts).copied().collect();
     let right = count(&reactions, |label, said| label == said);
@@ -120,7 +120,7 @@ pub(crate) fn print_worst(scored: &[&Scored<'_>], shown_errors: usize) {
         .filter(|scored| scored.labelled.label != scored.detection.feedback_type)
         .collect();
     let false_rejection =
-        |scored: &Scored<'_>| scored.detection.feedback_type == FeedbackType::Rejected;
+        |scored: &Scored<'_>| scored.detection.feedback_type == FeedbackStatus::Rejected;
     wrong.sort_by(|one, other| {
         let order = |scored: &Scored<'_>| scored.detection.confidence;
         let confidence = order(other).total_cmp(&order(one));

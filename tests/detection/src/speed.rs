@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use chrono::{TimeDelta, Utc};
-use hearback_domain::detection::{Detector, Exchange};
+use hearback_detection::{Detector, Exchange};
 use hearback_domain::embedded::Embedded;
 use hearback_domain::target::{Stored, TOP_K, nearest};
 use regex::{RegexSet, RegexSetBuilder};
@@ -157,13 +157,13 @@ fn as_usize(number: u32) -> usize {
 
 /// The built-in phrases, which the detector all has at hand, English first.
 const FILES: [&str; 7] = [
-    include_str!("../../../shared/domain/phrases/en.toml"),
-    include_str!("../../../shared/domain/phrases/de.toml"),
-    include_str!("../../../shared/domain/phrases/fr.toml"),
-    include_str!("../../../shared/domain/phrases/es.toml"),
-    include_str!("../../../shared/domain/phrases/pt.toml"),
-    include_str!("../../../shared/domain/phrases/zh.toml"),
-    include_str!("../../../shared/domain/phrases/ja.toml"),
+    include_str!("../../../shared/detection/phrases/en.toml"),
+    include_str!("../../../shared/detection/phrases/de.toml"),
+    include_str!("../../../shared/detection/phrases/fr.toml"),
+    include_str!("../../../shared/detection/phrases/es.toml"),
+    include_str!("../../../shared/detection/phrases/pt.toml"),
+    include_str!("../../../shared/detection/phrases/zh.toml"),
+    include_str!("../../../shared/detection/phrases/ja.toml"),
 ];
 
 /// What the detector reads of an exchange, in small letters and without marks, so that the set

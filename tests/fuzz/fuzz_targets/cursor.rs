@@ -1,4 +1,4 @@
-//! A cursor is refused, or is what was sealed.
+//! A cursor is rejected, or is what was sealed.
 //!
 //! An input is a number, a character, and text: a cursor by itself, and a place to be sealed in one.
 //! The cursors of the corpus are sealed with the key below, so that places are read as well.

@@ -1,4 +1,4 @@
-//! An event is refused or read, whatever the bytes; what is read survives storage, and an anonymous
+//! An event is rejected or read, whatever the bytes; what is read survives storage, and an anonymous
 //! one does not tell whose it is.
 
 #![no_main]
@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use hearback_domain::caller::Caller;
 use hearback_domain::event::{EventCore, FreeText};
 use hearback_domain::privacy::Pseudonyms;
-use hearback_domain::submission::{Refused, Rejection, Submission};
+use hearback_domain::submission::{EventRejected, RejectionReason, Submission};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const USER: &str = "a user who is named nowhere else";
 const SESSION: &str = "a session that is named nowhere else";
 
-fn parse(body: &Value) -> Result<Submission, Refused> {
+fn parse(body: &Value) -> Result<Submission, EventRejected> {
     let caller = Caller {
         user: "back-end".try_into().unwrap(),
         tenant: "acme".try_into().unwrap(),
@@ -57,9 +57,9 @@ fuzz_target!(|input: &[u8]| {
             survives_storage(&submission);
             names_nobody(body);
         }
-        Err(Refused::Forbidden(forbidden)) => panic!("a back end may do it: {forbidden}"),
+        Err(EventRejected::Forbidden(forbidden)) => panic!("a back end may do it: {forbidden}"),
         Err(refused) => {
-            let rejection = Rejection::from(refused);
+            let rejection = RejectionReason::from(refused);
             assert!(!rejection.errors.is_empty());
             let written = serde_json::to_value(&rejection).unwrap();
             for error in &rejection.errors {

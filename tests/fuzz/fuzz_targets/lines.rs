@@ -98,7 +98,7 @@ fuzz_target!(|input: &[u8]| {
     if !file.is_empty() {
         let cut = usize::from(*cut) % file.len() + 1;
         // Who reads the second part begins a byte before it, to see whether a line begins there.
-        let tail = Lines::behind(to_u64(cut - 1), longest);
+        let tail = Lines::after(to_u64(cut - 1), longest);
         let head = whole.iter().filter(|line| line.0 < to_u64(cut)).cloned();
         let parts: Read = head.chain(read(tail, &file[cut - 1..], piece)).collect();
         assert_eq!(parts, whole);

@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use hearback_domain::privacy::REMOVED;
-use hearback_domain::scrub::{scrub, scrub_json};
+use hearback_scrub::REMOVED;
+use hearback_scrub::{scrub, scrub_json};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Every function of the bundle in one binary, which runs the one that `HEARBACK_FUNCTION` names: a test links the SDKs
-//! once instead of a dozen times. What is deployed is one binary a function, from the same files.
+//! All functions in one binary, which runs the one that `HEARBACK_FUNCTION` names, so that tests link the SDKs once
+//! instead of a dozen times. A deployment has one binary for each function, from the same files.
 
 #[path = "../../../functions/batch/src/main.rs"]
 mod batch;

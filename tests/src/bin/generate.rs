@@ -1,4 +1,4 @@
-//! Prints generated events as JSON Lines, and what is to come of them to standard error.
+//! Prints generated events as JSON Lines, and the expected outcome of an import to standard error.
 //!
 //! Usage: `hearback-generate COUNT [SEED] [anonymous]`
 

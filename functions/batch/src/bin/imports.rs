@@ -7,8 +7,8 @@ use hearback_batch::Importer;
 use hearback_lambda::telemetry;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 
-/// What is left of the time when the function hands the rest on: more than the events take that are
-/// under way, also where the table is so busy that each is tried for more than a minute.
+/// The remaining time at which an invocation stops: more than the events in progress take, even if the table throttles
+/// each of them for more than a minute.
 const MARGIN: Duration = Duration::from_mins(5);
 
 #[tokio::main(flavor = "current_thread")]

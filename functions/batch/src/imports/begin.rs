@@ -2,32 +2,31 @@
 
 use chrono::{DateTime, Utc};
 use hearback_domain::import::{Packing, pieces};
-use hearback_storage::files::{is_report, whose};
+use hearback_storage::files::{is_report, tenant_of_import};
 use hearback_storage::imports::ImportCore;
 
-use super::rejects::Merged;
-use super::task::{Named, Piece, Task, Unpacking, Work};
+use super::task::{Merged, NewFile, Piece, Task, Unpacking, Work};
 use super::{Failure, Importer};
 
-/// Bytes by which a packing is told.
+/// Bytes that identify a packing.
 const MAGIC: usize = 4;
 
 impl Importer {
-    /// Begins to import a file, or goes on if it was begun.
+    /// Begins or continues the import of a file.
     pub(super) async fn begin(
         &self,
-        file: &Named,
+        file: &NewFile,
         until: Option<DateTime<Utc>>,
     ) -> Result<(), Failure> {
         let key = file.key.as_str();
-        let Some(tenant) = whose(key) else {
-            // The reports lie beside the files, and are told of too.
+        let Some(tenant) = tenant_of_import(key) else {
+            // The bucket notifies of reports too, which are next to the files.
             if !is_report(key) && !key.ends_with('/') {
-                tracing::warn!("a file lies where no tenant's files to import lie");
+                tracing::warn!("a file is not in a tenant's folder for imports");
             }
             return Ok(());
         };
-        // A file that was imported may be gone.
+        // An imported file may be deleted.
         let Some(file) = self.blobs.file(key, file.version.as_deref()).await? else {
             return Ok(());
         };
@@ -54,14 +53,14 @@ impl Importer {
             packing: Packing::of(&first),
             started_at: self.intake.clock.now(),
         };
-        let row = self.intake.store.enter_import(&import).await?;
+        let row = self.intake.store.register_import(&import).await?;
         let id = import.id();
         if row.report.is_some() {
             return self.finish(&row, Merged::default(), until).await;
         }
         if row.core.packing != Packing::Plain {
-            let begun = Unpacking { skip: 0, next: 1 };
-            return self.send([Task::Work(id, Work::Unpack(begun))]).await;
+            let unpack = Task::Work(id.clone(), Work::Unpack(Unpacking::default()));
+            return self.send(&id.tenant, [unpack]).await;
         }
         let pieces = pieces(row.core.size);
         let count = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
@@ -76,7 +75,7 @@ impl Importer {
             };
             Task::Work(id.clone(), Work::Piece(piece))
         });
-        self.send(tasks).await?;
+        self.send(&id.tenant, tasks).await?;
         self.finish_if_done(&id, until).await
     }
 }

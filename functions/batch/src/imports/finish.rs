@@ -1,20 +1,20 @@
-//! The end of an import: the report, and what is deleted.
+//! The end of an import: the report, and the deletion of files.
 
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use hearback_domain::import::{Counts, FIRST_ERRORS, RejectedLine, Report, rate};
-use hearback_storage::files::{REPORT, beside, work_key};
+use hearback_domain::import::{Counts, MAX_REPORTED_ERRORS, RejectedLine, Report, rate};
+use hearback_storage::files::{REPORT, report_key, work_key};
 use hearback_storage::imports::{ImportCore, ImportId, ImportRow, PieceState};
 
-use super::rejects::{Merged, Rejects, rejects_key};
-use super::task::{Task, Work};
+use super::rejects::{Rejects, rejects_key};
+use super::task::{Merged, Task, Work};
 use super::{Failure, Importer};
 
-/// Files that are deleted at once.
+/// Files that are deleted concurrently.
 const DELETIONS: usize = 8;
 
 impl Importer {
-    /// Ends an import, if all of its pieces are done. May be repeated.
+    /// Finishes an import if all of its pieces are done. Repeatable.
     pub(super) async fn finish_if_done(
         &self,
         id: &ImportId,
@@ -28,7 +28,7 @@ impl Importer {
         }
     }
 
-    /// Ends an import whose pieces are done, and of whose rejects so many are merged. May be repeated.
+    /// Finishes an import whose pieces are done. `merged` is how far its rejects are merged. Repeatable.
     pub(super) async fn finish(
         &self,
         row: &ImportRow,
@@ -40,80 +40,84 @@ impl Importer {
             report
         } else {
             let pieces = self.intake.store.import_pieces(&id).await?;
-            let rejects = Rejects::of(&row.core, &pieces);
+            let rejects = Rejects::of(&row.core, &pieces, &self.bounds);
             while !rejects.are_merged(merged) {
                 merged = self.merge_more(&rejects, merged).await?;
-                // However late it is, each worker gets on.
-                if self.is_over(until) && !rejects.are_merged(merged) {
-                    return self.send([Task::Work(id, Work::Finish(merged))]).await;
+                // Each worker merges at least one file, so that the import makes progress.
+                if self.is_out_of_time(until) && !rejects.are_merged(merged) {
+                    let rest = Task::Work(id.clone(), Work::Finish(merged));
+                    return self.send(&id.tenant, [rest]).await;
                 }
             }
-            self.tell(row, report(self, row, &pieces, merged)).await?
+            self.publish_report(row, report(self, row, &pieces, merged))
+                .await?
         };
         if report.file_deleted {
             self.delete(&row.core).await?;
         }
-        self.sweep(id, until).await
+        self.delete_work_files(id, until).await
     }
 
-    /// Deletes the imported file, and no other that lies in its place.
+    /// Deletes the imported file, unless it was replaced.
     async fn delete(&self, import: &ImportCore) -> Result<(), Failure> {
         let version = import.version.as_deref();
-        let same = || async {
-            let there = self.blobs.file(&import.key, None).await?;
-            Ok::<_, Failure>(there.is_some_and(|there| there.etag == import.etag))
+        let is_current = || async {
+            let current = self.blobs.file(&import.key, None).await?;
+            Ok::<_, Failure>(current.is_some_and(|current| current.etag == import.etag))
         };
-        // A version is no other, whatever lies in its place.
-        if version.is_some() || same().await? {
+        // A version is deleted by its id, even if it was replaced.
+        if version.is_some() || is_current().await? {
             self.blobs.delete_file(&import.key, version).await?;
         }
         Ok(())
     }
 
-    /// Deletes what workers left for each other. One that is late may leave more, and a message by which
-    /// that is deleted too.
-    async fn sweep(&self, id: ImportId, until: Option<DateTime<Utc>>) -> Result<(), Failure> {
+    /// Deletes the workers' intermediate files. A late worker may write more, and sends a message that deletes them.
+    async fn delete_work_files(
+        &self,
+        id: ImportId,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<(), Failure> {
         let mut last = None;
         loop {
-            let left = self.blobs.list(&work_key(&id, ""), last.as_deref()).await?;
-            let Some(end) = left.last().map(|file| file.key.clone()) else {
+            let files = self.blobs.list(&work_key(&id, ""), last.as_deref()).await?;
+            let Some(end) = files.last().map(|file| file.key.clone()) else {
                 return Ok(());
             };
-            let deletions = left
+            let deletions = files
                 .into_iter()
                 .map(|file| async move { self.blobs.delete_for_good(&file.key).await });
             let mut deletions = stream::iter(deletions).buffer_unordered(DELETIONS);
             while deletions.try_next().await?.is_some() {}
-            if self.is_over(until) {
-                let rest = Work::Finish(Merged::default());
-                return self.send([Task::Work(id, rest)]).await;
+            if self.is_out_of_time(until) {
+                let rest = Task::Work(id.clone(), Work::Finish(Merged::default()));
+                return self.send(&id.tenant, [rest]).await;
             }
             last = Some(end);
         }
     }
 
-    /// Stores a report, and answers the one that counts: of several the first.
-    async fn tell(&self, row: &ImportRow, report: Report) -> Result<Report, Failure> {
+    /// Stores a report, and returns the one that counts: of several the first.
+    async fn publish_report(&self, row: &ImportRow, report: Report) -> Result<Report, Failure> {
         let import = &row.core;
         self.put_report(import, &report).await?;
         let store = &self.intake.store;
-        let counts = store
+        let first = store
             .note_import_report(&import.id(), report.clone())
             .await?;
-        if counts != report {
-            self.put_report(import, &counts).await?;
+        if first != report {
+            self.put_report(import, &first).await?;
         }
-        Ok(counts)
+        Ok(first)
     }
 
     async fn put_report(&self, import: &ImportCore, report: &Report) -> Result<(), Failure> {
         let bytes = serde_json::to_vec_pretty(report).map_err(|_| Failure::Unreadable)?;
-        let key = beside(&import.key, REPORT);
+        let key = report_key(&import.key, REPORT);
         Ok(self.blobs.put_file(&key, bytes).await?)
     }
 }
 
-/// What an import came to.
 fn report(importer: &Importer, row: &ImportRow, pieces: &[PieceState], merged: Merged) -> Report {
     let import = &row.core;
     let mut counts = Counts::default();
@@ -121,10 +125,11 @@ fn report(importer: &Importer, row: &ImportRow, pieces: &[PieceState], merged: M
         counts += piece.counts;
     }
     let mut rejects =
-        (1..=merged.files).map(|file| importer.blobs.place(&rejects_key(import, file)));
+        (1..=merged.files).map(|file| importer.blobs.object_uri(&rejects_key(import, file)));
     let finished_at = importer.intake.clock.now();
+    let left_out = counts.rejected.saturating_sub(merged.lines);
     Report {
-        file: importer.blobs.place(&import.key),
+        file: importer.blobs.object_uri(&import.key),
         packing: import.packing,
         bytes: import.size,
         damage: row.damage.clone(),
@@ -135,18 +140,30 @@ fn report(importer: &Importer, row: &ImportRow, pieces: &[PieceState], merged: M
         first_errors: first_errors(pieces),
         rejects: rejects.next(),
         more_rejects: rejects.collect(),
+        rejects_left_out: left_out,
+        rejects_bound: (left_out > 0).then(|| why_left_out(importer, import, merged)),
         file_deleted: is_deleted(row, pieces),
     }
 }
 
-/// Whether the file goes, because events in it ask for anonymity. What was not read of it is nowhere else: then it
-/// stays.
+/// Why some rejected lines are in no file of rejects, and which is the last that is in one.
+fn why_left_out(importer: &Importer, import: &ImportCore, merged: Merged) -> String {
+    let (lines, size) = (importer.bounds.rejects, import.size);
+    let bytes = importer.bounds.max_reject_bytes(size);
+    let last = merged.last_line;
+    format!(
+        "of a file of {size} bytes {lines} rejected lines and {bytes} bytes of them are kept at most, and of each part \
+         of it twice its bytes; what is kept ends with line {last}"
+    )
+}
+
+/// Whether the file is deleted, because events in it ask for anonymity. A file that was not read completely is kept.
 fn is_deleted(row: &ImportRow, pieces: &[PieceState]) -> bool {
     let is_read = row.damage.is_none() && !pieces.iter().any(|piece| piece.unread);
     is_read && pieces.iter().any(|piece| piece.anonymous)
 }
 
-/// The first errors of all pieces, each with the number that its line has in the imported file.
+/// The first errors of all pieces, with line numbers of the imported file.
 fn first_errors(pieces: &[PieceState]) -> Vec<RejectedLine> {
     let mut before = 0;
     let mut errors = Vec::new();
@@ -159,6 +176,6 @@ fn first_errors(pieces: &[PieceState]) -> Vec<RejectedLine> {
         }
         before += piece.counts.lines;
     }
-    errors.truncate(FIRST_ERRORS);
+    errors.truncate(MAX_REPORTED_ERRORS);
     errors
 }

@@ -1,38 +1,34 @@
-//! The files of rejects beside an imported one, made of those that workers left.
+//! The files of rejects next to an imported file, merged from the files of the workers.
 //!
-//! How much goes into each is told by the workers' files alone. So two that merge the same rejects write
-//! the same, and whoever goes on where another stopped leaves no gap.
+//! Where one file ends depends on the workers' files alone. So two workers that merge the same rejects write equal
+//! files, and a worker that continues after another leaves no gap.
+//!
+//! The total size is bounded. The first rejects are kept, without a gap: a piece that left out some of its own is the
+//! last one that is merged.
 
-use hearback_domain::import::{LONGEST_LINE, Reject};
+use hearback_domain::import::{Bounds, MAX_LINE_BYTES, Reject};
 use hearback_domain::lines::Lines;
-use hearback_storage::files::{Upload, beside, rejects_name, work_key};
+use hearback_storage::files::{Upload, rejects_name, report_key, work_key};
 use hearback_storage::imports::{ImportCore, PieceState};
-use serde::{Deserialize, Serialize};
 
-use super::piece::NOT_JSON;
+use super::line::NOT_JSON;
+use super::task::Merged;
 use super::{Failure, Importer};
 
-/// Files of workers that are merged into one, at most: each is a call.
-const MOST_SOURCES: usize = 2_000;
-/// Longest line of rejects: a line of the file may take twice its length as JSON within JSON, and six
-/// times if it is of control characters.
-const LONGEST_REJECT: usize = 8 * LONGEST_LINE;
+/// Workers' files that are merged into one file, at most: each is a call.
+const MAX_SOURCES: usize = 2_000;
+/// The longest line of rejects. JSON within JSON has up to twice the length of the imported line, and six times if that
+/// consists of control characters.
+const LONGEST_REJECT: usize = 8 * MAX_LINE_BYTES;
 
-/// How far the rejects of an import are merged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Merged {
-    /// Files that lie beside the imported one.
-    pub files: u64,
-    /// Files of workers that are in them.
-    pub sources: usize,
-}
-
-/// The rejects of an import, as its workers left them.
+/// The rejects of an import in the files of its workers.
 pub(super) struct Rejects<'a> {
     import: &'a ImportCore,
     sources: Vec<Source<'a>>,
     /// Whether an event in the file asks for anonymity.
     anonymous: bool,
+    max_lines: u64,
+    max_bytes: u64,
 }
 
 /// A worker's file of rejects.
@@ -43,71 +39,88 @@ struct Source<'a> {
 }
 
 impl<'a> Rejects<'a> {
-    /// Those of these pieces, which are all.
-    pub(super) fn of(import: &'a ImportCore, pieces: &'a [PieceState]) -> Self {
+    /// The rejects of all pieces of an import.
+    pub(super) fn of(import: &'a ImportCore, pieces: &'a [PieceState], bounds: &Bounds) -> Self {
         let mut sources = Vec::new();
         let mut before = 0;
         for piece in pieces {
             let names = piece.rejects.iter();
             sources.extend(names.map(|name| Source { name, before }));
+            if piece.rejects_left_out > 0 {
+                break;
+            }
             before += piece.counts.lines;
         }
         Self {
             import,
             sources,
             anonymous: pieces.iter().any(|piece| piece.anonymous),
+            max_lines: bounds.rejects,
+            max_bytes: bounds.max_reject_bytes(import.size),
         }
     }
 
-    /// Whether nothing is left to merge.
     pub(super) fn are_merged(&self, merged: Merged) -> bool {
-        merged.sources >= self.sources.len()
+        merged.is_full || merged.sources >= self.sources.len()
+    }
+
+    /// Counts a line of this many bytes if it is within the bound, and returns whether it is.
+    fn has_room(&self, merged: &mut Merged, bytes: u64) -> bool {
+        merged.is_full = merged.lines >= self.max_lines || merged.bytes + bytes > self.max_bytes;
+        if !merged.is_full {
+            merged.lines += 1;
+            merged.bytes += bytes;
+        }
+        !merged.is_full
     }
 }
 
 /// The key of a file of rejects, by its number from 1.
 pub(super) fn rejects_key(import: &ImportCore, number: u64) -> String {
-    beside(&import.key, &rejects_name(number))
+    report_key(&import.key, &rejects_name(number))
 }
 
 impl Importer {
-    /// Stores one file more of rejects, each with the number that its line has in the imported file.
+    /// Stores another file of rejects, with line numbers of the imported file.
     pub(super) async fn merge_more(
         &self,
         rejects: &Rejects<'_>,
         merged: Merged,
     ) -> Result<Merged, Failure> {
-        let Merged { mut files, sources } = merged;
-        files += 1;
-        let mut upload = self.blobs.upload(rejects_key(rejects.import, files));
-        let mut size = 0;
-        let mut taken = 0;
-        for source in rejects.sources.iter().skip(sources).take(MOST_SOURCES) {
-            size += self.merge(rejects, source, &mut upload).await?;
-            taken += 1;
-            if size >= self.rejects_file {
+        let mut merged = Merged {
+            files: merged.files + 1,
+            ..merged
+        };
+        let mut upload = self.blobs.upload(rejects_key(rejects.import, merged.files));
+        let before = merged.bytes;
+        for source in (rejects.sources.iter())
+            .skip(merged.sources)
+            .take(MAX_SOURCES)
+        {
+            self.merge(rejects, source, &mut merged, &mut upload)
+                .await?;
+            merged.sources += 1;
+            let size = usize::try_from(merged.bytes - before).unwrap_or(usize::MAX);
+            if merged.is_full || size >= self.rejects_file {
                 break;
             }
         }
         upload.finish().await?;
-        Ok(Merged {
-            files,
-            sources: sources + taken,
-        })
+        Ok(merged)
     }
 
-    /// Adds a worker's file, and answers how many bytes that were.
+    /// Adds a worker's file, up to the bound.
     async fn merge(
         &self,
         rejects: &Rejects<'_>,
         source: &Source<'_>,
+        merged: &mut Merged,
         upload: &mut Upload,
-    ) -> Result<usize, Failure> {
+    ) -> Result<(), Failure> {
         let key = work_key(&rejects.import.id(), source.name);
         let found = self.blobs.read_from(&key, None, 0).await?;
         let (_, mut body) = found.ok_or(Failure::Body)?;
         let mut lines = Lines::new(LONGEST_REJECT);
-        let mut size = 0;
         loop {
             let bytes = body.next().await.transpose().map_err(|_| Failure::Body)?;
             match &bytes {
@@ -116,29 +129,32 @@ impl Importer {
             }
             while let Some(line) = lines.next_line() {
                 let line = line.content.ok_or(Failure::Unreadable)?;
-                let line = rejects.merged_line(line, source.before)?;
+                let (number, line) = rejects.merged_line(line, source.before)?;
+                if !rejects.has_room(merged, u64::try_from(line.len()).unwrap_or(u64::MAX)) {
+                    return Ok(());
+                }
                 upload.push(&line).await?;
-                size += line.len();
+                merged.last_line = number;
             }
             if bytes.is_none() {
-                return Ok(size);
+                return Ok(());
             }
         }
     }
 }
 
 impl Rejects<'_> {
-    /// A worker's line as it is kept.
-    fn merged_line(&self, line: &[u8], before: u64) -> Result<Vec<u8>, Failure> {
+    /// The number and the content of a line of a merged file.
+    fn merged_line(&self, line: &[u8], before: u64) -> Result<(u64, Vec<u8>), Failure> {
         let reject = serde_json::from_slice(line);
         let mut reject: Reject = reject.map_err(|_| Failure::Unreadable)?;
         reject.rejected.line_number += before;
         if self.anonymous && reject.rejected.rejection.error == NOT_JSON {
-            // It may be a part of an event that asks for it elsewhere.
+            // It may be a part of an anonymous event.
             reject.line = None;
         }
         let mut line = serde_json::to_vec(&reject).map_err(|_| Failure::Unreadable)?;
         line.push(b'\n');
-        Ok(line)
+        Ok((reject.rejected.line_number, line))
     }
 }

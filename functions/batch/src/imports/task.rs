@@ -1,63 +1,98 @@
-//! The messages of the queue of imports: the bucket's notifications, and what workers leave for each
-//! other.
+//! The messages of the queue of imports: notifications of the bucket, and tasks of workers.
 
 use hearback_storage::imports::ImportId;
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::rejects::Merged;
-
-/// What a message asks for.
+/// The task of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Task {
-    /// To import a file.
-    Begin(Named),
-    /// To go on with an import.
+    /// Import a new file.
+    Begin(NewFile),
+    /// Continue an import.
     Work(ImportId, Work),
 }
 
-/// A file that came, as the bucket names it.
+/// A new file, as the bucket's notification names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct NewFile {
     /// Its key.
     pub key: String,
-    /// Its version, if the bucket keeps versions: another may lie in its place by now.
+    /// Its version, if the bucket keeps versions.
     pub version: Option<String>,
 }
 
-/// How an import goes on.
+/// The next step of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Work {
-    /// By unpacking.
+    /// Unpack the file, or the rest of it.
     Unpack(Unpacking),
-    /// With a piece.
+    /// Process a piece.
     Piece(Piece),
-    /// With its end, all pieces being done.
+    /// Finish, after all pieces are done.
     Finish(Merged),
 }
 
 /// How far a packed file is unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Unpacking {
-    /// Bytes that are in pieces already, unpacked.
+    /// Unpacked bytes that are in pieces already.
     pub skip: u64,
     /// The number of the next piece.
     pub next: u64,
+    /// Lines of those bytes.
+    #[serde(default)]
+    pub lines: u64,
+    /// What these lines count towards the bound, in bytes.
+    #[serde(default)]
+    pub counted: u64,
 }
 
-/// Lines of a file: those that begin in a range of its bytes.
+impl Default for Unpacking {
+    fn default() -> Self {
+        Self {
+            skip: 0,
+            next: 1,
+            lines: 0,
+            counted: 0,
+        }
+    }
+}
+
+/// A piece of a file: the lines that begin in a range of its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Piece {
     /// Its number, from 1.
     pub number: u64,
     /// Where the range begins.
     pub from: u64,
-    /// The first byte behind the range.
+    /// The first byte after the range.
     pub to: u64,
     /// Whether it was unpacked into a file of its own.
     pub unpacked: bool,
+}
+
+/// How far the rejects of an import are merged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Merged {
+    /// Files of rejects that are complete.
+    pub files: u64,
+    /// Files of workers that are merged into them.
+    pub sources: usize,
+    /// Lines in them.
+    #[serde(default)]
+    pub lines: u64,
+    /// Bytes in them.
+    #[serde(default)]
+    pub bytes: u64,
+    /// The number of the last of these lines.
+    #[serde(default)]
+    pub last_line: u64,
+    /// Whether the bound is reached.
+    #[serde(default)]
+    pub is_full: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,19 +102,24 @@ struct Message {
 }
 
 impl Task {
-    /// Reads a message; `None` if it is none of ours. A notification may name several files, or none.
+    /// Reads a message; `None` if it is invalid. A notification may name several files, or none.
+    ///
+    /// Reads only the members that an import needs. `aws_lambda_events::s3` rejects a whole notification if one of
+    /// its records lacks a time, an identity or an address, and one record must not stop the others.
     pub(super) fn read(body: &str) -> Option<Vec<Self>> {
         let body: Value = serde_json::from_str(body).ok()?;
         if let Some(records) = body.get("Records").and_then(Value::as_array) {
             let created = records.iter().filter_map(|record| {
-                let created = record.get("eventName")?.as_str()?;
+                let event = record.get("eventName")?.as_str()?;
                 let object = record.pointer("/s3/object")?;
                 object.get("key")?.as_str()?;
-                created.starts_with("ObjectCreated:").then_some(object)
+                event.starts_with("ObjectCreated:").then_some(object)
             });
-            return created.map(|file| named(file).map(Self::Begin)).collect();
+            return created
+                .map(|file| new_file(file).map(Self::Begin))
+                .collect();
         }
-        // What the bucket sends when it is told of the queue.
+        // The test event that the bucket sends when its notifications are configured.
         if body
             .get("Event")
             .is_some_and(|event| event == "s3:TestEvent")
@@ -90,7 +130,6 @@ impl Task {
         Some(vec![Self::Work(message.import, message.work)])
     }
 
-    /// The message that asks for it.
     pub(super) fn message(self) -> String {
         match self {
             Self::Begin(file) => notification(&file.key, file.version.as_deref()),
@@ -99,7 +138,7 @@ impl Task {
     }
 }
 
-/// What the bucket tells the queue when a file came, as far as it is read.
+/// The bucket's notification of a new file, with the members that an import reads.
 #[must_use]
 pub fn notification(key: &str, version: Option<&str>) -> String {
     let key = percent_encoding::utf8_percent_encode(key, percent_encoding::NON_ALPHANUMERIC);
@@ -110,9 +149,9 @@ pub fn notification(key: &str, version: Option<&str>) -> String {
     json!({"Records": [{"eventName": "ObjectCreated:Put", "s3": {"object": object}}]}).to_string()
 }
 
-fn named(object: &Value) -> Option<Named> {
+fn new_file(object: &Value) -> Option<NewFile> {
     let version = object.get("versionId").and_then(Value::as_str);
-    Some(Named {
+    Some(NewFile {
         key: decoded(object.get("key")?.as_str()?)?,
         version: version
             .filter(|version| !version.is_empty())
@@ -120,10 +159,10 @@ fn named(object: &Value) -> Option<Named> {
     })
 }
 
-/// A key as a notification writes it: as a form writes its values.
+/// Decodes a key, which notifications encode as form data.
 fn decoded(key: &str) -> Option<String> {
-    let spaced = key.replace('+', " ");
-    let decoded = percent_decode_str(&spaced).decode_utf8().ok()?;
+    let key = key.replace('+', " ");
+    let decoded = percent_decode_str(&key).decode_utf8().ok()?;
     Some(decoded.into_owned())
 }
 
@@ -132,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_messages_of_the_bucket_are_read() {
+    fn notifications_of_the_bucket_are_read() {
         let body = r#"{"Records": [
             {"eventName": "ObjectCreated:CompleteMultipartUpload",
              "s3": {"object": {"key": "imports/acme/my+events%2B1.jsonl", "size": 7, "eTag": "d41d",
@@ -141,7 +180,7 @@ mod tests {
             {"eventName": "ObjectRemoved:Delete", "s3": {"object": {"key": "imports/acme/x"}}}]}"#;
         let read = Task::read(body).unwrap();
         let begin = |key: &str, version: Option<&str>| {
-            Task::Begin(Named {
+            Task::Begin(NewFile {
                 key: key.to_owned(),
                 version: version.map(str::to_owned),
             })
@@ -165,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_workers_leave_is_read() {
+    fn a_task_is_read_from_its_message() {
         let import = ImportId {
             tenant: "acme".try_into().unwrap(),
             id: "1f".to_owned(),
@@ -176,10 +215,17 @@ mod tests {
             to: 8,
             unpacked: false,
         };
-        let unpacked = Unpacking { skip: 3, next: 4 };
+        let unpacked = Unpacking {
+            skip: 3,
+            next: 4,
+            lines: 2,
+            counted: 128,
+        };
         let merged = Merged {
             files: 1,
             sources: 5,
+            lines: 7,
+            ..Merged::default()
         };
         for work in [
             Work::Unpack(unpacked),

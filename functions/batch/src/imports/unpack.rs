@@ -1,142 +1,235 @@
-//! A packed file, unpacked into files of whole lines, which are worked off side by side.
+//! Unpacks a packed file into files of whole lines, which are processed in parallel.
 //!
-//! A packed file can be read from its start only. Where time runs out, the rest is unpacked by reading
-//! again what came before, and passing over it.
+//! A packed file can only be read from its start. A step that continues another reads and skips what is unpacked
+//! already.
+//!
+//! The unpacked size is bounded, by the size of the file among others ([`Bounds::max_unpacked_bytes`]): a small file must not
+//! keep the workers busy for hours. Each line counts, blank lines too.
+//!
+//! [`Bounds::max_unpacked_bytes`]: hearback_domain::import::Bounds::max_unpacked_bytes
 
 use chrono::{DateTime, Utc};
-use hearback_domain::import::{LONGEST_LINE, PIECE};
+use hearback_domain::import::{MAX_LINE_BYTES, MIN_LINE_BYTES, PIECE_BYTES};
 use hearback_domain::lines::{Line, Lines};
 use hearback_storage::files::work_key;
 use hearback_storage::imports::{ImportId, ImportRow};
-use hearback_storage::unpacked::{Broken, Unpacked};
+use hearback_storage::unpacked::{UnpackError, Unpacked};
 
 use super::piece::GONE;
 use super::task::{Piece, Task, Unpacking, Work};
 use super::{Failure, Importer};
 
-/// Bytes that are unpacked at once.
+/// Bytes of one read.
 const CHUNK: usize = 64 * 1024;
 
-/// The piece that is filled.
-struct Filling {
+/// The piece that lines are added to.
+struct PieceBuilder {
     id: ImportId,
-    number: u64,
+    /// How far the file is unpacked.
+    next: Unpacking,
     bytes: Vec<u8>,
+    /// What the lines of the piece count towards the bound, in bytes.
+    counted: u64,
+    /// The bound of what all lines count.
+    bound: u64,
+}
+
+/// Why no further line is added.
+enum Stopped {
+    /// The time is up.
+    OutOfTime,
+    /// The next line is beyond what the file may unpack to.
+    Bound,
+}
+
+/// How unpacking ended.
+enum Ended {
+    /// The time is up.
+    OutOfTime,
+    /// Nothing more is unpacked.
+    Finished(Reason),
+}
+
+/// Why nothing more is unpacked.
+enum Reason {
+    /// The end of the file.
+    End,
+    /// The file is damaged after so many unpacked bytes.
+    Damaged(u64),
+    /// The bound of the file.
+    Bound,
 }
 
 impl Importer {
-    /// Unpacks what comes behind what is unpacked into further pieces.
+    /// Unpacks the file, or the rest of it, into pieces.
     pub(super) async fn unpack(
         &self,
         row: &ImportRow,
-        Unpacking { skip, next }: Unpacking,
+        start: Unpacking,
         until: Option<DateTime<Utc>>,
     ) -> Result<(), Failure> {
         let id = row.core.id();
         if row.pieces.is_some() {
             return self.finish_if_done(&id, until).await;
         }
-        let store = &self.intake.store;
         let found = self
             .blobs
             .read_from(&row.core.key, row.core.version.as_deref(), 0)
             .await?;
         let Some((_, body)) = found.filter(|(etag, _)| *etag == row.core.etag) else {
-            store.note_import_pieces(&id, next - 1, Some(GONE)).await?;
-            return self.finish_if_done(&id, until).await;
+            return self
+                .note_unpacked(&id, start.next - 1, Some(GONE), until)
+                .await;
         };
-        let mut unpacked = Unpacked::new(row.core.packing, body);
-        let mut lines = if skip == 0 {
-            Lines::new(LONGEST_LINE)
-        } else {
-            Lines::behind(skip - 1, LONGEST_LINE)
-        };
-        let mut at = 0;
-        let mut chunk = vec![0; CHUNK];
-        let mut filling = Filling {
+        let mut builder = PieceBuilder {
             id: id.clone(),
-            number: next,
+            next: start,
             bytes: Vec::new(),
+            counted: 0,
+            bound: self.bounds.max_unpacked_bytes(row.core.size),
         };
-        let mut damage = None;
-        loop {
-            let read = match unpacked.read(&mut chunk).await {
-                Ok(0) => break,
-                Ok(read) => chunk.get(..read).unwrap_or_default(),
-                Err(Broken::Body) => return Err(Failure::Body),
-                Err(Broken::Packing) => {
-                    damage = Some(format!("it cannot be unpacked beyond {at} bytes"));
-                    break;
+        let unpacked = Unpacked::new(row.core.packing, body);
+        match self.unpack_rest(unpacked, &mut builder, until).await? {
+            Ended::OutOfTime => {
+                let rest = Task::Work(id.clone(), Work::Unpack(builder.next));
+                self.send(&id.tenant, [rest]).await
+            }
+            Ended::Finished(reason) => {
+                if !builder.bytes.is_empty() {
+                    self.put_piece(&mut builder).await?;
                 }
-            };
-            let wanted = skip.saturating_sub(1).saturating_sub(at);
-            at += u64::try_from(read.len()).unwrap_or_default();
-            let passed = usize::try_from(wanted)
-                .unwrap_or(usize::MAX)
-                .min(read.len());
-            lines.push(read.get(passed..).unwrap_or_default());
-            if let Some(skip) = self.fill(&mut lines, &mut filling, until).await? {
-                let next = filling.number;
-                let unpacked = Unpacking { skip, next };
-                return self.send([Task::Work(id, Work::Unpack(unpacked))]).await;
+                let damage = match reason {
+                    Reason::End => None,
+                    Reason::Damaged(at) => Some(format!("it cannot be unpacked beyond {at} bytes")),
+                    Reason::Bound => Some(self.bound_message(row, &builder)),
+                };
+                let pieces = builder.next.next - 1;
+                self.note_unpacked(&id, pieces, damage.as_deref(), until)
+                    .await
             }
         }
-        if damage.is_none() {
-            lines.end();
-        }
-        self.fill(&mut lines, &mut filling, None).await?;
-        if !filling.bytes.is_empty() {
-            self.put_piece(&mut filling).await?;
-        }
-        let pieces = filling.number - 1;
-        store
-            .note_import_pieces(&id, pieces, damage.as_deref())
-            .await?;
-        self.finish_if_done(&id, until).await
     }
 
-    /// Fills pieces with the lines that are whole. If time is up, answers where the first line begins that
-    /// is in none.
-    async fn fill(
+    /// Skips what is in pieces already, and unpacks the rest into further pieces.
+    async fn unpack_rest(
+        &self,
+        mut unpacked: Unpacked,
+        builder: &mut PieceBuilder,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<Ended, Failure> {
+        let before = builder.next.skip.checked_sub(1);
+        let mut lines = match before {
+            None => Lines::new(MAX_LINE_BYTES),
+            Some(before) => Lines::after(before, MAX_LINE_BYTES),
+        };
+        let mut end = None;
+        let mut at = 0;
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let read = match unpacked.read(&mut chunk).await {
+                Ok(0) => {
+                    lines.end();
+                    let stopped = self.add_lines(&mut lines, builder, None).await?;
+                    let reason = stopped.map_or(Reason::End, |_| Reason::Bound);
+                    return Ok(Ended::Finished(reason));
+                }
+                Ok(read) => chunk.get(..read).unwrap_or_default(),
+                Err(UnpackError::Body) => return Err(Failure::Body),
+                Err(UnpackError::Packing) => return Ok(Ended::Finished(Reason::Damaged(at))),
+            };
+            let to_skip = before.unwrap_or_default().saturating_sub(at);
+            at += u64::try_from(read.len()).unwrap_or_default();
+            let to_skip = usize::try_from(to_skip).unwrap_or(usize::MAX);
+            let Some(new) = read.get(to_skip..).filter(|new| !new.is_empty()) else {
+                continue;
+            };
+            // The time begins after what is skipped, so that each step makes progress.
+            let end = *end.get_or_insert_with(|| self.slice_end(until));
+            lines.push(new);
+            match self.add_lines(&mut lines, builder, Some(end)).await? {
+                Some(Stopped::OutOfTime) => return Ok(Ended::OutOfTime),
+                // A line without an end counts only here.
+                None if at <= builder.bound => {}
+                None | Some(Stopped::Bound) => return Ok(Ended::Finished(Reason::Bound)),
+            }
+        }
+    }
+
+    /// Notes how many pieces there are, and any damage.
+    async fn note_unpacked(
+        &self,
+        id: &ImportId,
+        pieces: u64,
+        damage: Option<&str>,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<(), Failure> {
+        let store = &self.intake.store;
+        store.note_import_pieces(id, pieces, damage).await?;
+        self.finish_if_done(id, until).await
+    }
+
+    /// Which bound was reached, and where.
+    fn bound_message(&self, row: &ImportRow, builder: &PieceBuilder) -> String {
+        let why = self.bounds.unpack_limit_message(row.core.size);
+        let Unpacking { skip, lines, .. } = builder.next;
+        format!(
+            "{why}, and each line counts as {MIN_LINE_BYTES} bytes or more: reading ended behind line {lines}, \
+             {skip} bytes of it unpacked"
+        )
+    }
+
+    /// Adds whole lines to pieces, and returns why it stopped before the last one.
+    async fn add_lines(
         &self,
         lines: &mut Lines,
-        filling: &mut Filling,
+        builder: &mut PieceBuilder,
         until: Option<DateTime<Utc>>,
-    ) -> Result<Option<u64>, Failure> {
+    ) -> Result<Option<Stopped>, Failure> {
         while let Some(Line {
-            offset, content, ..
+            offset,
+            end,
+            content,
         }) = lines.next_line()
         {
-            if u64::try_from(filling.bytes.len()).unwrap_or(u64::MAX) >= PIECE {
-                self.put_piece(filling).await?;
-                if self.is_over(until) {
-                    return Ok(Some(offset));
+            let counts = (end - offset).max(MIN_LINE_BYTES);
+            if builder.next.counted + counts > builder.bound {
+                return Ok(Some(Stopped::Bound));
+            }
+            if builder.counted >= PIECE_BYTES {
+                self.put_piece(builder).await?;
+                if self.is_out_of_time(until) {
+                    return Ok(Some(Stopped::OutOfTime));
                 }
             }
             match content {
-                Some(line) => filling.bytes.extend_from_slice(line),
-                // As long as it has to be to be refused for it.
-                None => filling
+                Some(line) => builder.bytes.extend_from_slice(line),
+                // A placeholder that is rejected for its length.
+                None => builder
                     .bytes
-                    .extend(std::iter::repeat_n(b'-', LONGEST_LINE + 1)),
+                    .extend(std::iter::repeat_n(b'-', MAX_LINE_BYTES + 1)),
             }
-            filling.bytes.push(b'\n');
+            builder.bytes.push(b'\n');
+            builder.counted += counts;
+            builder.next.counted += counts;
+            builder.next.lines += 1;
+            builder.next.skip = end;
         }
         Ok(None)
     }
 
-    async fn put_piece(&self, filling: &mut Filling) -> Result<(), Failure> {
-        let bytes = std::mem::take(&mut filling.bytes);
+    async fn put_piece(&self, builder: &mut PieceBuilder) -> Result<(), Failure> {
+        let bytes = std::mem::take(&mut builder.bytes);
         let piece = Piece {
-            number: filling.number,
+            number: builder.next.next,
             from: 0,
             to: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
             unpacked: true,
         };
-        let key = work_key(&filling.id, &piece.file());
+        let key = work_key(&builder.id, &piece.file());
         self.blobs.put_file(&key, bytes).await?;
-        filling.number += 1;
-        let id = filling.id.clone();
-        self.send([Task::Work(id, Work::Piece(piece))]).await
+        builder.next.next += 1;
+        builder.counted = 0;
+        let task = Task::Work(builder.id.clone(), Work::Piece(piece));
+        self.send(&builder.id.tenant, [task]).await
     }
 }

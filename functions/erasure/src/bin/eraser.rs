@@ -7,7 +7,7 @@ use hearback_erasure::Eraser;
 use hearback_lambda::telemetry;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 
-/// What is left of the time when the function hands the rest on: more than a page takes, or a long file.
+/// The remaining time at which an invocation stops: more than a page or a long file takes.
 const MARGIN: Duration = Duration::from_mins(5);
 
 #[tokio::main(flavor = "current_thread")]

@@ -1,12 +1,15 @@
-//! Minutes, by which activity is marked and reports are walked.
+//! Minutes: the resolution of activity markers.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
+use hearback_domain::identifier::ConversationId;
 
 /// A minute, in microseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     pub(super) start: i64,
-    /// The first microsecond behind it.
+    /// The first microsecond after it.
     pub(super) end: i64,
 }
 
@@ -18,6 +21,9 @@ impl Slot {
         }
     }
 }
+
+/// Conversations by their minute of activity.
+pub(super) type Minutes = BTreeMap<NaiveTime, BTreeSet<ConversationId>>;
 
 /// The last minute of a day.
 pub(super) const LAST_MINUTE: NaiveTime = match NaiveTime::from_hms_opt(23, 59, 0) {

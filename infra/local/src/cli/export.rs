@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use hearback_export::{Exporter, Trained};
+use hearback_export::{Exporter, TrainingSet};
 use hearback_lambda::clock::Clock;
 use hearback_storage::{Blobs, Store};
 use serde_json::{Map, Value, json};
 
-use super::Target;
-use crate::bundle::Clients;
+use super::BundleArgs;
+use crate::clients::Clients;
 use crate::export;
 use crate::names::Names;
 
@@ -22,37 +22,36 @@ pub(super) struct Export {
     #[arg(long, default_value = "acme")]
     tenant: String,
     #[command(flatten)]
-    rows: Rows,
+    selection: Selection,
     #[command(flatten)]
-    learn: Learn,
+    training: TrainingArgs,
     #[command(flatten)]
-    target: Target,
+    bundle: BundleArgs,
 }
 
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-struct Rows {
-    /// What was said on this trace
+struct Selection {
+    /// Message signals on this trace
     #[arg(long, value_name = "ID")]
     trace: Option<String>,
-    /// What was said on this day, in UTC; is kept in the bucket too
+    /// Message signals of this day in UTC; also written to the bucket
     #[arg(long, value_name = "DATE")]
     day: Option<String>,
-    /// What a model can learn: preference pairs, then labelled answers; is kept in the bucket too
+    /// Training data: preference pairs, then labelled answers; also written to the bucket
     #[arg(long, requires = "project")]
     training: bool,
 }
 
-/// What a training export is of.
 #[derive(Args)]
-struct Learn {
+struct TrainingArgs {
     /// With --training: the project
     #[arg(long, value_name = "NAME", conflicts_with_all = ["trace", "day"])]
     project: Option<String>,
-    /// With --training: the first day of the feedback, in UTC; a year before the last without
+    /// With --training: the first day of the feedback in UTC [default: a year before the last]
     #[arg(long, value_name = "DATE", conflicts_with_all = ["trace", "day"])]
     from: Option<String>,
-    /// With --training: the last day of the feedback; today without
+    /// With --training: the last day of the feedback [default: today]
     #[arg(long, value_name = "DATE", conflicts_with_all = ["trace", "day"])]
     to: Option<String>,
     /// With --training: write pairs.jsonl and labels.jsonl into this folder instead of printing them
@@ -62,20 +61,20 @@ struct Learn {
 
 impl Export {
     pub(super) async fn run(self) -> Result<()> {
-        let clients = self.target.clients()?;
-        let names = Names::new(&self.target.stack);
+        let clients = self.bundle.clients()?;
+        let names = Names::new(&self.bundle.stack);
         let exporter = Exporter::new(
             Store::new(clients.dynamodb.clone(), names.table()),
             Blobs::new(clients.s3.clone(), names.bucket()),
             Clock::system(),
         );
         let mut request = Map::from_iter([("tenant".to_owned(), self.tenant.into())]);
-        if self.rows.training {
-            request.insert("training".to_owned(), self.learn.asked());
-            return self.learn.run(&exporter, &clients, request).await;
+        if self.selection.training {
+            request.insert("training".to_owned(), self.training.request());
+            return self.training.run(&exporter, &clients, request).await;
         }
-        request.insert("trace_id".to_owned(), self.rows.trace.into());
-        request.insert("day".to_owned(), self.rows.day.into());
+        request.insert("trace_id".to_owned(), self.selection.trace.into());
+        request.insert("day".to_owned(), self.selection.day.into());
         let mut out = std::io::stdout().lock();
         let summary = export::export(&exporter, &clients.s3, request, &mut out).await?;
         writeln!(std::io::stderr(), "{summary}")?;
@@ -83,8 +82,8 @@ impl Export {
     }
 }
 
-impl Learn {
-    fn asked(&self) -> Value {
+impl TrainingArgs {
+    fn request(&self) -> Value {
         json!({"project": self.project, "from": self.from, "to": self.to})
     }
 
@@ -120,11 +119,11 @@ fn create(folder: &Path, name: &str) -> Result<BufWriter<File>> {
     std::fs::create_dir_all(folder)
         .and_then(|()| File::create(&path))
         .map(BufWriter::new)
-        .with_context(|| format!("{shown} cannot be written"))
+        .with_context(|| format!("cannot write {shown}"))
 }
 
-fn summary(trained: &Trained) -> String {
-    let Trained {
+fn summary(trained: &TrainingSet) -> String {
+    let TrainingSet {
         days,
         pairs,
         labels,

@@ -8,8 +8,8 @@ use clap::Args;
 use hearback_domain::identifier::TenantId;
 use hearback_storage::{Blobs, Store};
 
-use super::{NOT_RUNNING, Target};
-use crate::import;
+use super::{BundleArgs, NOT_RUNNING};
+use crate::import::{self, ImportTarget};
 use crate::names::Names;
 
 #[derive(Args)]
@@ -20,7 +20,7 @@ pub(super) struct Import {
     #[arg(long, default_value = "acme", value_parser = tenant)]
     tenant: TenantId,
     #[command(flatten)]
-    target: Target,
+    bundle: BundleArgs,
 }
 
 fn tenant(text: &str) -> Result<TenantId, String> {
@@ -29,20 +29,28 @@ fn tenant(text: &str) -> Result<TenantId, String> {
 
 impl Import {
     pub(super) async fn run(self) -> Result<()> {
-        let clients = self.target.clients()?;
-        let names = Names::new(&self.target.stack);
+        let clients = self.bundle.clients()?;
+        let names = Names::new(&self.bundle.stack);
         let queue = clients.sqs.get_queue_url().queue_name(names.imports());
         let queue = queue.send().await.context(NOT_RUNNING)?.queue_url;
-        let target = import::Target {
+        let target = ImportTarget {
             store: Store::new(clients.dynamodb, names.table()),
             blobs: Blobs::new(clients.s3, names.bucket()),
-            queue: (clients.sqs, queue.context(NOT_RUNNING)?),
+            queue: (clients.sqs.clone(), queue.context(NOT_RUNNING)?),
             tenant: self.tenant,
         };
         let report = import::import(&self.file, &target).await?;
         let mut out = std::io::stdout().lock();
         serde_json::to_writer_pretty(&mut out, &report)?;
         writeln!(out)?;
+        let waiting = import::waiting(&clients.sqs, &names).await?;
+        if waiting > 0 {
+            let mut err = std::io::stderr().lock();
+            writeln!(
+                err,
+                "every event is stored; about {waiting} imported events are waiting to be processed"
+            )?;
+        }
         anyhow::ensure!(
             report.damage.is_none(),
             "the file could not be read to its end"

@@ -3,21 +3,30 @@
 use std::path::Path;
 
 use anyhow::Result;
+use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::serve::Listener;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use s3s::HttpResponse;
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
+use s3s::{Body, HttpResponse};
 use s3s_fs::FileSystem;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tower::util::MapResponse;
+use tower::service_fn;
 
-/// Headers that tell a checksum of an object.
+use super::EngineLifecycle;
+use super::authentication::check_origin;
+use super::keys::KeyPair;
+use super::object_keys::ObjectKeys;
+use super::rejection::EngineRejection;
+use crate::files::BUCKET_FOLDER;
+
+/// How often a failed read is repeated. The engine fails if another request deletes a file while it reads the folder.
+const RETRIES: usize = 5;
+/// Response headers with a checksum of an object.
 const CHECKSUMS: [&str; 5] = [
     "x-amz-checksum-crc32",
     "x-amz-checksum-crc32c",
@@ -30,21 +39,54 @@ const CHECKSUMS: [&str; 5] = [
 pub(super) fn start(
     folder: &Path,
     mut listener: TcpListener,
-    stop: &CancellationToken,
-    tasks: &TaskTracker,
+    keys: &KeyPair,
+    lifecycle: EngineLifecycle<'_>,
 ) -> Result<()> {
+    let health = lifecycle.health.clone();
     let files = FileSystem::new(folder)
-        .map_err(|error| anyhow::anyhow!("{} cannot be opened: {error:?}", folder.display()))?;
+        .map_err(|error| anyhow::anyhow!("cannot open {}: {error:?}", folder.display()))?;
     let mut service = S3ServiceBuilder::new(files);
-    // The credentials of `hearback_lambda::aws::Aws::local`.
-    service.set_auth(SimpleAuth::from_single("local", "local"));
-    let service = MapResponse::new(service.build(), without_old_checksums);
-    let stop = stop.clone();
-    tasks.spawn(async move {
+    service.set_auth(SimpleAuth::from_single(
+        &keys.access_key_id,
+        keys.secret_access_key.as_str(),
+    ));
+    service.set_access(ObjectKeys);
+    let service = service.build();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (service, health) = (service.clone(), health.clone());
+        let method = request.method().clone();
+        async move {
+            match check_origin(request.uri(), request.headers()) {
+                Ok(()) => {
+                    let reads = matches!(method, Method::GET | Method::HEAD);
+                    let again = reads.then(|| copy_of_head(&request));
+                    let mut response = service.call(request.map(Body::from)).await;
+                    for _ in 0..RETRIES {
+                        match &again {
+                            Some(again) if is_failure(&response) => {
+                                response = service.call(copy_of_head(again)).await;
+                            }
+                            _ => break,
+                        }
+                    }
+                    let response = response.map(without_old_checksums);
+                    if is_failure(&response) {
+                        // The engine gives no further details.
+                        tracing::error!(%method, folder = BUCKET_FOLDER, "the S3 engine failed");
+                        health.record_failure("bucket", "it failed to read or write a file");
+                    }
+                    response
+                }
+                Err(rejection) => Ok(rejected(rejection)),
+            }
+        }
+    });
+    let stop = lifecycle.stop.clone();
+    lifecycle.tasks.spawn(async move {
         let server = Builder::new(TokioExecutor::new());
         let connections = GracefulShutdown::new();
         loop {
-            // Not the socket's own: it fails as long as the process has no file left.
+            // Unlike the socket's own `accept`, this one waits while the process has no free file descriptor.
             let Some((socket, _)) = stop
                 .run_until_cancelled(Listener::accept(&mut listener))
                 .await
@@ -59,7 +101,7 @@ pub(super) fn start(
                 .into_owned();
             let connection = connections.watch(connection);
             tokio::spawn(async move {
-                // A client that goes away is no news.
+                // A client may disconnect at any time.
                 let _ = connection.await;
             });
         }
@@ -68,8 +110,44 @@ pub(super) fn start(
     Ok(())
 }
 
-/// Of an object that was stored in parts the engine knows no checksum, and tells that of what lay in its
-/// place before: whoever checks it could not read the object.
+/// Whether the engine failed.
+fn is_failure<E>(response: &Result<HttpResponse, E>) -> bool {
+    let status = response.as_ref().map(HttpResponse::status);
+    status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR) == StatusCode::INTERNAL_SERVER_ERROR
+}
+
+/// The request without its body, which reads do not have.
+fn copy_of_head<B>(request: &Request<B>) -> Request<Body> {
+    let mut copy = Request::new(Body::empty());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.version_mut() = request.version();
+    *copy.headers_mut() = request.headers().clone();
+    copy
+}
+
+/// A rejection in the format of S3.
+fn rejected(rejection: EngineRejection) -> HttpResponse {
+    let body = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>AccessDenied</Code><Message>{}</Message></Error>",
+        rejection.message
+    );
+    let mut response = HttpResponse::new(Body::from(body));
+    *response.status_mut() = StatusCode::FORBIDDEN;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/xml"),
+    );
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    response
+}
+
+/// Removes the checksums of a multipart object: the engine reports those of the object that it replaced, and a client
+/// that compares them could not read it.
 fn without_old_checksums(mut response: HttpResponse) -> HttpResponse {
     let etag = response.headers().get("etag");
     if etag.is_some_and(|etag| etag.as_bytes().contains(&b'-')) {

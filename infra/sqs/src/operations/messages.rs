@@ -147,9 +147,6 @@ impl Outgoing {
                 "MessageDeduplicationId, of FIFO queues,".to_owned(),
             ));
         }
-        if self.message_group_id.is_some() {
-            return Err(Fault::Unsupported("MessageGroupId".to_owned()));
-        }
         if self
             .message_system_attributes
             .is_some_and(|system| !system.is_empty())
@@ -157,7 +154,8 @@ impl Outgoing {
             return Err(Fault::Unsupported("A message system attribute".to_owned()));
         }
         let attributes = self.message_attributes.unwrap_or_default();
-        Draft::parse(self.message_body, attributes, self.delay_seconds)
+        Draft::parse(self.message_body, attributes, self.delay_seconds)?
+            .of_group(self.message_group_id)
     }
 }
 

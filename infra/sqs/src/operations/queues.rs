@@ -156,7 +156,7 @@ fn is_known(name: &str) -> bool {
     of_the_queue.contains(&name) || COUNTS.contains(&name) || QueueAttributes::knows(name)
 }
 
-/// The wanted attributes; counting takes its time, so only if a count is wanted.
+/// The requested attributes. Counts messages only if a count is requested, since counting is slow.
 fn describe(
     unit: &Unit<'_>,
     name: &QueueName,

@@ -16,17 +16,17 @@ use crate::{
     },
 };
 
-/// System attributes a receiver may ask for; those after the first five never have a value here.
+/// System attributes a receiver may ask for; those after the first six never have a value here.
 const SYSTEM_ATTRIBUTES: [&str; 11] = [
     "ApproximateFirstReceiveTimestamp",
     "ApproximateReceiveCount",
     "DeadLetterQueueSourceArn",
+    "MessageGroupId",
     "SenderId",
     "SentTimestamp",
     "AWSTraceHeader",
     "All",
     "MessageDeduplicationId",
-    "MessageGroupId",
     "SequenceNumber",
     "SqsManagedSseEnabled",
 ];
@@ -56,15 +56,15 @@ impl Sqs {
             .await
     }
 
-    /// Looks again whenever the queue's bell rings or a hidden message becomes visible.
+    /// Receives again whenever the queue is notified or a hidden message becomes visible.
     ///
     /// Listens before it looks, so that what is sent in between is not missed.
     async fn poll(&self, order: &Order, deadline: Instant) -> Result<Vec<Received>, Fault> {
-        let bell = self.bells.of(&order.queue);
+        let queue = self.notifiers.of(&order.queue);
         loop {
-            let rung = bell.notified();
-            tokio::pin!(rung);
-            rung.as_mut().enable();
+            let notified = queue.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
             let Look {
                 messages, next_in, ..
             } = self.look(order).await?;
@@ -76,7 +76,7 @@ impl Sqs {
                 .map(Duration::from_millis);
             let wake_at = next.map_or(deadline, |next| deadline.min(Instant::now() + next));
             tokio::select! {
-                () = rung => {}
+                () = notified => {}
                 () = sleep_until(wake_at) => {}
             }
         }
@@ -173,6 +173,7 @@ impl Wanted {
                 Some(received.receive_count.to_string()),
             ),
             ("DeadLetterQueueSourceArn", received.moved_from.clone()),
+            ("MessageGroupId", received.group.clone()),
             ("SenderId", Some(ACCOUNT.to_owned())),
             ("SentTimestamp", Some(received.sent_at.to_string())),
         ];

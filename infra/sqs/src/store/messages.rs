@@ -9,7 +9,7 @@ use crate::{digest, fault::Fault, message::Draft, receipt::Receipt};
 /// The longest a message may stay hidden after one receive, in milliseconds.
 const MAX_HIDDEN: i64 = 43_200_000;
 
-/// A stored message, as its sender learns of it.
+/// What the response to its sender contains of a stored message.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) id: Uuid,
@@ -27,10 +27,17 @@ pub(crate) fn send(unit: &mut Unit<'_>, queue: &Queue, draft: &Draft) -> Result<
     }
     let delay = draft.delay.unwrap_or(queue.attributes.delay);
     unit.database
-        .prepare_cached("INSERT INTO message (queue, sent_at, visible_at) VALUES (?1, ?2, ?3)")?
-        .execute([queue.number, unit.now, unit.now + delay * 1_000])?;
+        .prepare_cached(
+            "INSERT INTO message (queue, sent_at, visible_at, group_name) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![
+            queue.number,
+            unit.now,
+            unit.now + delay * 1_000,
+            draft.group
+        ])?;
     let id = insert_content(unit, unit.database.last_insert_rowid(), draft)?;
-    unit.rung.insert(queue.name.clone());
+    unit.changed.insert(queue.name.clone());
     Ok(Sent {
         id,
         md5_of_body: digest::of_body(&draft.body),
@@ -52,8 +59,8 @@ fn insert_content(unit: &Unit<'_>, message: i64, draft: &Draft) -> Result<Uuid, 
     Ok(id)
 }
 
-/// Deletes a message by a handle of any of its receives from this queue. One that is already gone,
-/// or has moved to the dead-letter queue, is left at that.
+/// Deletes a message by a handle of any of its receives from this queue. Does nothing if the message
+/// was deleted or has moved to the dead-letter queue.
 pub(crate) fn delete(unit: &Unit<'_>, queue: &Queue, handle: &str) -> Result<(), Fault> {
     let receipt = receipt(queue, handle)?;
     unit.database
@@ -63,7 +70,7 @@ pub(crate) fn delete(unit: &Unit<'_>, queue: &Queue, handle: &str) -> Result<(),
 }
 
 /// Hides a message for `timeout` seconds from now. Only by the handle of its last receive and
-/// while that is in flight: an outdated holder must not cut the current one's time short.
+/// while that is in flight: an earlier receiver must not shorten the current one's time.
 pub(crate) fn change_visibility(
     unit: &mut Unit<'_>,
     queue: &Queue,
@@ -100,7 +107,7 @@ pub(crate) fn change_visibility(
     unit.database
         .prepare_cached("UPDATE message SET visible_at = ?2 WHERE number = ?1")?
         .execute([receipt.message, visible_at])?;
-    unit.rung.insert(queue.name.clone());
+    unit.changed.insert(queue.name.clone());
     Ok(())
 }
 

@@ -1,25 +1,27 @@
 //! The SQL: two tables for messages, one for queues.
 //!
-//! `message` is what a receive changes, a short row; `content` is what it never changes, so that
-//! receiving a message of a megabyte does not write a megabyte.
+//! `message` has the short rows that a receive changes, and `content` what it never changes, so that
+//! receiving a message of one megabyte does not write a megabyte.
 
+mod due;
+mod groups;
+pub(crate) mod log;
 pub(crate) mod messages;
 pub(crate) mod queues;
 pub(crate) mod receive;
+pub(crate) mod space;
 #[cfg(test)]
 mod tests;
+pub(crate) mod times;
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, SystemTime},
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use rusqlite::Connection;
 
-use crate::{Error, name::QueueName};
+use crate::{error::Error, name::QueueName};
 
-/// Raised with every change to [`SCHEMA`].
-const VERSION: i64 = 1;
+/// Incremented with every change of [`SCHEMA`] or its additions.
+const VERSION: i64 = 2;
 
 /// Times are milliseconds since 1970, except the settings of a queue, which are seconds as on the
 /// wire. Both keys are AUTOINCREMENT: a receipt handle names a message by number, and a number
@@ -65,13 +67,18 @@ CREATE TABLE content (
 ) STRICT;
 ";
 
-/// What a unit of work may use: the open transaction, the time, and the bells to ring after it.
+/// When the engine last ran, so that it detects at its start that the clock was set back. Older versions of the engine
+/// ignore it.
+const SEEN: &str =
+    "CREATE TABLE IF NOT EXISTS seen (id INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT";
+
+/// The context of a unit of work: the open transaction, the time, and the queues to notify after the commit.
 pub(crate) struct Unit<'a> {
     pub(crate) database: &'a Connection,
     /// Milliseconds since 1970, the same for the whole unit.
     pub(crate) now: i64,
     pub(crate) region: &'a str,
-    pub(crate) rung: &'a mut BTreeSet<QueueName>,
+    pub(crate) changed: &'a mut BTreeSet<QueueName>,
 }
 
 /// Makes a connection durable and its schema present.
@@ -79,29 +86,38 @@ pub(crate) fn prepare(connection: &Connection) -> Result<(), Error> {
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // FULL: a commit is synced before it is answered, so it survives a crash of the machine too.
+    // FULL syncs each commit before its response, so it also survives a crash of the machine.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", 67_108_864)?;
+    // Overwrites deleted messages with zeros.
+    connection.pragma_update(None, "secure_delete", true)?;
+    log::truncate(connection)?;
     match connection.query_row("PRAGMA user_version", [], |row| row.get(0))? {
-        VERSION => Ok(()),
-        0 => {
+        VERSION => {}
+        found @ (0 | 1) => {
+            let schema = if found == 0 { SCHEMA } else { "" };
             let version = format!("PRAGMA user_version = {VERSION};");
-            connection
-                .execute_batch(&["BEGIN IMMEDIATE;", SCHEMA, &version, "COMMIT;"].concat())?;
-            Ok(())
+            let added = [
+                "BEGIN IMMEDIATE;",
+                schema,
+                groups::SCHEMA,
+                &version,
+                "COMMIT;",
+            ];
+            connection.execute_batch(&added.concat())?;
         }
-        found => Err(Error::Schema {
-            found,
-            expected: VERSION,
-        }),
+        found => {
+            return Err(Error::Schema {
+                found,
+                expected: VERSION,
+            });
+        }
     }
-}
-
-/// The time, in milliseconds since 1970. The wall clock, since times outlive the process.
-pub(crate) fn now() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    connection.execute_batch(SEEN)?;
+    // Start even if the disk is too full for it.
+    if let Err(error) = space::prepare(connection) {
+        tracing::warn!(%error, "the database file will not shrink");
+    }
+    Ok(())
 }

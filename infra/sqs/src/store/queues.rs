@@ -1,4 +1,4 @@
-//! Queues: made, found, changed, counted, emptied and ended.
+//! Queues: create, find, configure, count, purge and delete.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) struct Queue {
     pub(crate) attributes: QueueAttributes,
 }
 
-/// How many messages of a queue are where; exact at the time of counting.
+/// The numbers of a queue's messages by state, exact at the time of counting.
 #[derive(Debug)]
 pub(crate) struct Counts {
     pub(crate) visible: i64,
@@ -66,7 +66,7 @@ fn read(row: &Row<'_>, name: &QueueName) -> Result<Queue, Fault> {
     })
 }
 
-/// Makes a queue, or leaves one alone that already has all of these settings.
+/// Creates a queue, or does nothing if one with all of these settings exists.
 pub(crate) fn create(
     unit: &Unit<'_>,
     name: &QueueName,
@@ -133,7 +133,7 @@ pub(crate) fn configure(
     Ok(())
 }
 
-/// A dead-letter queue has to exist when it is named; later it may go.
+/// A dead-letter queue must exist when a policy names it, and may be deleted later.
 fn check_target(unit: &Unit<'_>, attributes: &QueueAttributes) -> Result<(), Fault> {
     let Some(policy) = &attributes.redrive else {
         return Ok(());
@@ -206,28 +206,28 @@ pub(crate) fn purge(unit: &Unit<'_>, name: &QueueName) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Ends a queue and its messages.
+/// Deletes a queue and its messages.
 pub(crate) fn delete(unit: &mut Unit<'_>, name: &QueueName) -> Result<(), Fault> {
     let queue = find(unit, name)?;
     unit.database
         .execute("DELETE FROM queue WHERE number = ?1", [queue.number])?;
-    unit.rung.insert(queue.name);
+    unit.changed.insert(queue.name);
     Ok(())
 }
 
-/// Removes what is past its retention in one queue: sent at or before `cutoff`.
+/// Removes a queue's messages that were sent at or before `cutoff`.
 pub(super) fn expire(database: &Connection, queue: i64, cutoff: i64) -> rusqlite::Result<usize> {
     database
         .prepare_cached("DELETE FROM message WHERE queue = ?1 AND sent_at <= ?2")?
         .execute([queue, cutoff])
 }
 
-/// The sending time of the youngest message that a retention in seconds no longer covers.
+/// The sending time at or before which messages are past a retention in seconds.
 pub(super) fn cutoff(now: i64, retention: i64) -> i64 {
     now.saturating_sub(retention.saturating_mul(1_000))
 }
 
-/// Removes what is past its retention in all queues.
+/// Removes messages past their retention from all queues.
 pub(crate) fn sweep(database: &Connection, now: i64) -> rusqlite::Result<()> {
     let mut statement = database.prepare_cached("SELECT number, retention FROM queue")?;
     let queues = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Row, params};
+use rusqlite::Row;
 
 use super::{
     Unit,
+    due::{Due, Redrive, due_rows},
+    groups,
     queues::{self, Queue},
 };
 use crate::{
@@ -15,12 +17,12 @@ use crate::{
     receipt::Receipt,
 };
 
-/// Answered by the index alone, in its order, however many messages there are.
+/// The index alone serves it, in its order, for any number of messages.
 pub(super) const DUE: &str = "
     SELECT number, receives FROM message
     WHERE queue = ?1 AND visible_at <= ?2 ORDER BY visible_at, number";
 
-/// What one look into a queue is to bring.
+/// The parameters of one receive.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) queue: QueueName,
@@ -30,7 +32,7 @@ pub(crate) struct Order {
     pub(crate) visibility_timeout: Option<i64>,
 }
 
-/// What one look into a queue brought.
+/// The result of one receive.
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) messages: Vec<Received>,
@@ -52,9 +54,10 @@ pub(crate) struct Received {
     pub(crate) first_received_at: i64,
     pub(crate) receive_count: i64,
     pub(crate) moved_from: Option<String>,
+    pub(crate) group: Option<String>,
 }
 
-/// Receives what is due, and moves on the way what has been received too often.
+/// Receives due messages, and moves those that were received too often to the DLQ.
 pub(crate) fn look(unit: &mut Unit<'_>, order: &Order) -> Result<Look, Fault> {
     let queue = queues::find(unit, &order.queue)?;
     let cutoff = queues::cutoff(unit.now, queue.attributes.retention);
@@ -68,7 +71,7 @@ pub(crate) fn look(unit: &mut Unit<'_>, order: &Order) -> Result<Look, Fault> {
         for message in due.exhausted {
             redrive.move_on(unit, message)?;
         }
-        unit.rung.insert(redrive.target.name.clone());
+        unit.changed.insert(redrive.target.name.clone());
     }
     let timeout = order
         .visibility_timeout
@@ -90,70 +93,18 @@ pub(crate) fn look(unit: &mut Unit<'_>, order: &Order) -> Result<Look, Fault> {
     })
 }
 
-/// A redrive policy whose target exists. Without one, a message is received without end.
-struct Redrive {
-    target: Queue,
-    max_receives: i64,
-    source_arn: String,
-}
-
-impl Redrive {
-    fn of(unit: &Unit<'_>, queue: &Queue) -> Result<Option<Self>, Fault> {
-        let Some(policy) = &queue.attributes.redrive else {
-            return Ok(None);
-        };
-        Ok(queues::dead_letter_queue(unit, policy)?.map(|target| Self {
-            target,
-            max_receives: policy.max_receives,
-            source_arn: queue.name.arn(unit.region),
-        }))
-    }
-
-    /// Keeps the id, the sending time and the count over all queues; the count that the target's
-    /// own policy would limit starts again.
-    fn move_on(&self, unit: &Unit<'_>, message: i64) -> Result<(), Fault> {
-        unit.database
-            .prepare_cached(
-                "UPDATE message SET queue = ?2, visible_at = ?3, receives = 0, moved_from = ?4
-                 WHERE number = ?1",
-            )?
-            .execute(params![
-                message,
-                self.target.number,
-                unit.now,
-                self.source_arn
-            ])?;
-        Ok(())
-    }
-}
-
-/// Numbers of messages that are due.
-#[derive(Default)]
-struct Due {
-    receivable: Vec<i64>,
-    exhausted: Vec<i64>,
-}
-
-/// Reads the index from the longest due message on until there are enough to receive.
+/// Due messages, the longest due first, unless the queue has groups.
 fn due(
     unit: &Unit<'_>,
     queue: &Queue,
     redrive: Option<&Redrive>,
     most: usize,
 ) -> Result<Due, Fault> {
-    let mut statement = unit.database.prepare_cached(DUE)?;
-    let mut rows = statement.query([queue.number, unit.now])?;
-    let mut due = Due::default();
-    while due.receivable.len() < most
-        && let Some(row) = rows.next()?
-    {
-        let (number, receives): (i64, i64) = (row.get(0)?, row.get(1)?);
-        match redrive {
-            Some(redrive) if receives >= redrive.max_receives => due.exhausted.push(number),
-            Some(_) | None => due.receivable.push(number),
-        }
+    if groups::any(unit, queue)? {
+        return groups::due(unit, queue, redrive, most);
     }
-    Ok(due)
+    let mut statement = unit.database.prepare_cached(DUE)?;
+    due_rows(statement.query([queue.number, unit.now])?, redrive, most)
 }
 
 fn receive(unit: &Unit<'_>, queue: &Queue, message: i64, timeout: i64) -> Result<Received, Fault> {
@@ -168,8 +119,8 @@ fn receive(unit: &Unit<'_>, queue: &Queue, message: i64, timeout: i64) -> Result
     let (received, attributes) = unit
         .database
         .prepare_cached(
-            "SELECT id, body, attributes, sent_at, first_received_at, receive_count, moved_from
-             FROM message JOIN content ON content.message = message.number WHERE number = ?1",
+            "SELECT id, body, attributes, sent_at, first_received_at, receive_count, moved_from,
+                    group_name FROM message JOIN content ON content.message = message.number WHERE number = ?1",
         )?
         .query_row([message], |row| read(row, queue.number, message))?;
     let attributes = attributes
@@ -198,6 +149,7 @@ fn read(row: &Row<'_>, queue: i64, message: i64) -> rusqlite::Result<(Received, 
         first_received_at: row.get("first_received_at")?,
         receive_count,
         moved_from: row.get("moved_from")?,
+        group: row.get("group_name")?,
     };
     Ok((received, row.get("attributes")?))
 }

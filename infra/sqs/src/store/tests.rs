@@ -1,4 +1,4 @@
-//! Rules of the store that take hours or thousands of messages to see from outside.
+//! Rules of the store whose tests would need hours or thousands of messages through the HTTP API.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,7 +8,7 @@ use std::{
 use rusqlite::Connection;
 
 use super::{
-    Unit, messages, prepare, queues,
+    SCHEMA, Unit, messages, prepare, queues,
     receive::{DUE, Look, Order, look},
 };
 use crate::{fault::Fault, message::Draft, name::QueueName};
@@ -42,12 +42,12 @@ impl Store {
         now: i64,
         work: impl FnOnce(&mut Unit<'_>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let mut rung = BTreeSet::new();
+        let mut changed = BTreeSet::new();
         work(&mut Unit {
             database: &self.database,
             now,
             region: "us-east-1",
-            rung: &mut rung,
+            changed: &mut changed,
         })
     }
 
@@ -158,5 +158,35 @@ fn receiving_reads_an_index_in_order_and_never_sorts() -> Outcome {
     let expected = "SEARCH message USING COVERING INDEX message_by_visibility \
                     (queue=? AND visible_at<?)";
     assert_eq!(steps, [expected]);
+    Ok(())
+}
+
+#[test]
+fn a_file_of_the_first_version_is_taken_over_with_its_messages() -> Outcome {
+    let database = Connection::open_in_memory()?;
+    database.execute_batch(SCHEMA)?;
+    database.execute_batch(
+        "INSERT INTO queue VALUES (1, 'jobs', 0, 0, 30, 345600, 0, 0, 1048576, NULL);
+         INSERT INTO message (number, queue, sent_at, visible_at) VALUES (1, 1, 0, 0);
+         INSERT INTO content VALUES (1, 'id', 'old', NULL);
+         PRAGMA user_version = 1;",
+    )?;
+    prepare(&database)?;
+    let store = Store {
+        database,
+        queue: QueueName::parse("jobs")?,
+    };
+    let draft = Draft::parse("new".to_owned(), BTreeMap::new(), None)?;
+    let draft = draft.of_group(Some("acme".to_owned()))?;
+    store.at(1, |unit| {
+        let queue = queues::find(unit, &store.queue)?;
+        messages::send(unit, &queue, &draft).map(drop)
+    })?;
+    let received = store.receive(2)?.messages;
+    let bodies: Vec<_> = received
+        .iter()
+        .map(|message| message.body.as_str())
+        .collect();
+    assert_eq!(bodies, ["old", "new"]);
     Ok(())
 }

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod batches;
+mod clocks;
+mod forgetting;
+mod groups;
 mod harness;
 mod messages;
 mod queues;

@@ -249,7 +249,7 @@ async fn what_the_engine_has_no_behaviour_for_is_refused() {
         .send_message()
         .queue_url(&queue)
         .message_body("x")
-        .message_group_id("g");
+        .message_deduplication_id("d");
     assert!(
         send.send()
             .await

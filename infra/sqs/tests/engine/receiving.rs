@@ -71,7 +71,7 @@ async fn only_the_last_receive_changes_visibility_but_any_receive_deletes() {
     let error = change(handle, 0).await.unwrap_err().into_service_error();
     assert!(
         error.is_message_not_inflight(),
-        "in flight for somebody else"
+        "in flight for another consumer"
     );
     engine.delete(&queue, &first).await;
     let error = change(second.receipt_handle().unwrap(), 5)

@@ -1,4 +1,4 @@
-//! What the old rows may hold, and that nothing in them is believed to be well-formed.
+//! Old rows, valid and malformed.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 
-/// The source's example as JSON.
+/// A row as JSON.
 const JSON: &str = r#"{"turn_id": "turn_1762441078644_qp8d27", "text": "It was my issue.",
     "confidence": 1.0, "ts": "2025-11-06T17:47:02.162904Z", "reaction": "ok", "origin": "user"}"#;
 
@@ -23,7 +23,7 @@ fn expected() -> LegacyReaction {
     }
 }
 
-/// A row whose only interesting part is one member.
+/// Parses a row with one member besides the required ones.
 fn with(member: &str) -> Option<LegacyReaction> {
     reaction(&format!(
         "{{'turn_id': 't', 'ts': '2025-11-06T17:47:02Z', 'reaction': None, {member}}}"
@@ -57,7 +57,7 @@ fn repr(text: &str) -> String {
 }
 
 #[test]
-fn json_and_what_python_prints_tell_the_same() {
+fn json_and_the_python_repr_give_the_same_reaction() {
     let python = "{'turn_id': 'turn_1762441078644_qp8d27', 'text': 'It was my issue.', \
         'confidence': 1.0, 'ts': '2025-11-06T17:47:02.162904Z', 'reaction': 'ok', \
         'origin': 'user'}";
@@ -73,7 +73,7 @@ fn a_header_before_the_dict_is_skipped() {
 }
 
 #[test]
-fn the_dict_of_an_artifact_stands_under_reaction() {
+fn a_reaction_nested_in_an_artifact_is_read() {
     let nested = format!(r#"{{"reaction": {JSON}, "meta": {{"track_id": "A"}}}}"#);
     assert_eq!(reaction(&nested), Some(expected()));
     let python = "{'reaction': {'turn_id': 't', 'ts': '2025-11-06T18:47:02+01:00', \
@@ -87,11 +87,11 @@ fn the_dict_of_an_artifact_stands_under_reaction() {
 }
 
 #[test]
-fn what_may_be_left_out_has_its_default() {
-    for bare in [with(""), with("'text': None, 'origin': None,")] {
-        let bare = bare.unwrap();
+fn optional_members_have_defaults() {
+    for row in [with(""), with("'text': None, 'origin': None,")] {
+        let reaction = row.unwrap();
         assert_eq!(
-            (bare.text.as_str(), bare.confidence, bare.origin),
+            (reaction.text.as_str(), reaction.confidence, reaction.origin),
             ("", 1.0, Origin::User)
         );
     }
@@ -100,8 +100,8 @@ fn what_may_be_left_out_has_its_default() {
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_no_reaction() {
-    for wrong in [
+fn a_row_with_a_missing_or_invalid_member_is_rejected() {
+    for invalid in [
         "'text': 1",
         "'confidence': 'high'",
         "'confidence': 1.5",
@@ -111,7 +111,7 @@ fn what_is_missing_or_wrong_is_no_reaction() {
         "'turn_id': ''",
         "'reaction': 'great'",
     ] {
-        assert_eq!(with(wrong), None, "{wrong}");
+        assert_eq!(with(invalid), None, "{invalid}");
     }
     for text in [
         "",
@@ -127,41 +127,41 @@ fn what_is_missing_or_wrong_is_no_reaction() {
 }
 
 #[test]
-fn escapes_are_pythons() {
+fn python_escapes_are_decoded() {
     let text = with(r#"'text': 'It\'s "1\\2"\n\xe9\u20ac\U0001f642\ud83d\/'"#);
     assert_eq!(
         text.unwrap().text,
         "It's \"1\\2\"\né€🙂\u{fffd}\\/".to_owned()
     );
     assert_eq!(with(r#""text": "It's""#).unwrap().text, "It's");
-    for wrong in [
+    for invalid in [
         r"'text': '\xg0'",
         r"'text': '\U00110000'",
         r"'text': '\u12'",
         "'text': 'a\nb'",
     ] {
-        assert_eq!(with(wrong), None, "{wrong}");
+        assert_eq!(with(invalid), None, "{invalid}");
     }
 }
 
 #[test]
-fn depth_is_bounded_and_not_by_the_stack() {
+fn the_nesting_depth_is_limited() {
     let deep = |open: &str, times: usize| {
         let text = format!("{{'a': {}", open.repeat(times));
-        Python::read(&text)
+        PythonLiteral::parse(&text)
     };
     for open in ["[", "(", "{'a':", "{("] {
         assert_eq!(deep(open, 1_000_000), None);
     }
     assert_eq!(reaction(&"{\"a\":[".repeat(100_000)), None);
     let nested = |times: usize| format!("{}{}", "[".repeat(times), "]".repeat(times));
-    assert!(Python::read(&nested(MAX_DEPTH)).is_some());
-    assert!(Python::read(&nested(MAX_DEPTH + 1)).is_none());
+    assert!(PythonLiteral::parse(&nested(MAX_DEPTH)).is_some());
+    assert!(PythonLiteral::parse(&nested(MAX_DEPTH + 1)).is_none());
 }
 
 #[test]
-fn values_are_read_as_json_has_them() {
-    let value = Python::read(
+fn python_values_become_json_values() {
+    let value = PythonLiteral::parse(
         "{'i': -7, 'f': .5, 'big': 123456789012345678901234567890, 'e': 1e-05, 't': (1, (2)), \
          'none': (), None: False, 'same': 1, 'same': 2}",
     );
@@ -172,28 +172,28 @@ fn values_are_read_as_json_has_them() {
             "t": [1, 2], "none": [], "null": false, "same": 2
         }))
     );
-    for wrong in [
+    for invalid in [
         "1e999", "nan", "1-", "[1 2]", "[,]", "{1, 2}", "{[]: 1}", "'a", "null",
     ] {
-        assert_eq!(Python::read(wrong), None, "{wrong}");
+        assert_eq!(PythonLiteral::parse(invalid), None, "{invalid}");
     }
 }
 
-/// Any text, control characters and all.
+/// Any text, including control characters.
 fn any_text() -> impl Strategy<Value = String> {
     vec(any::<char>(), 0..64).prop_map(String::from_iter)
 }
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(text in any_text()) {
+    fn arbitrary_text_does_not_panic(text in any_text()) {
         let _ = reaction(&text);
         let _ = reaction(&format!("{{{text}"));
         with(&text);
     }
 
     #[test]
-    fn no_text_of_its_own_alphabet_makes_it_panic(
+    fn arbitrary_python_tokens_do_not_panic(
         text in r#"(\{|\}|\[|\]|\(|\)|'|"|\\|:|,|x|u|U|None|True|[0-9a-f]|e|\.|-| |\n|é)*"#
     ) {
         let _ = reaction(&format!("{{{text}"));
@@ -202,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_that_python_printed_comes_back(text in any_text()) {
+    fn any_text_survives_the_python_repr(text in any_text()) {
         let read = with(&format!("'text': {}", repr(&text)));
         prop_assert_eq!(read.map(|reaction| reaction.text), Some(text));
     }

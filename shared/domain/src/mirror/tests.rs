@@ -3,11 +3,11 @@ use proptest::sample::select;
 
 use super::*;
 use crate::caller::Caller;
-use crate::reaction::Posted;
-use crate::registration::Given;
+use crate::member_digests::MemberDigests;
+use crate::reaction::NewReaction;
 use crate::turn::{ConversationRef, Turn, TurnRef};
 
-/// A log into which ada's verdict was mirrored, in the shape that the log has.
+/// A log that contains a mirrored reaction of ada.
 fn mirrored(expires: &str) -> Map<String, Value> {
     let log = json!({
         "text": "Looked up the policy.\n[feedback user 2026-01-04T09:30:00Z ok] Fine",
@@ -26,7 +26,7 @@ fn mirrored(expires: &str) -> Map<String, Value> {
 }
 
 #[test]
-fn what_was_mirrored_expires_and_the_callers_own_does_not() {
+fn mirrored_feedback_expires_and_the_applications_own_log_does_not() {
     let now = "2026-04-04T09:30:00Z".parse().unwrap();
     let mut log = mirrored("2026-04-04T09:30:00Z");
     hide(&mut log, now, |_| true);
@@ -41,7 +41,7 @@ fn what_was_mirrored_expires_and_the_callers_own_does_not() {
 }
 
 #[test]
-fn a_reader_sees_what_was_mirrored_of_those_it_may_see() {
+fn mirrored_feedback_of_users_that_the_reader_may_not_see_is_hidden() {
     let mut log = mirrored("2030-01-01T00:00:00Z");
     let now = "2026-01-05T00:00:00Z".parse().unwrap();
     hide(&mut log, now, |user| user.as_str() == "eve");
@@ -49,8 +49,8 @@ fn a_reader_sees_what_was_mirrored_of_those_it_may_see() {
     assert_eq!(log["feedbacks"].as_array().unwrap().len(), 1);
 }
 
-/// A reaction of a user at noon of this January day.
-fn said(user: &str, day: u32, text: &str) -> StoredReaction {
+/// A user's reaction at noon of this day in January.
+fn reaction(user: &str, day: u32, text: &str) -> StoredReaction {
     let ts = format!("2026-01-{day:02}T12:00:00Z").parse().unwrap();
     let caller = Caller {
         user: user.try_into().unwrap(),
@@ -69,8 +69,8 @@ fn said(user: &str, day: u32, text: &str) -> StoredReaction {
     let turn = json!({"user": {"text": "a"}, "assistant": {"text": "b"}});
     let turn = Turn::parse(at, &turn, &caller, ts).unwrap().core;
     let body = json!({"reaction": "ok", "text": text, "ts": ts});
-    let posted = Posted::parse(&body, &caller, ts).unwrap();
-    posted.about(&turn, &caller, true, ts)
+    let new = NewReaction::parse(&body, &caller, ts).unwrap();
+    new.on(&turn, &caller, true, ts)
 }
 
 fn log_of(text: &str) -> TurnLog {
@@ -78,7 +78,7 @@ fn log_of(text: &str) -> TurnLog {
         user: json!({}),
         assistant: Some(json!({})),
         turn_log: Map::from_iter([("text".to_owned(), json!(text))]),
-        given: Given::default(),
+        given: MemberDigests::default(),
     }
 }
 
@@ -92,16 +92,16 @@ fn text_for(log: &TurnLog, sees: impl Fn(&UserId) -> bool) -> String {
 const ADA: &str = "[feedback user 2026-01-02T12:00:00Z ok] fine";
 
 #[test]
-fn hiding_a_line_leaves_it_where_another_quotes_it() {
+fn hiding_a_line_does_not_change_a_line_that_quotes_it() {
     let mut log = log_of("Looked up the policy.");
-    assert!(write(&mut log, &said("ada", 2, "fine")));
+    assert!(write(&mut log, &reaction("ada", 2, "fine")));
     assert!(write(
         &mut log,
-        &said("eve", 3, &format!("as in {ADA} indeed"))
+        &reaction("eve", 3, &format!("as in {ADA} indeed"))
     ));
-    let seen = text_for(&log, |user| user.as_str() != "ada");
+    let visible = text_for(&log, |user| user.as_str() != "ada");
     assert_eq!(
-        seen,
+        visible,
         format!(
             "Looked up the policy.\n[feedback user 2026-01-03T12:00:00Z ok] as in {ADA} indeed"
         )
@@ -109,15 +109,15 @@ fn hiding_a_line_leaves_it_where_another_quotes_it() {
 }
 
 #[test]
-fn of_two_equal_lines_only_the_hidden_one_goes() {
+fn of_two_equal_lines_only_the_hidden_one_is_removed() {
     let mut log = log_of(ADA);
     for user in ["ada", "eve"] {
-        assert!(write(&mut log, &said(user, 2, "fine")));
+        assert!(write(&mut log, &reaction(user, 2, "fine")));
     }
-    assert!(write(&mut log, &said("bob", 3, "other")));
+    assert!(write(&mut log, &reaction("bob", 3, "other")));
     let bob = "[feedback user 2026-01-03T12:00:00Z ok] other";
-    let without = |gone: &str| text_for(&log, |user| user.as_str() != gone);
-    // The first is the caller's own log, which nobody hides.
+    let without = |hidden: &str| text_for(&log, |user| user.as_str() != hidden);
+    // The first line is the application's own, which is never hidden.
     assert_eq!(without("ada"), format!("{ADA}\n{ADA}\n{bob}"));
     assert_eq!(without("eve"), format!("{ADA}\n{ADA}\n{bob}"));
     assert_eq!(without("bob"), format!("{ADA}\n{ADA}\n{ADA}"));
@@ -125,13 +125,13 @@ fn of_two_equal_lines_only_the_hidden_one_goes() {
 }
 
 #[test]
-fn a_line_break_in_a_text_forges_no_line() {
+fn a_line_break_in_a_text_cannot_forge_a_line() {
     for end in [
         "\n", "\r\n", "\u{2028}", "\u{2029}", "\u{85}", "\u{b}", "\u{c}",
     ] {
         let mut log = log_of("");
         let forged = format!("bad{end}{ADA}");
-        assert!(write(&mut log, &said("eve", 3, &forged)));
+        assert!(write(&mut log, &reaction("eve", 3, &forged)));
         let text = text_for(&log, |_| true);
         assert_eq!(
             text,
@@ -142,7 +142,7 @@ fn a_line_break_in_a_text_forges_no_line() {
 }
 
 #[test]
-fn a_line_of_an_earlier_version_goes_with_all_its_breaks() {
+fn a_line_of_an_earlier_version_is_removed_with_its_line_breaks() {
     let mut log = log_of("own\n[feedback user x ok] a\n\nb\n[feedback user x ok] a");
     log.turn_log["text"] = json!("own\n[feedback user x ok] a\n\nb\n[feedback user x ok] a");
     let entry =
@@ -152,19 +152,19 @@ fn a_line_of_an_earlier_version_goes_with_all_its_breaks() {
         entry("eve", "[feedback user x ok] a"),
     ];
     log.turn_log.insert("entries".to_owned(), json!(entries));
-    let without = |gone: &str| text_for(&log, |user| user.as_str() != gone);
+    let without = |hidden: &str| text_for(&log, |user| user.as_str() != hidden);
     assert_eq!(without("ada"), "own\n[feedback user x ok] a");
     assert_eq!(without("eve"), "own\n[feedback user x ok] a\n\nb");
 }
 
 #[test]
-fn what_expires_is_stored_away_without_touching_another_line() {
+fn an_expired_line_is_removed_and_a_line_that_quotes_it_stays() {
     let mut log = log_of("own");
-    assert!(write(&mut log, &said("ada", 2, "fine")));
-    assert!(write(&mut log, &said("eve", 3, ADA)));
-    let mut late = said("bob", 3, "later");
-    late.core.received_at = "2026-04-02T13:00:00Z".parse().unwrap();
-    assert!(write(&mut log, &late));
+    assert!(write(&mut log, &reaction("ada", 2, "fine")));
+    assert!(write(&mut log, &reaction("eve", 3, ADA)));
+    let mut later = reaction("bob", 3, "later");
+    later.core.received_at = "2026-04-02T13:00:00Z".parse().unwrap();
+    assert!(write(&mut log, &later));
     let text = log.turn_log["text"].as_str().unwrap();
     assert_eq!(
         text,
@@ -176,22 +176,22 @@ fn what_expires_is_stored_away_without_touching_another_line() {
 }
 
 #[test]
-fn a_log_that_is_full_stays_as_it_is_but_for_what_was_replaced() {
+fn a_full_log_is_not_extended_but_a_replaced_reaction_is_removed() {
     let mut log = log_of("own");
-    assert!(write(&mut log, &said("ada", 2, "fine")));
+    assert!(write(&mut log, &reaction("ada", 2, "fine")));
     log.turn_log
         .insert("trace".to_owned(), json!("x".repeat(TurnLog::MAX - 50_000)));
     let mut before = 0;
     let mut day = 3;
     while write(
         &mut log,
-        &said(&format!("user-{day}"), day % 28 + 1, &"y".repeat(900)),
+        &reaction(&format!("user-{day}"), day % 28 + 1, &"y".repeat(900)),
     ) {
         before = log.turn_log["entries"].as_array().unwrap().len();
         day += 1;
     }
     assert!(log.fits() && before > 1, "{before}");
-    let mut cleared = said("ada", 20, "");
+    let mut cleared = reaction("ada", 20, "");
     cleared.core.reaction = None;
     cleared.core.id = uuid::Uuid::from_u128(1);
     log.turn_log
@@ -203,26 +203,26 @@ fn a_log_that_is_full_stays_as_it_is_but_for_what_was_replaced() {
 
 proptest! {
     #[test]
-    fn hiding_one_user_leaves_the_text_as_if_they_had_never_written(
-        said_by in proptest::collection::vec(
+    fn hiding_a_user_gives_the_text_without_their_reactions(
+        reactions in proptest::collection::vec(
             (select(vec!["ada", "bob", "eve"]), 1..4_u32, select(vec!["", "fine", "[feedback", ADA, "a\nb"])),
             0..8,
         ),
         own in select(vec!["", "own", ADA, "own\n"]),
     ) {
-        let write_all = |who: &dyn Fn(&str) -> bool| {
+        let write_all = |included: &dyn Fn(&str) -> bool| {
             let mut log = log_of(own);
-            for (user, day, text) in said_by.iter().filter(|(user, ..)| who(user)) {
-                write(&mut log, &said(user, *day, text));
+            for (user, day, text) in reactions.iter().filter(|(user, ..)| included(user)) {
+                write(&mut log, &reaction(user, *day, text));
             }
             log
         };
-        for gone in ["ada", "bob", "eve"] {
+        for hidden in ["ada", "bob", "eve"] {
             let all = write_all(&|_| true);
-            let never = write_all(&|user| user != gone);
+            let without_hidden = write_all(&|user| user != hidden);
             prop_assert_eq!(
-                text_for(&all, |user| user.as_str() != gone),
-                text_for(&never, |_| true)
+                text_for(&all, |user| user.as_str() != hidden),
+                text_for(&without_hidden, |_| true)
             );
         }
     }

@@ -1,24 +1,23 @@
-//! Which of several options a user prefers: the acceptance of each, and what that proves.
+//! Learns which of several options a user prefers, from how often each was accepted.
 //!
-//! An option is preferred once it has [`MIN_SAMPLES`] samples and its acceptance is better than that of
-//! every other option by more than chance: its 95 % Wilson interval lies above theirs. With no other option
-//! seen, its interval must lie above one half.
+//! An option is preferred if it has at least [`MIN_SAMPLES`] samples and its acceptance rate is significantly higher
+//! than that of every other option: its 95 % Wilson interval is above theirs. Without other options, its interval must
+//! be above one half.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Samples of an option before it can be preferred (`docs/api.md`, "What preferences learn").
-const MIN_SAMPLES: u32 = 10;
-/// Samples of one option that are kept apart. At that number an option's counts are halved, so that what a
-/// user liked long ago gives way.
-const MAX_SAMPLES: u32 = 200;
-/// What an option without a rival has to be better than.
-const EVEN: f64 = 0.5;
+/// Minimum number of samples of a preferred option (`docs/reference/rules.md`, "Preference learning").
+pub const MIN_SAMPLES: u32 = 10;
+/// Number of samples at which the counts of an option are halved, so that recent feedback has more weight.
+pub const MAX_SAMPLES: u32 = 200;
+/// The acceptance rate that an option without alternatives must exceed.
+pub const EVEN: f64 = 0.5;
 /// The standard normal quantile of a two-sided interval of 95 %.
-const Z: f64 = 1.96;
+pub const Z: f64 = 1.96;
 
-/// How often an option was met, and accepted. Stored as two members of an array.
+/// How often an option occurred, and was accepted. Stored as an array of two numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u32, u32)", into = "(u32, u32)")]
 struct Tally {
@@ -59,7 +58,7 @@ impl Tally {
     }
 }
 
-/// The acceptance of each option that was met.
+/// The counts of each option.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Choices<T: Ord>(BTreeMap<T, Tally>);
@@ -71,9 +70,9 @@ impl<T: Ord> Default for Choices<T> {
 }
 
 impl<T: Ord + Clone> Choices<T> {
-    /// Counts a sample of an option. Of more than `most` options those with the fewest samples give way.
-    pub(super) fn count(&mut self, option: T, accepted: bool, most: usize) {
-        if !self.0.contains_key(&option) && self.0.len() >= most {
+    /// Counts a sample of an option. A new option beyond `max_options` replaces the one with the fewest samples.
+    pub(super) fn count(&mut self, option: T, accepted: bool, max_options: usize) {
+        if !self.0.contains_key(&option) && self.0.len() >= max_options {
             let rarest = self.0.iter().min_by_key(|(_, tally)| tally.samples);
             let rarest = rarest.map(|(option, _)| option.clone());
             rarest.and_then(|option| self.0.remove(&option));
@@ -81,25 +80,25 @@ impl<T: Ord + Clone> Choices<T> {
         self.0.entry(option).or_default().count(accepted);
     }
 
-    /// The option that is preferred, if that is certain.
+    /// The preferred option, if the difference is significant.
     pub(super) fn preferred(&self) -> Option<&T> {
         let lower = |tally: &Tally| tally.interval().0;
-        let known = self.0.iter();
-        let known = known.filter(|(_, tally)| tally.samples >= MIN_SAMPLES);
-        let (best, tally) = known.max_by(|(_, a), (_, b)| lower(a).total_cmp(&lower(b)))?;
-        let rivals = self.0.iter().filter(|(option, _)| *option != best);
-        let to_beat = rivals
-            .map(|(_, rival)| rival.interval().1)
+        let candidates = self.0.iter();
+        let candidates = candidates.filter(|(_, tally)| tally.samples >= MIN_SAMPLES);
+        let (best, tally) = candidates.max_by(|(_, a), (_, b)| lower(a).total_cmp(&lower(b)))?;
+        let others = self.0.iter().filter(|(option, _)| *option != best);
+        let threshold = others
+            .map(|(_, other)| other.interval().1)
             .max_by(f64::total_cmp);
-        (lower(tally) > to_beat.unwrap_or(EVEN)).then_some(best)
+        (lower(tally) > threshold.unwrap_or(EVEN)).then_some(best)
     }
 
-    /// Whether no option was met.
+    /// Whether there are no options.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The options that were met.
+    /// All options.
     pub(super) fn options(&self) -> impl Iterator<Item = &T> {
         self.0.keys()
     }
@@ -131,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_chance_proves_nothing() {
+    fn an_insignificant_difference_gives_no_preference() {
         assert_eq!(preferred(&[(10, 0), (9, 1)]), None);
         assert_eq!(preferred(&[(30, 10), (25, 15)]), None);
         assert_eq!(preferred(&[(90, 10), (50, 50)]), Some('a'));
     }
 
     #[test]
-    fn an_option_without_a_rival_is_accepted_more_often_than_not() {
+    fn an_option_without_alternatives_must_be_accepted_more_often_than_not() {
         assert_eq!(preferred(&[(10, 0)]), Some('a'));
         assert_eq!(preferred(&[(6, 4)]), None);
         assert_eq!(preferred(&[(0, 30)]), None);
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_is_that_of_wilson() {
+    fn the_wilson_interval_is_correct() {
         let tally = Tally {
             accepted: 8,
             samples: 10,
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_taste_overcomes_an_old_one() {
+    fn recent_feedback_outweighs_older_feedback() {
         let mut choices = choices(&[(1_000, 0), (0, 50)]);
         for _ in 0..400 {
             choices.count('a', false, 9);
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rarest_option_gives_way() {
+    fn the_option_with_the_fewest_samples_is_replaced() {
         let mut choices = Choices::default();
         for option in ['a', 'a', 'b', 'b', 'c', 'd'] {
             choices.count(option, true, 3);

@@ -1,7 +1,7 @@
-//! Preferences learn from feedback: weighted moving averages, and which options a user accepts.
+//! Updates preferences from feedback: weighted moving averages, and the options that a user accepts.
 //!
-//! The averages are the source's: `new = (old × weight + sample) / (weight + 1)`, with
-//! `weight = min(samples, 100)`. Ratings and acceptances are counted apart, each for its own average
+//! Averages are updated by `new = (old × weight + sample) / (weight + 1)` with `weight = min(samples, 100)`. Ratings
+//! and acceptances have separate sample counts
 //! ([decision](../../../../docs/decisions/0026-ratings-and-acceptances-are-counted-apart.md)).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,27 +17,27 @@ use super::{
 use crate::event::{EventCore, Rating};
 use crate::identifier::Label;
 
-/// Old samples weigh no more than this many.
-const MAX_WEIGHT: u64 = 100;
-/// An acceptance rate above this asks to explore less.
-const HIGH_ACCEPTANCE: f64 = 0.9;
-/// Acceptances and rejections before an acceptance rate says anything.
-const MIN_SAMPLES: u64 = 20;
-/// Kinds of artifacts that are told apart. What a caller may name is without end, and an item of
-/// the table is not: kinds beyond these are learned together, as `unknown`.
-const MAX_ARTIFACT_TYPES: usize = 200;
-/// Contexts whose choices are counted; contexts beyond these teach nothing.
-const MAX_CONTEXTS: usize = 200;
-/// Agents that are told apart in a context; beyond these the one with the fewest samples gives way.
-const MAX_AGENTS: usize = 8;
-/// Bytes of the names of all of these. A version then has less than 300 KB, whatever names callers give.
-const MAX_NAMES: usize = 32 * 1024;
+/// Maximum weight of the previous average, in samples.
+pub const MAX_WEIGHT: u64 = 100;
+/// An acceptance rate above this value gives an exploration hint.
+pub const HIGH_ACCEPTANCE: f64 = 0.9;
+/// Minimum number of acceptances and rejections for an exploration hint.
+pub const MIN_SAMPLES: u64 = 20;
+/// Maximum number of artifact types. Further types are learned together as `unknown`, because the size of an item in
+/// the table is limited.
+pub const MAX_ARTIFACT_TYPES: usize = 200;
+/// Maximum number of contexts. Further contexts are ignored.
+pub const MAX_CONTEXTS: usize = 200;
+/// Maximum number of agents in a context. A further agent replaces the one with the fewest samples.
+pub const MAX_AGENTS: usize = 8;
+/// Maximum size of all these names together, in bytes. It keeps a version below 300 KB.
+pub const MAX_NAMES: usize = 32 * 1024;
 
-/// What one event can teach preferences: a rating, a verdict, or both.
+/// What preferences learn from an event: a rating, a verdict, or both.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lesson {
     event: Uuid,
-    /// Whether the event is excluded from training, and so tells no model anything.
+    /// Whether the event is excluded from training.
     excluded: bool,
     artifact_type: Label,
     rating: Option<Rating>,
@@ -48,7 +48,7 @@ pub struct Lesson {
     choice: ContextChoice,
 }
 
-/// What an event names that is preferred by context.
+/// The options in an event that are learned by context.
 #[derive(Debug, Clone, PartialEq)]
 struct ContextChoice {
     response_length: Option<ResponseLength>,
@@ -63,7 +63,7 @@ impl ContextChoice {
 }
 
 impl Lesson {
-    /// The lesson of an event, if it has one.
+    /// The lesson of an event; `None` without a rating and a verdict.
     #[must_use]
     pub fn of(event: &EventCore) -> Option<Self> {
         let context = &event.context;
@@ -87,14 +87,14 @@ impl Lesson {
     }
 }
 
-/// The member of a closed set that a caller named, if it is one.
+/// The value with a name; `None` for an unknown name.
 fn named<T: Copy>(name: Option<&Label>, names: &[(&str, T)]) -> Option<T> {
     let name = name?.as_str();
     let found = names.iter().find(|(known, _)| *known == name);
     found.map(|(_, member)| *member)
 }
 
-/// What is learned of a user beside the averages that [`Preferences`] show.
+/// What is learned about a user in addition to the averages in [`Preferences`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Learning {
@@ -114,17 +114,21 @@ impl Learning {
     }
 }
 
-/// What is learned of one kind of artifact.
+/// What is learned about an artifact type.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ArtifactLearning {
-    /// Ratings in the average.
+    /// Number of ratings in the average.
     ratings: u64,
-    /// Acceptances and rejections in the acceptance rate.
+    /// Number of acceptances and rejections in the acceptance rate.
     acceptances: u64,
-    /// Whether the rate crossed the threshold and no hint said so yet.
-    #[serde(default, skip_serializing_if = "crate::event::is_false")]
-    untold: bool,
+    /// Whether the rate crossed the threshold and no hint was published yet.
+    #[serde(
+        default,
+        rename = "untold",
+        skip_serializing_if = "crate::event::is_false"
+    )]
+    hint_pending: bool,
     #[serde(default, skip_serializing_if = "Choices::is_empty")]
     pub(super) complexity: Choices<Complexity>,
     #[serde(default, skip_serializing_if = "Choices::is_empty")]
@@ -132,20 +136,20 @@ pub(super) struct ArtifactLearning {
 }
 
 impl ArtifactLearning {
-    /// Where counting begins for averages that have no counts of their own: those that a user set, or of a
-    /// version from before there were any. All samples may then be of either kind.
+    /// Initial counts for averages without counts: those that the user set, and those of versions from before counts
+    /// were stored. Each sample may then be a rating, an acceptance, or both.
     fn after(artifact: &ArtifactPreference) -> Self {
         let samples = artifact.sample_count.unwrap_or_default();
-        let of = |average: Option<f64>| average.map_or(0, |_| samples);
+        let count = |average: Option<f64>| average.map_or(0, |_| samples);
         Self {
-            ratings: of(artifact.average_rating),
-            acceptances: of(artifact.acceptance_rate),
+            ratings: count(artifact.average_rating),
+            acceptances: count(artifact.acceptance_rate),
             ..Self::default()
         }
     }
 }
 
-/// What is learned of one context.
+/// What is learned about a context.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ContextLearning {
@@ -166,11 +170,11 @@ pub struct Crossing {
     pub artifact_type: Label,
     /// The rate after the event, 0 to 1.
     pub acceptance_rate: f64,
-    /// The acceptances and rejections that it is over.
+    /// The number of acceptances and rejections.
     pub sample_count: u64,
 }
 
-/// Names for which there was no room.
+/// Names that were dropped because of the limits.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Overflow {
@@ -178,35 +182,34 @@ pub struct Overflow {
     #[schema(value_type = Vec<String>)]
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub artifact_types: BTreeSet<Label>,
-    /// Task types and projects of which no choice was counted.
+    /// Task types and projects that were ignored.
     #[schema(value_type = Vec<String>)]
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub contexts: BTreeSet<Label>,
 }
 
 impl Overflow {
-    /// Whether there was room for everything.
+    /// Whether no names were dropped.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.artifact_types.is_empty() && self.contexts.is_empty()
     }
 }
 
-/// What came of learning.
+/// The outcome of learning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
-    /// The profile afterwards.
+    /// The profile after learning.
     pub profile: Profile,
     /// The events that were learned from, in order.
     pub events: Vec<Uuid>,
-    /// Acceptance rates above the threshold of which a hint tells, by the event that gives the hint.
+    /// The crossings to publish, by the event that gives the hint.
     pub crossings: BTreeMap<Uuid, Crossing>,
-    /// Names for which there was no room.
+    /// Names that were dropped because of the limits.
     pub overflow: Overflow,
 }
 
-/// Folds lessons into a profile, in order. `None` if there is nothing to learn or the user does not want
-/// to be learned from.
+/// Applies lessons to a profile, in order. `None` without lessons, or if the learning mode is off.
 #[must_use]
 pub fn learn(profile: &Profile, lessons: &[Lesson]) -> Option<Learned> {
     if lessons.is_empty() || !profile.preferences.global_preferences.learning_mode {
@@ -219,14 +222,14 @@ pub fn learn(profile: &Profile, lessons: &[Lesson]) -> Option<Learned> {
         overflow: Overflow::default(),
     };
     for lesson in lessons {
-        learned.artifact(lesson);
-        learned.contexts(lesson);
+        learned.learn_artifact(lesson);
+        learned.learn_contexts(lesson);
     }
     Some(learned)
 }
 
 impl Learned {
-    fn artifact(&mut self, lesson: &Lesson) {
+    fn learn_artifact(&mut self, lesson: &Lesson) {
         let known = &self.profile.preferences.artifact_preferences;
         let has_room = known.contains_key(&lesson.artifact_type)
             || known.len() < MAX_ARTIFACT_TYPES && self.profile.has_room(&lesson.artifact_type);
@@ -249,12 +252,12 @@ impl Learned {
             .entry(artifact_type.clone())
             .or_insert_with(|| ArtifactLearning::after(artifact));
         let was_high = is_high(artifact, learning);
-        take(artifact, learning, lesson);
+        apply(artifact, learning, lesson);
         let is_high = is_high(artifact, learning);
-        // What crossed by an event that is excluded from training is told by the next one that is not.
-        learning.untold = is_high && (learning.untold || !was_high);
-        if learning.untold && !lesson.excluded {
-            learning.untold = false;
+        // A crossing by an event that is excluded from training is published with the next event that is not.
+        learning.hint_pending = is_high && (learning.hint_pending || !was_high);
+        if learning.hint_pending && !lesson.excluded {
+            learning.hint_pending = false;
             let crossing = Crossing {
                 artifact_type,
                 acceptance_rate: artifact.acceptance_rate.unwrap_or_default(),
@@ -264,7 +267,7 @@ impl Learned {
         }
     }
 
-    fn contexts(&mut self, lesson: &Lesson) {
+    fn learn_contexts(&mut self, lesson: &Lesson) {
         let Some(accepted) = lesson.accepted else {
             return;
         };
@@ -302,7 +305,7 @@ fn count<T: Ord + Clone>(choices: &mut Choices<T>, option: Option<T>, accepted: 
 }
 
 impl Profile {
-    /// Whether another name fits beside those that callers gave already.
+    /// Whether another name fits into [`MAX_NAMES`].
     fn has_room(&self, name: &Label) -> bool {
         let artifacts = self.preferences.artifact_preferences.keys();
         let contexts = self.learning.contexts.iter();
@@ -319,17 +322,17 @@ fn is_high(artifact: &ArtifactPreference, learning: &ArtifactLearning) -> bool {
     learning.acceptances >= MIN_SAMPLES && rate.is_some_and(|rate| rate > HIGH_ACCEPTANCE)
 }
 
-fn take(artifact: &mut ArtifactPreference, learning: &mut ArtifactLearning, lesson: &Lesson) {
+fn apply(artifact: &mut ArtifactPreference, learning: &mut ArtifactLearning, lesson: &Lesson) {
     if let Some(rating) = lesson.rating {
         let sample = f64::from(rating.get());
         let average = artifact.average_rating;
-        artifact.average_rating = Some(moved(average, learning.ratings, sample));
+        artifact.average_rating = Some(moving_average(average, learning.ratings, sample));
         learning.ratings = learning.ratings.saturating_add(1);
     }
     if let Some(accepted) = lesson.accepted {
         let sample = f64::from(u8::from(accepted));
         let average = artifact.acceptance_rate;
-        artifact.acceptance_rate = Some(moved(average, learning.acceptances, sample));
+        artifact.acceptance_rate = Some(moving_average(average, learning.acceptances, sample));
         learning.acceptances = learning.acceptances.saturating_add(1);
         count(&mut learning.complexity, lesson.complexity, accepted);
         count(&mut learning.format, lesson.format, accepted);
@@ -338,8 +341,8 @@ fn take(artifact: &mut ArtifactPreference, learning: &mut ArtifactLearning, less
     artifact.sample_count = Some(samples.saturating_add(1));
 }
 
-/// The first sample of an average is the average.
-fn moved(old: Option<f64>, samples: u64, sample: f64) -> f64 {
+/// The moving average after another sample. The first sample is the average.
+fn moving_average(old: Option<f64>, samples: u64, sample: f64) -> f64 {
     let Some(old) = old else { return sample };
     let weight = u32::try_from(samples.min(MAX_WEIGHT)).unwrap_or_default();
     let weight = f64::from(weight);

@@ -1,8 +1,7 @@
-//! A user's preferences: what they look like, how they change, and what they teach themselves.
+//! A user's preferences: their schema, how users change them, and how they learn from feedback.
 //!
-//! Source: `SDS-009`, "Personalization Model"; product specification, section 8. The store is a
-//! log of versions: version n + 1 is written only if it does not exist, which is the optimistic
-//! lock, the audit history and the undo in one.
+//! See docs/reference/preferences.md. Preferences are stored as a log of versions. Version n + 1 is written only if it
+//! does not exist, which is the optimistic lock; the log is also the audit history.
 
 mod choices;
 mod learning;
@@ -12,18 +11,27 @@ mod resolved;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use hearback_wire::wire_names;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::event::wire_names;
 use crate::identifier::Label;
 
-pub use learning::{Crossing, Learned, Learning, Lesson, Overflow, learn};
-pub use patch::{MAX_BYTES, Patch, TooLarge};
-pub use resolved::{Question, Resolved, Source, Sources, resolve};
+/// The constants of learning: docs/reference/rules.md, "Preference learning" and "Exploration hints".
+pub mod numbers {
+    pub use super::choices::{EVEN, MAX_SAMPLES, MIN_SAMPLES as MIN_OPTION_SAMPLES, Z};
+    pub use super::learning::{
+        HIGH_ACCEPTANCE, MAX_AGENTS, MAX_ARTIFACT_TYPES, MAX_CONTEXTS, MAX_NAMES, MAX_WEIGHT,
+        MIN_SAMPLES,
+    };
+}
 
-// A name is a bare token: the derive that describes the API passes over a `rename` to a `literal`.
+pub use learning::{Crossing, Learned, Learning, Lesson, Overflow, learn};
+pub use patch::{MAX_BYTES, PreferencesPatch, TooLarge};
+pub use resolved::{PreferenceContext, Resolved, Source, Sources, resolve};
+
+// `$name` is a `tt`, because `ToSchema` ignores a `rename` to a `literal`.
 macro_rules! wire_enum {
     ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:tt),+ $(,)? }) => {
         $(#[$doc])*
@@ -36,19 +44,19 @@ macro_rules! wire_enum {
 }
 
 wire_enum! {
-    /// How complex artifacts should be.
+    /// The preferred complexity of artifacts.
     Complexity {
-        /// As little as will do.
+        /// The minimum.
         Simple = "simple",
-        /// In between.
+        /// Between both.
         Moderate = "moderate",
-        /// Everything.
+        /// All details.
         Detailed = "detailed",
     }
 }
 
 wire_enum! {
-    /// How artifacts should be laid out.
+    /// The preferred format of artifacts.
     Format {
         /// A list.
         BulletList = "bullet-list",
@@ -58,17 +66,17 @@ wire_enum! {
         Table = "table",
         /// Code.
         Code = "code",
-        /// Whatever fits.
+        /// Several formats.
         Mixed = "mixed",
     }
 }
 
 wire_enum! {
-    /// How long answers should be.
+    /// The preferred length of answers.
     ResponseLength {
         /// Short.
         Concise = "concise",
-        /// In between.
+        /// Between both.
         Balanced = "balanced",
         /// Long.
         Verbose = "verbose",
@@ -76,13 +84,13 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// What code should look like.
+    /// The preferred style of code.
     CodeStyle {
-        /// Only the code.
+        /// Code without comments.
         Minimal = "minimal",
-        /// With comments.
+        /// Code with comments.
         Documented = "documented",
-        /// Spelled out.
+        /// Detailed code.
         Verbose = "verbose",
     }
 }
@@ -100,18 +108,18 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// How deep answers should go.
+    /// The level of detail of answers.
     DetailLevel {
-        /// The gist.
+        /// A summary.
         Overview = "overview",
-        /// The usual.
+        /// The normal level.
         Standard = "standard",
-        /// Everything.
+        /// All details.
         DeepDive = "deep-dive",
     }
 }
 
-/// What a user likes of one kind of artifact.
+/// A user's preferences for an artifact type.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactPreference {
@@ -129,16 +137,16 @@ pub struct ArtifactPreference {
     #[schema(minimum = 0, maximum = 1)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acceptance_rate: Option<f64>,
-    /// How many events taught this.
+    /// The number of events that this was learned from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_count: Option<u64>,
 }
 
-/// What a user likes in one context: a task type or a project.
+/// A user's preferences in a context: a task type or a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextPreference {
-    /// Agents to ask first.
+    /// Preferred agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_agents: Option<Vec<String>>,
     /// Preferred length of answers.
@@ -149,13 +157,13 @@ pub struct ContextPreference {
     pub preferred_code_style: Option<CodeStyle>,
 }
 
-/// What a user likes everywhere.
+/// A user's preferences in all contexts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GlobalPreferences {
-    /// Tone.
+    /// The tone.
     pub communication_style: CommunicationStyle,
-    /// Depth.
+    /// The level of detail.
     pub detail_level: DetailLevel,
     /// Whether preferences are updated from feedback.
     pub learning_mode: bool,
@@ -183,13 +191,13 @@ pub struct Preferences {
     #[schema(value_type = BTreeMap<String, ContextPreference>)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context_preferences: BTreeMap<Label, ContextPreference>,
-    /// Everywhere.
+    /// In all contexts.
     #[serde(default)]
     pub global_preferences: GlobalPreferences,
 }
 
 impl Preferences {
-    /// The defaults. Whether feedback is learned from stays: that is consent, and no preference.
+    /// The defaults. The learning mode is kept, because it is a consent and not a preference.
     #[must_use]
     pub fn reset(&self) -> Self {
         Self {
@@ -202,44 +210,43 @@ impl Preferences {
     }
 }
 
-/// All that is known of what a user likes.
+/// A user's preferences and what was learned about them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Profile {
-    /// What the user set, and the averages.
+    /// The preferences that the user set, and the averages.
     pub preferences: Preferences,
-    /// What else was learned.
+    /// Everything else that was learned.
     pub learning: Learning,
 }
 
-/// Why a version came to be.
+/// The cause of a version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum Cause {
-    /// The user changed them.
+    /// The user changed preferences.
     Update,
-    /// The user went back to the defaults.
+    /// The user reset preferences to the defaults.
     Reset,
-    /// The pipeline learned from feedback.
+    /// Preferences were learned from feedback.
     #[serde(rename_all = "camelCase")]
     Feedback {
-        /// The events that taught this version. An event that is delivered again recognises
-        /// itself here and is not learned twice.
+        /// The events that this version was learned from. They prevent that a redelivered event is learned twice.
         feedback_ids: Vec<Uuid>,
-        /// Acceptance rates that these events made cross the threshold, by event.
+        /// Crossings of the acceptance rate, by event.
         #[schema(value_type = BTreeMap<String, Crossing>)]
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         crossings: BTreeMap<Uuid, Crossing>,
-        /// Names that these events gave and for which there was no room.
+        /// Names that were dropped because of the limits.
         #[serde(default, skip_serializing_if = "Overflow::is_empty")]
         overflow: Overflow,
     },
 }
 
 impl Cause {
-    /// The cause as others than the user see it: that it was feedback, and not which. What a user
-    /// said of a message is that user's alone, and so is the name of its event.
+    /// The cause without the ids of events and their details, for callers other than the user. Message signals and the
+    /// ids of their events are private.
     #[must_use]
-    pub fn for_others(self) -> Self {
+    pub fn redacted(self) -> Self {
         match self {
             Self::Update => Self::Update,
             Self::Reset => Self::Reset,
@@ -252,7 +259,7 @@ impl Cause {
     }
 }
 
-/// One entry of the log.
+/// A version of a user's preferences.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
@@ -263,16 +270,16 @@ pub struct Version {
     /// What was learned up to this version.
     #[serde(default, skip_serializing_if = "Learning::is_empty")]
     pub learning: Learning,
-    /// Why it came to be.
+    /// The cause of the version.
     pub cause: Cause,
     /// When the user's first version was written.
     pub created_at: DateTime<Utc>,
-    /// When this one was.
+    /// When this version was written.
     pub updated_at: DateTime<Utc>,
 }
 
 impl Version {
-    /// The version that follows `previous`, or the first.
+    /// The version after `previous`, or the first version.
     #[must_use]
     pub fn after(
         previous: Option<&Self>,
@@ -290,7 +297,7 @@ impl Version {
         }
     }
 
-    /// What is known of the user as of this version.
+    /// The profile as of this version.
     #[must_use]
     pub fn profile(&self) -> Profile {
         Profile {
@@ -299,7 +306,7 @@ impl Version {
         }
     }
 
-    /// Whether this version was learned from an event, and what crossed the threshold then.
+    /// `Some` if this version was learned from the event, with the crossing that the event caused.
     #[must_use]
     pub fn learned_from(&self, event: Uuid) -> Option<Option<&Crossing>> {
         match &self.cause {

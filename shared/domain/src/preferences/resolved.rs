@@ -1,7 +1,7 @@
-//! The preferences that apply to one request: defaults, then artifact, then context, then global; what the
-//! user set before what was learned.
+//! Resolves the preferences that apply to a request. Values that the user set take precedence over learned values, and
+//! those over defaults.
 //!
-//! Where a task type and a project both have a preference, the project's wins: it is the narrower place.
+//! If both the task type and the project have a value, that of the project is used.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::identifier::Label;
 
-/// What a request is about. All parts are optional.
+/// What preferences are resolved for. All parts are optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Question {
-    /// The kind of artifact that will be made.
+pub struct PreferenceContext {
+    /// The type of the artifact.
     pub artifact_type: Option<Label>,
     /// The kind of task.
     pub task_type: Option<Label>,
@@ -23,19 +23,19 @@ pub struct Question {
     pub project_id: Option<Label>,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// The user set it.
     User,
-    /// Feedback taught it.
+    /// Learned from feedback.
     Learned,
-    /// Neither.
+    /// The default.
     Default,
 }
 
-/// Every preference, with the default where the user has none.
+/// All preferences, with defaults for those that the user does not have.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resolved {
@@ -47,43 +47,43 @@ pub struct Resolved {
     pub preferred_response_length: ResponseLength,
     /// Style of code; `documented` by default.
     pub preferred_code_style: CodeStyle,
-    /// Agents to ask first; none by default.
+    /// Preferred agents; none by default.
     pub preferred_agents: Vec<String>,
     /// Tone; `technical` by default.
     pub communication_style: CommunicationStyle,
-    /// Depth; `standard` by default.
+    /// Level of detail; `standard` by default.
     pub detail_level: DetailLevel,
-    /// Whether preferences learn; `true` by default.
+    /// Whether preferences are updated from feedback; `true` by default.
     pub learning_mode: bool,
-    /// Where each value comes from.
+    /// The source of each value.
     pub source: Sources,
 }
 
-/// Where each value of [`Resolved`] comes from. A global preference that has its default is `default`, be it
-/// that the user set it so.
+/// The source of each value of [`Resolved`]. A global preference with its default value is `default`, even if the user
+/// set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Sources {
-    /// Of the complexity.
+    /// Source of the complexity.
     pub preferred_complexity: Source,
-    /// Of the format.
+    /// Source of the format.
     pub preferred_format: Source,
-    /// Of the length.
+    /// Source of the length.
     pub preferred_response_length: Source,
-    /// Of the style of code.
+    /// Source of the style of code.
     pub preferred_code_style: Source,
-    /// Of the agents.
+    /// Source of the agents.
     pub preferred_agents: Source,
-    /// Of the tone.
+    /// Source of the tone.
     pub communication_style: Source,
-    /// Of the depth.
+    /// Source of the level of detail.
     pub detail_level: Source,
-    /// Of the learning mode.
+    /// Source of the learning mode.
     pub learning_mode: Source,
 }
 
 impl Profile {
-    /// The preferences as they are shown: what was learned stands where the user set nothing.
+    /// The preferences with learned values where the user set none.
     #[must_use]
     pub fn shown(&self) -> Preferences {
         let mut shown = self.preferences.clone();
@@ -112,7 +112,7 @@ impl Profile {
         shown
     }
 
-    /// What feedback taught of a kind of artifact.
+    /// The learned preferences for an artifact type.
     fn learned_artifact(&self, label: &Label) -> ArtifactPreference {
         let learning = self.learning.artifacts.get(label);
         ArtifactPreference {
@@ -122,7 +122,7 @@ impl Profile {
         }
     }
 
-    /// What feedback taught of a context.
+    /// The learned preferences for a context.
     fn learned_context(&self, label: &Label) -> ContextPreference {
         let learning = self.learning.contexts.get(label);
         let agent = learning.and_then(|l| l.agents.preferred());
@@ -135,25 +135,25 @@ impl Profile {
     }
 }
 
-/// Applies a user's preferences to a request.
+/// Resolves a user's preferences for a request.
 #[must_use]
-pub fn resolve(profile: &Profile, question: &Question) -> Resolved {
+pub fn resolve(profile: &Profile, context: &PreferenceContext) -> Resolved {
     let preferences = &profile.preferences;
-    let asked = question.artifact_type.as_ref();
-    let set = asked.and_then(|label| preferences.artifact_preferences.get(label));
+    let artifact_type = context.artifact_type.as_ref();
+    let set = artifact_type.and_then(|label| preferences.artifact_preferences.get(label));
     let set = set.cloned().unwrap_or_default();
-    let learned = asked.map(|label| profile.learned_artifact(label));
+    let learned = artifact_type.map(|label| profile.learned_artifact(label));
     let learned = learned.unwrap_or_default();
-    // The narrower place first.
+    // The project takes precedence.
     let contexts = || {
-        [&question.project_id, &question.task_type]
+        [&context.project_id, &context.task_type]
             .into_iter()
             .flatten()
     };
-    let known = &preferences.context_preferences;
-    let set_in = contexts().filter_map(|label| known.get(label));
-    let set_in = first_of(set_in.cloned());
-    let learned_in = first_of(contexts().map(|label| profile.learned_context(label)));
+    let by_context = &preferences.context_preferences;
+    let set_in_context = contexts().filter_map(|label| by_context.get(label));
+    let set_in_context = first_of(set_in_context.cloned());
+    let learned_in_context = first_of(contexts().map(|label| profile.learned_context(label)));
 
     let (preferred_complexity, complexity) = pick(
         (set.preferred_complexity, learned.preferred_complexity),
@@ -165,17 +165,23 @@ pub fn resolve(profile: &Profile, question: &Question) -> Resolved {
     );
     let (preferred_response_length, response_length) = pick(
         (
-            set_in.preferred_response_length,
-            learned_in.preferred_response_length,
+            set_in_context.preferred_response_length,
+            learned_in_context.preferred_response_length,
         ),
         ResponseLength::Balanced,
     );
     let (preferred_code_style, code_style) = pick(
-        (set_in.preferred_code_style, learned_in.preferred_code_style),
+        (
+            set_in_context.preferred_code_style,
+            learned_in_context.preferred_code_style,
+        ),
         CodeStyle::Documented,
     );
     let (preferred_agents, agents) = pick(
-        (set_in.preferred_agents, learned_in.preferred_agents),
+        (
+            set_in_context.preferred_agents,
+            learned_in_context.preferred_agents,
+        ),
         Vec::new(),
     );
     let (global, default) = (preferences.global_preferences, GlobalPreferences::default());
@@ -194,14 +200,16 @@ pub fn resolve(profile: &Profile, question: &Question) -> Resolved {
             preferred_response_length: response_length,
             preferred_code_style: code_style,
             preferred_agents: agents,
-            communication_style: changed(global.communication_style != default.communication_style),
-            detail_level: changed(global.detail_level != default.detail_level),
-            learning_mode: changed(global.learning_mode != default.learning_mode),
+            communication_style: user_if_changed(
+                global.communication_style != default.communication_style,
+            ),
+            detail_level: user_if_changed(global.detail_level != default.detail_level),
+            learning_mode: user_if_changed(global.learning_mode != default.learning_mode),
         },
     }
 }
 
-/// What is preferred over several contexts: of each kind the first that there is.
+/// Merges contexts: of each preference the first value.
 fn first_of(contexts: impl Iterator<Item = ContextPreference>) -> ContextPreference {
     contexts.fold(ContextPreference::default(), |first, next| {
         ContextPreference {
@@ -222,7 +230,7 @@ fn pick<T>((set, learned): (Option<T>, Option<T>), default: T) -> (T, Source) {
     }
 }
 
-fn changed(changed: bool) -> Source {
+fn user_if_changed(changed: bool) -> Source {
     if changed {
         Source::User
     } else {

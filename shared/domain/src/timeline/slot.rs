@@ -1,4 +1,4 @@
-//! What each block of a timeline has to say now, and how it says it.
+//! The current content of each block of a timeline, and its text.
 //!
 //! | key | text begins with |
 //! |---|---|
@@ -7,68 +7,70 @@
 //! | `other_user` | `[FEEDBACK OF ANOTHER USER]` |
 //! | `other_machine` | `[MACHINE FEEDBACK OF ANOTHER USER]` |
 //!
-//! Anybody in a project may react to anybody's turn. So what other people write never takes the
-//! place of the owner's feedback, and is one line, behind `text:`, that cannot pass for a header.
+//! Every user of a project may react to every turn. Feedback of other users therefore never replaces the owner's, and
+//! is one line after `text:` that cannot be mistaken for a header.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 
-use super::{Block, BlockMeta, BlockType, By, KnownBlock, Position, Request, TurnReaction, stamp};
+use super::{
+    Block, BlockMeta, BlockType, FeedbackBy, KnownBlock, Position, Timeline, TurnReaction, stamp,
+};
 use crate::digest::digest;
 use crate::identifier::{TurnId, UserId};
-use crate::one_line::one_line;
+use crate::prompt;
 use crate::reaction::{Origin, Reaction};
 
-/// Bytes of a change beside its text and the names of its turn and user, at most.
-const FIXED: usize = 900;
-/// The blocks of a turn.
-const KEYS: [(By, Origin); 4] = [
-    (By::Owner, Origin::User),
-    (By::Owner, Origin::Machine),
-    (By::Other, Origin::User),
-    (By::Other, Origin::Machine),
+/// Maximum size of a change without its text, its turn id and its user id, in bytes.
+const FIXED_SIZE: usize = 900;
+/// The slots of a turn.
+const KEYS: [(FeedbackBy, Origin); 4] = [
+    (FeedbackBy::Owner, Origin::User),
+    (FeedbackBy::Owner, Origin::Machine),
+    (FeedbackBy::Other, Origin::User),
+    (FeedbackBy::Other, Origin::Machine),
 ];
 
-/// Where in a timeline feedback belongs.
+/// The place of a feedback block in a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Slot<'a> {
     turn: &'a TurnId,
-    by: By,
+    by: FeedbackBy,
     origin: Origin,
 }
 
 impl Slot<'_> {
     fn path(&self) -> String {
         let key = match (self.by, self.origin) {
-            (By::Owner, Origin::User) => "user",
-            (By::Owner, Origin::Machine) => "machine",
-            (By::Other, Origin::User) => "other_user",
-            (By::Other, Origin::Machine) => "other_machine",
+            (FeedbackBy::Owner, Origin::User) => "user",
+            (FeedbackBy::Owner, Origin::Machine) => "machine",
+            (FeedbackBy::Other, Origin::User) => "other_user",
+            (FeedbackBy::Other, Origin::Machine) => "other_machine",
         };
         format!("ar:{}.feedback.{key}", self.turn)
     }
 
     fn title(&self) -> &'static str {
         match (self.by, self.origin) {
-            (By::Owner, Origin::User) => "[USER FEEDBACK]",
-            (By::Owner, Origin::Machine) => "[MACHINE FEEDBACK]",
-            (By::Other, Origin::User) => "[FEEDBACK OF ANOTHER USER]",
-            (By::Other, Origin::Machine) => "[MACHINE FEEDBACK OF ANOTHER USER]",
+            (FeedbackBy::Owner, Origin::User) => "[USER FEEDBACK]",
+            (FeedbackBy::Owner, Origin::Machine) => "[MACHINE FEEDBACK]",
+            (FeedbackBy::Other, Origin::User) => "[FEEDBACK OF ANOTHER USER]",
+            (FeedbackBy::Other, Origin::Machine) => "[MACHINE FEEDBACK OF ANOTHER USER]",
         }
     }
 }
 
-/// What a slot has to say.
+/// The current feedback of a slot.
 #[derive(Debug, Clone, Copy)]
 enum State<'a> {
-    /// This feedback is current.
+    /// A reaction.
     Current(&'a TurnReaction),
-    /// None is: it was cleared by this tombstone, or erased, or never given.
+    /// No feedback: it was withdrawn by this tombstone, erased, or never given.
     Empty(Option<&'a TurnReaction>),
 }
 
-/// Something that the timeline does not say yet.
+/// The state of a slot, compared with the block in the timeline.
 #[derive(Debug, Clone)]
 pub(super) struct Change<'a> {
     slot: Slot<'a>,
@@ -77,15 +79,14 @@ pub(super) struct Change<'a> {
     digest: String,
 }
 
-/// What the timeline does not say yet: the owner's first, then by time, turn and origin.
+/// Feedback that is not in the timeline yet: the owner's first, then by time, turn and origin.
 ///
-/// Every block that the request has is compared with what is current. Where it has none,
-/// current feedback is new; to an agent that keeps no blocks at all, if it is not older than the
-/// watermark.
-pub(super) fn changes<'a>(request: &'a Request, reactions: &'a [TurnReaction]) -> Vec<Change<'a>> {
+/// Each block of the request is compared with the current feedback. Without a block, current feedback is new; if the
+/// request has no blocks at all, only if it is not older than the watermark.
+pub(super) fn changes<'a>(request: &'a Timeline, reactions: &'a [TurnReaction]) -> Vec<Change<'a>> {
     let turns: BTreeSet<&TurnId> = request.turn_ids.iter().collect();
     let current = current(&turns, reactions);
-    // Of two blocks of one path the last one is what the agent reads last.
+    // Of several blocks with the same path, the last one counts.
     let known: HashMap<&str, &KnownBlock> = (request.blocks.iter())
         .map(|block| (block.path.as_str(), block))
         .collect();
@@ -103,25 +104,25 @@ pub(super) fn changes<'a>(request: &'a Request, reactions: &'a [TurnReaction]) -
     changes
 }
 
-/// What each slot says of which there is any reaction.
+/// The state of each slot that has a reaction.
 fn current<'a>(
     turns: &BTreeSet<&TurnId>,
     reactions: &'a [TurnReaction],
 ) -> BTreeMap<Slot<'a>, State<'a>> {
-    let mut said: Vec<_> = (reactions.iter())
+    let mut changes: Vec<_> = (reactions.iter())
         .filter(|reaction| turns.contains(&reaction.turn_id))
         .map(Change::from)
         .collect();
-    // What one user cleared does not hide what another says. Two of the same time are ordered by all that can be seen of
-    // them, so that the order of the input decides nothing: what was cleared has one digest, whatever it said.
-    said.sort_by(|a, b| {
+    // A withdrawn reaction does not hide the reaction of another user. Reactions of the same time are sorted by everything
+    // that can be seen of them, so that the order of the input does not matter.
+    changes.sort_by(|a, b| {
         a.precedence()
             .cmp(&b.precedence())
             .then_with(|| a.confidence().total_cmp(&b.confidence()))
     });
-    // Of one slot the last one stays.
-    let states = said.into_iter();
-    states.map(|change| (change.slot, change.state)).collect()
+    // The last change of a slot is current.
+    let changes = changes.into_iter();
+    changes.map(|change| (change.slot, change.state)).collect()
 }
 
 impl<'a> From<&'a TurnReaction> for Change<'a> {
@@ -143,15 +144,15 @@ impl<'a> Change<'a> {
     fn of(slot: Slot<'a>, state: State<'a>) -> Self {
         let origin = slot.origin.as_str();
         let digest = match state {
-            // All that was cleared or erased is the same to a timeline, whenever that was.
+            // The digest does not depend on when the feedback was withdrawn or erased.
             State::Empty(_) => digest([origin, "null"]),
-            State::Current(said) => {
-                let (verdict, ts) = (name(said.reaction), stamp(said.ts));
-                let said_by = said.user_id.as_ref().map_or("", |user| user.as_str());
-                let parts = [origin, verdict, &ts, &said.text, said_by];
+            State::Current(reaction) => {
+                let (verdict, ts) = (name(reaction.reaction), stamp(reaction.ts));
+                let user = reaction.user_id.as_ref().map_or("", |user| user.as_str());
+                let parts = [origin, verdict, &ts, &reaction.text, user];
                 match slot.by {
-                    By::Owner => digest(parts.into_iter().take(4)),
-                    By::Other => digest(parts),
+                    FeedbackBy::Owner => digest(parts.into_iter().take(4)),
+                    FeedbackBy::Other => digest(parts),
                 }
             }
         };
@@ -163,32 +164,33 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// What makes one feedback of a slot current instead of another: the greatest is.
+    /// The greatest of a slot is current.
     fn precedence(&self) -> (bool, Option<DateTime<Utc>>, &str, Option<&UserId>, &str) {
-        let user = self.said().and_then(|said| said.user_id.as_ref());
+        let user = self.source().and_then(|source| source.user_id.as_ref());
         let current = matches!(self.state, State::Current(_));
         (current, self.ts(), &self.digest, user, self.text())
     }
 
     fn confidence(&self) -> f64 {
-        self.said().map_or(1.0, |said| said.confidence)
+        self.source().map_or(1.0, |source| source.confidence)
     }
 
-    fn is_new(&self, request: &Request, known: Option<&KnownBlock>) -> bool {
-        let says = |block: &KnownBlock| block.digest.as_deref() == Some(self.digest.as_str());
+    fn is_new(&self, request: &Timeline, known: Option<&KnownBlock>) -> bool {
+        let is_up_to_date =
+            |block: &KnownBlock| block.digest.as_deref() == Some(self.digest.as_str());
         match (self.state, known) {
-            (State::Current(_), Some(block)) => !says(block),
-            (State::Current(said), None) => {
+            (State::Current(_), Some(block)) => !is_up_to_date(block),
+            (State::Current(reaction), None) => {
                 let keeps_blocks = !request.blocks.is_empty();
-                keeps_blocks || Some(said.ts) >= request.last_known_feedback_ts
+                keeps_blocks || Some(reaction.ts) >= request.last_known_feedback_ts
             }
-            (State::Empty(_), Some(block)) => !block.hidden && !says(block),
-            // Given and cleared before the agent saw it.
+            (State::Empty(_), Some(block)) => !block.hidden && !is_up_to_date(block),
+            // Given and withdrawn before the agent received it.
             (State::Empty(_), None) => false,
         }
     }
 
-    pub(super) fn by(&self) -> By {
+    pub(super) fn by(&self) -> FeedbackBy {
         self.slot.by
     }
 
@@ -196,52 +198,52 @@ impl<'a> Change<'a> {
         self.slot.origin
     }
 
-    /// The reaction that says it, if one does.
-    fn said(&self) -> Option<&'a TurnReaction> {
+    /// The reaction or the tombstone, if there is one.
+    fn source(&self) -> Option<&'a TurnReaction> {
         match self.state {
-            State::Current(said) => Some(said),
+            State::Current(reaction) => Some(reaction),
             State::Empty(tombstone) => tombstone,
         }
     }
 
-    /// When it was; `None` of what was erased.
+    /// The time of the feedback; `None` if it was erased.
     pub(super) fn ts(&self) -> Option<DateTime<Utc>> {
-        self.said().map(|said| said.ts)
+        self.source().map(|reaction| reaction.ts)
     }
 
     fn text(&self) -> &'a str {
-        self.said().map_or("", |said| &said.text)
+        self.source().map_or("", |reaction| &reaction.text)
     }
 
     fn reaction(&self) -> Option<Reaction> {
-        self.said().and_then(|said| said.reaction)
+        self.source().and_then(|source| source.reaction)
     }
 
-    /// Bytes in the answer, at most: the text is in the announce and in the block, the turn is named
-    /// four times, and what JSON escapes is escaped once more by Lambda.
+    /// Maximum size in the response, in bytes. The text occurs in the announcement and in the block, the turn id four
+    /// times, and Lambda escapes JSON again.
     pub(super) fn size(&self) -> usize {
-        let special = |c: &char| c.is_control() || matches!(c, '"' | '\\');
-        let escaped = |text: &str| text.len() + 6 * text.chars().filter(special).count();
-        let user = self.said().and_then(|said| said.user_id.as_ref());
+        let is_escaped = |c: &char| c.is_control() || matches!(c, '"' | '\\');
+        let escaped = |text: &str| text.len() + 6 * text.chars().filter(is_escaped).count();
+        let user = self.source().and_then(|reaction| reaction.user_id.as_ref());
         2 * escaped(self.text())
             + 4 * escaped(self.slot.turn.as_str())
             + user.map_or(0, |user| escaped(user.as_str()))
-            + FIXED
+            + FIXED_SIZE
     }
 
     pub(super) fn block(&self) -> Block {
-        let said = self.said();
+        let source = self.source();
         Block {
             block_type: BlockType::TurnFeedback,
             turn_id: self.slot.turn.clone(),
             path: self.path.clone(),
             position: Position::Last,
             hidden: matches!(self.state, State::Empty(_)),
-            text: self.rendered(),
+            text: self.block_text(),
             meta: BlockMeta {
                 origin: self.slot.origin,
                 by: self.slot.by,
-                user_id: said.and_then(|said| said.user_id.clone()),
+                user_id: source.and_then(|reaction| reaction.user_id.clone()),
                 reaction: self.reaction(),
                 confidence: self.confidence(),
                 from_turn_id: self.slot.turn.clone(),
@@ -250,8 +252,8 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// `Feedback Integration (React v2)`, "Rendering format"; what other people write is one line.
-    fn rendered(&self) -> String {
+    /// The text of the block. The user's text is one line.
+    fn block_text(&self) -> String {
         let mut text = format!(
             "{}\n[ts: {}]\nreaction: {}",
             self.slot.title(),
@@ -260,33 +262,33 @@ impl<'a> Change<'a> {
         );
         if !self.text().is_empty() {
             match self.slot.by {
-                By::Owner => text.extend(["\n", self.text()]),
-                By::Other => text.extend(["\ntext: ", &one_line(self.text())]),
+                FeedbackBy::Owner => text.extend(["\n", &prompt::own_line(self.text())]),
+                FeedbackBy::Other => text.extend(["\n", &prompt::labelled(self.text())]),
             }
         }
         text
     }
 
-    /// `Feedback Integration (React v2)`, "Announce Format".
+    /// The line of the announcement.
     pub(super) fn line(&self) -> String {
-        let turn_ts = self.said().map(|said| said.turn_ts);
+        let turn_ts = self.source().map(|reaction| reaction.turn_ts);
         format!(
             "  - turn {} | turn_ts={} | feedback_ts={} | reaction={} | text={}",
-            one_line(self.slot.turn.as_str()),
+            prompt::name(self.slot.turn.as_str()),
             turn_ts.map_or_else(unknown, stamp),
             self.ts().map_or_else(unknown, stamp),
             name(self.reaction()),
-            one_line(self.text())
+            prompt::field(self.text())
         )
     }
 }
 
-/// The time of feedback that was erased.
+/// Stands for the time of erased feedback.
 fn unknown() -> String {
     "unknown".to_owned()
 }
 
-/// The verdict as the source prints it.
+/// The verdict as it is printed.
 fn name(reaction: Option<Reaction>) -> &'static str {
     reaction.map_or("null", Reaction::as_str)
 }

@@ -1,15 +1,15 @@
-//! How everything that was said of one answer becomes one verdict.
+//! Combines all feedback on an answer into one verdict.
 //!
-//! | said | counts as |
+//! | feedback | counts as |
 //! |---|---|
 //! | `ok`, `helpful` | good |
-//! | `not_ok`, `not_helpful` | bad; of a user's thumbs the last counts |
-//! | `neutral` | neither, and outranks what was inferred of the same user |
-//! | `inaccurate`, `unsafe` | bad, whatever thumb the same user gave |
-//! | `edit`, an event that corrects | nothing by itself: it makes a pair |
-//! | an event that accepts, rejects or rates | as a thumb |
-//! | `regenerate` | nothing: too weak |
-//! | the machine's `ok`, `not_ok` | good, bad, if nobody said anything on purpose |
+//! | `not_ok`, `not_helpful` | bad; the last of a user's ratings counts |
+//! | `neutral` | neither, and overrides inferred feedback of the same user |
+//! | `inaccurate`, `unsafe` | bad, whatever else the same user rated |
+//! | `edit`, an event with a correction | no verdict, but a pair |
+//! | an event that accepts, rejects or rates | good or bad, like a reaction |
+//! | `regenerate` | nothing |
+//! | machine reactions `ok`, `not_ok` | good, bad, if there is no explicit feedback |
 
 use std::collections::BTreeSet;
 
@@ -19,63 +19,63 @@ use uuid::Uuid;
 use super::Days;
 use crate::identifier::UserId;
 use crate::message_signal::{MessageSignal, StoredSignal};
-use crate::reaction::{GATE, Origin, Reaction, ReactionCore, Teaches};
+use crate::reaction::{MIN_CONFIDENCE, Origin, Reaction, ReactionCore, TrainingUse};
 
-/// What was said of one answer in a period, as far as a model may learn from it.
+/// The feedback on an answer in a period, without feedback that is excluded from training.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Feedback {
-    statements: Vec<Statement>,
+    ratings: Vec<Rating>,
     edits: Vec<StoredSignal>,
     corrections: Vec<Uuid>,
-    /// Signals and events that no model may learn from.
+    /// The number of signals and events that are excluded from training.
     pub excluded: u64,
 }
 
-/// One thing that somebody said.
+/// A reaction, signal or event that rates the answer.
 #[derive(Debug, Clone, PartialEq)]
-struct Statement {
+struct Rating {
     user: UserId,
     origin: Origin,
-    says: Says,
+    value: RatingValue,
     confidence: f64,
     ts: DateTime<Utc>,
     id: Uuid,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
-    /// Good, bad, or neither: the last one counts.
-    Thumb(Option<bool>),
-    /// Wrong or harmful, which is bad until it is taken back.
+enum RatingValue {
+    /// Good, bad, or neither. A later rating of the same user replaces it.
+    Replaceable(Option<bool>),
+    /// Inaccurate or unsafe: bad until it is withdrawn.
     Fault,
 }
 
-impl Says {
+impl RatingValue {
     fn good(self) -> Option<bool> {
         match self {
-            Self::Thumb(good) => good,
+            Self::Replaceable(good) => good,
             Self::Fault => Some(false),
         }
     }
 }
 
-/// How good an answer was, and who says so.
+/// Whether an answer was good, and the feedback that says so.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// Whether it was.
+    /// Whether the answer was good.
     pub good: bool,
-    /// Whether people said so on purpose.
+    /// Whether the feedback is explicit or inferred.
     pub origin: Origin,
-    /// How sure that is, 0 to 1.
+    /// The confidence, 0 to 1.
     pub confidence: f64,
-    /// When the last of it was said.
+    /// The time of the latest feedback.
     pub ts: DateTime<Utc>,
     /// The events in the ledger.
     pub feedback_ids: Vec<Uuid>,
 }
 
 impl Verdict {
-    /// Two verdicts of which a conclusion needs both.
+    /// Combines two verdicts that are both required: the confidence is the minimum.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.confidence = self.confidence.min(other.confidence);
         self.ts = self.ts.max(other.ts);
@@ -83,8 +83,8 @@ impl Verdict {
         self
     }
 
-    /// Two that say the same: each of them is enough.
-    fn also(mut self, other: Self) -> Self {
+    /// Combines two verdicts that agree: the confidence is the maximum.
+    fn or(mut self, other: Self) -> Self {
         self.confidence = self.confidence.max(other.confidence);
         self.ts = self.ts.max(other.ts);
         self.feedback_ids.extend(other.feedback_ids);
@@ -92,187 +92,193 @@ impl Verdict {
     }
 }
 
-/// What one user said on purpose.
-enum OnPurpose {
-    /// Nothing.
-    Nothing,
-    /// That it is neither good nor bad.
-    Neither,
-    /// Whether it is good.
-    Says(Verdict),
+/// The explicit feedback of a user.
+enum ExplicitVerdict {
+    /// None.
+    Missing,
+    /// Neither good nor bad.
+    Neutral,
+    /// Good or bad.
+    Verdict(Verdict),
 }
 
-/// What all together say of an answer.
+/// The combined feedback of all users on an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
-    /// Nothing that a label could rest on.
-    Nothing,
-    /// They contradict each other.
+pub enum Consensus {
+    /// There is no verdict.
+    NoVerdict,
+    /// The verdicts contradict each other.
     Contested,
-    /// They agree.
+    /// The verdicts agree.
     Agreed(Verdict),
 }
 
 impl Feedback {
-    /// What counts of these reactions and signals. What was cleared or taken back does not, nor what is
-    /// of another day. An exclusion covers also the user's reaction to the answer and what the machine
-    /// inferred in their name: a reaction has no such flag of its own.
+    /// The feedback in these reactions and signals, without withdrawn feedback and feedback on other days. If a user
+    /// excludes a signal from training, their reactions and the machine reactions in their name are excluded, too,
+    /// because reactions have no such flag.
     #[must_use]
     pub fn new(reactions: &[ReactionCore], signals: Vec<StoredSignal>, days: &Days) -> Self {
         let mut feedback = Self::default();
-        let mut silent = BTreeSet::new();
-        for said in signals {
-            let core = &said.core;
+        let mut excluded_users = BTreeSet::new();
+        for signal in signals {
+            let core = &signal.core;
             if core.retracted || !days.contain(core.updated_at) {
                 continue;
             }
             if core.exclude_from_training {
                 feedback.excluded += 1;
-                silent.insert(core.user_id.clone());
+                excluded_users.insert(core.user_id.clone());
                 continue;
             }
-            let says = match core.signal {
-                MessageSignal::Helpful => Says::Thumb(Some(true)),
-                MessageSignal::NotHelpful => Says::Thumb(Some(false)),
-                MessageSignal::Inaccurate | MessageSignal::Unsafe => Says::Fault,
+            let value = match core.signal {
+                MessageSignal::Helpful => RatingValue::Replaceable(Some(true)),
+                MessageSignal::NotHelpful => RatingValue::Replaceable(Some(false)),
+                MessageSignal::Inaccurate | MessageSignal::Unsafe => RatingValue::Fault,
                 MessageSignal::Edit => {
-                    feedback.edits.push(said);
+                    feedback.edits.push(signal);
                     continue;
                 }
                 MessageSignal::Regenerate => continue,
             };
-            feedback.statements.push(Statement {
+            feedback.ratings.push(Rating {
                 user: core.user_id.clone(),
                 origin: Origin::User,
-                says,
+                value,
                 confidence: 1.0,
                 ts: core.ts,
                 id: core.act,
             });
         }
-        let heard = reactions.iter().filter(|core| {
-            let sure = core.origin == Origin::User || core.confidence >= GATE;
-            sure && days.contain(core.ts) && !silent.contains(&core.user_id)
+        let included = reactions.iter().filter(|core| {
+            let confident = core.origin == Origin::User || core.confidence >= MIN_CONFIDENCE;
+            confident && days.contain(core.ts) && !excluded_users.contains(&core.user_id)
         });
-        for core in heard {
-            match core.teaches {
-                Teaches::Nothing => {
+        for core in included {
+            match core.training_use {
+                TrainingUse::Nothing => {
                     feedback.excluded += 1;
                     continue;
                 }
-                Teaches::Correction => feedback.corrections.push(core.id),
-                Teaches::Verdict => {}
+                TrainingUse::Correction => feedback.corrections.push(core.id),
+                TrainingUse::Verdict => {}
             }
-            feedback.statements.extend(Statement::of(core));
+            feedback.ratings.extend(Rating::of(core));
         }
-        feedback.statements.sort_by_key(|said| (said.ts, said.id));
+        feedback
+            .ratings
+            .sort_by_key(|rating| (rating.ts, rating.id));
         feedback
             .edits
-            .sort_by_key(|said| (said.core.ts, said.core.act));
+            .sort_by_key(|edit| (edit.core.ts, edit.core.act));
         feedback
     }
 
-    /// The texts that users put in the place of the answer.
+    /// The edits of the answer.
     #[must_use]
     pub fn edits(&self) -> &[StoredSignal] {
         &self.edits
     }
 
-    /// The events that may say what the answer should have been.
+    /// The events that may contain a corrected answer.
     #[must_use]
     pub fn corrections(&self) -> &[Uuid] {
         &self.corrections
     }
 
-    /// Whether anything was put in the place of the answer.
+    /// Whether there are edits or corrections.
     #[must_use]
-    pub fn replaces(&self) -> bool {
+    pub fn has_corrections(&self) -> bool {
         !self.edits.is_empty() || !self.corrections.is_empty()
     }
 
-    /// What all together say. What anybody said on purpose outranks what was inferred of them. An answer of
-    /// which people say different things has no label, rather than the majority's or two that contradict each
-    /// other.
+    /// The combined verdict. Explicit feedback overrides inferred feedback. If users disagree, there is no label, not
+    /// even that of the majority.
     #[must_use]
-    pub fn heard(&self) -> Heard {
-        let users: BTreeSet<_> = self.statements.iter().map(|said| &said.user).collect();
-        let mut on_purpose = Vec::new();
+    pub fn consensus(&self) -> Consensus {
+        let users: BTreeSet<_> = self.ratings.iter().map(|rating| &rating.user).collect();
+        let mut explicit = Vec::new();
         let mut inferred = Vec::new();
         for user in users {
-            match self.said_by(user) {
-                OnPurpose::Says(verdict) => on_purpose.push(verdict),
-                OnPurpose::Neither => {}
-                OnPurpose::Nothing => inferred.extend(self.inferred_of(user)),
+            match self.explicit_of(user) {
+                ExplicitVerdict::Verdict(verdict) => explicit.push(verdict),
+                ExplicitVerdict::Neutral => {}
+                ExplicitVerdict::Missing => inferred.extend(self.inferred_of(user)),
             }
         }
-        if on_purpose.is_empty() {
-            agreed(inferred)
+        if explicit.is_empty() {
+            consensus(inferred)
         } else {
-            agreed(on_purpose)
+            consensus(explicit)
         }
     }
 
-    /// What one user says: on purpose, or else as the machine inferred it; `None` if that is nothing, or
-    /// nothing clear.
+    /// The verdict of a user: the explicit one, or else the inferred one. `None` if there is none, or if it is
+    /// ambiguous.
     #[must_use]
     pub fn of_user(&self, user: &UserId) -> Option<Verdict> {
-        match self.said_by(user) {
-            OnPurpose::Says(verdict) => Some(verdict),
-            OnPurpose::Neither => None,
-            OnPurpose::Nothing => match agreed(self.inferred_of(user)) {
-                Heard::Agreed(verdict) => Some(verdict),
-                Heard::Nothing | Heard::Contested => None,
+        match self.explicit_of(user) {
+            ExplicitVerdict::Verdict(verdict) => Some(verdict),
+            ExplicitVerdict::Neutral => None,
+            ExplicitVerdict::Missing => match consensus(self.inferred_of(user)) {
+                Consensus::Agreed(verdict) => Some(verdict),
+                Consensus::NoVerdict | Consensus::Contested => None,
             },
         }
     }
 
-    /// What a user said on purpose: a fault, or else the last thumb.
-    fn said_by(&self, user: &UserId) -> OnPurpose {
-        let said: Vec<_> = self.statements_of(user, Origin::User).collect();
-        let fault = said.iter().find(|said| said.says == Says::Fault);
-        let Some(decides) = fault.or(said.last()) else {
-            return OnPurpose::Nothing;
+    /// The explicit feedback of a user: a fault, or else the last rating.
+    fn explicit_of(&self, user: &UserId) -> ExplicitVerdict {
+        let ratings: Vec<_> = self.ratings_of(user, Origin::User).collect();
+        let fault = ratings
+            .iter()
+            .find(|rating| rating.value == RatingValue::Fault);
+        let Some(deciding) = fault.or(ratings.last()) else {
+            return ExplicitVerdict::Missing;
         };
-        let Some(good) = decides.says.good() else {
-            return OnPurpose::Neither;
+        let Some(good) = deciding.value.good() else {
+            return ExplicitVerdict::Neutral;
         };
-        let agreeing = said.iter().filter(|said| said.says.good() == Some(good));
-        (agreeing.map(|said| said.verdict(good)))
-            .reduce(Verdict::also)
-            .map_or(OnPurpose::Nothing, OnPurpose::Says)
+        let agreeing = ratings
+            .iter()
+            .filter(|rating| rating.value.good() == Some(good));
+        (agreeing.map(|rating| rating.verdict(good)))
+            .reduce(Verdict::or)
+            .map_or(ExplicitVerdict::Missing, ExplicitVerdict::Verdict)
     }
 
     fn inferred_of(&self, user: &UserId) -> impl Iterator<Item = Verdict> {
-        let inferred = self.statements_of(user, Origin::Machine);
-        inferred.filter_map(|said| Some(said.verdict(said.says.good()?)))
+        let inferred = self.ratings_of(user, Origin::Machine);
+        inferred.filter_map(|rating| Some(rating.verdict(rating.value.good()?)))
     }
 
-    fn statements_of(&self, user: &UserId, origin: Origin) -> impl Iterator<Item = &Statement> {
-        let of_user = move |said: &&Statement| said.origin == origin && said.user == *user;
-        self.statements.iter().filter(of_user)
+    fn ratings_of(&self, user: &UserId, origin: Origin) -> impl Iterator<Item = &Rating> {
+        let of_user = move |rating: &&Rating| rating.origin == origin && rating.user == *user;
+        self.ratings.iter().filter(of_user)
     }
 }
 
-/// One verdict of many that say the same.
-fn agreed(verdicts: impl IntoIterator<Item = Verdict>) -> Heard {
-    let mut heard = Heard::Nothing;
+fn consensus(verdicts: impl IntoIterator<Item = Verdict>) -> Consensus {
+    let mut consensus = Consensus::NoVerdict;
     for verdict in verdicts {
-        heard = match heard {
-            Heard::Nothing => Heard::Agreed(verdict),
-            Heard::Agreed(all) if all.good == verdict.good => Heard::Agreed(all.also(verdict)),
-            Heard::Agreed(_) | Heard::Contested => return Heard::Contested,
+        consensus = match consensus {
+            Consensus::NoVerdict => Consensus::Agreed(verdict),
+            Consensus::Agreed(all) if all.good == verdict.good => {
+                Consensus::Agreed(all.or(verdict))
+            }
+            Consensus::Agreed(_) | Consensus::Contested => return Consensus::Contested,
         };
     }
-    heard
+    consensus
 }
 
-impl Statement {
-    /// What a reaction says; a tombstone says nothing.
+impl Rating {
+    /// The rating in a reaction; `None` for a tombstone.
     fn of(core: &ReactionCore) -> Option<Self> {
         Some(Self {
             user: core.user_id.clone(),
             origin: core.origin,
-            says: Says::Thumb(match core.reaction? {
+            value: RatingValue::Replaceable(match core.reaction? {
                 Reaction::Ok => Some(true),
                 Reaction::NotOk => Some(false),
                 Reaction::Neutral => None,
@@ -294,9 +300,9 @@ impl Statement {
     }
 }
 
-/// The last day of a period on which anybody reacted to a turn, as it stood at `as_of`: a run lists the
-/// turn when it comes to that day, and at no other. What a reaction took the place of since then still
-/// tells, so that a turn is not listed twice because somebody changes their mind meanwhile.
+/// The last day of a period on which a user reacted to a turn, as of `as_of`. A run exports the turn on that day only.
+/// The trail of replaced reactions is considered, so that a reaction during the run does not move the turn to another
+/// day.
 #[must_use]
 pub fn last_day(
     reactions: &[ReactionCore],
@@ -304,10 +310,10 @@ pub fn last_day(
     as_of: DateTime<Utc>,
 ) -> Option<NaiveDate> {
     let versions = reactions.iter().flat_map(|core| {
-        let stands = (core.ts, core.received_at, core.says_something());
-        let stood = core.trail.iter();
-        let stood = stood.map(|trace| (trace.ts, trace.received_at, trace.counts));
-        std::iter::once(stands).chain(stood)
+        let current = (core.ts, core.received_at, core.is_reportable());
+        let replaced = core.trail.iter();
+        let replaced = replaced.map(|trace| (trace.ts, trace.received_at, trace.counts));
+        std::iter::once(current).chain(replaced)
     });
     versions
         .filter(|(ts, received_at, counts)| *counts && *received_at <= as_of && days.contain(*ts))

@@ -1,56 +1,39 @@
-//! What a training export is asked for.
+//! The request for a training export, and its period.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::identifier::ProjectId;
-use crate::parse::{Errors, FieldError, Object, identifier, string};
+use hearback_wire::{FieldError, request};
 
-/// Most days of a period.
+/// Maximum length of a period, in days.
 pub const MAX_DAYS: i64 = 3650;
-/// Days of a period whose beginning is not named.
+/// The default length of a period, in days.
 pub const DEFAULT_DAYS: i64 = 365;
 
-/// Which feedback a training export is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// Feedback on the answers of this project.
-    pub project: ProjectId,
-    /// Given on this day or after it.
-    pub from: Option<NaiveDate>,
-    /// Given on this day or before it.
-    pub to: Option<NaiveDate>,
+request! {
+    /// A request for a training export.
+    pub struct TrainingRequest, closed {
+        /// The project whose feedback is exported.
+        "project" => project: required ProjectId,
+        /// The first day of the period.
+        "from" => from: nullable NaiveDate,
+        /// The last day of the period.
+        "to" => to: nullable NaiveDate,
+    }
 }
 
-/// Days in UTC, from one to another, both included.
+/// A period of days in UTC, including both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Days {
-    /// The first.
+    /// The first day.
     pub from: NaiveDate,
-    /// The last.
+    /// The last day.
     pub to: NaiveDate,
 }
 
-const MEMBERS: &[&str] = &["project", "from", "to"];
-
-impl Asked {
-    /// Reads what stands at `at` in a request.
-    pub fn read(value: &Value, at: &str, errors: &mut Errors) -> Option<Self> {
-        let asked = Object::at(value, at, errors);
-        asked.known_only(MEMBERS, errors);
-        let project = asked.required("project", errors, identifier);
-        let from = asked.nullable("from", errors, date);
-        let to = asked.nullable("to", errors, date);
-        Some(Self {
-            project: project?,
-            from,
-            to,
-        })
-    }
-
-    /// The days that are meant `today`: to today, and a year of them, if nothing else is said. An error if
-    /// they are none, or too many.
+impl TrainingRequest {
+    /// The period of the request: by default a year that ends `today`. An error if it is empty or too long.
     pub fn days(&self, today: NaiveDate) -> Result<Days, FieldError> {
         let length = TimeDelta::days(DEFAULT_DAYS - 1);
         let default_to = || match self.from {
@@ -72,20 +55,14 @@ impl Asked {
     }
 }
 
-/// Reads a day.
-pub fn date(value: &Value) -> Result<NaiveDate, String> {
-    NaiveDate::parse_from_str(string(value)?, "%Y-%m-%d")
-        .map_err(|_| "must be a date as 2025-11-06".to_owned())
-}
-
 impl Days {
-    /// Whether a time is on one of them.
+    /// Whether a time is in the period.
     #[must_use]
     pub fn contain(&self, ts: DateTime<Utc>) -> bool {
         (self.from..=self.to).contains(&ts.date_naive())
     }
 
-    /// Each of them from `first` on.
+    /// The days of the period from `first` on.
     pub fn each_from(self, first: NaiveDate) -> impl Iterator<Item = NaiveDate> {
         let days = std::iter::successors(Some(first.max(self.from)), NaiveDate::succ_opt);
         days.take_while(move |day| *day <= self.to)

@@ -1,4 +1,4 @@
-//! Tables of the rules.
+//! Tests of the rules by tables.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use uuid::Uuid;
 
 use super::*;
 use crate::caller::Caller;
-use crate::detection::{Detection, FeedbackType};
 use crate::message_signal::SignalCore;
-use crate::reaction::{Posted, ReactionCore};
+use crate::reaction::{NewReaction, ReactionCore};
 use crate::turn::{Turn, TurnLog};
+use hearback_detection::{Detection, FeedbackStatus};
 
 fn now() -> DateTime<Utc> {
     "2026-11-21T12:00:00Z".parse().unwrap()
@@ -32,7 +32,7 @@ fn caller(user: &str) -> Caller {
     }
 }
 
-/// A turn of ada, so many minutes after noon.
+/// A turn of ada, `minute` minutes after noon.
 fn turn(name: &str, minute: i64) -> TurnCore {
     let at = serde_json::from_value(json!({
         "tenant": "acme", "project": "p", "conversation_id": "c", "turn_id": name
@@ -46,8 +46,8 @@ fn turn(name: &str, minute: i64) -> TurnCore {
         .core
 }
 
-fn exchange(prompt: &str, answer: &str) -> Exchange {
-    Exchange::from(TurnLog {
+fn exchange(prompt: &str, answer: &str) -> PromptAndAnswer {
+    PromptAndAnswer::from(TurnLog {
         user: json!({"text": prompt}),
         assistant: Some(json!({"text": answer})),
         turn_log: serde_json::Map::new(),
@@ -55,56 +55,56 @@ fn exchange(prompt: &str, answer: &str) -> Exchange {
     })
 }
 
-/// What was said of an answer: `user what` with `user` or `machine:user`, one a second.
-fn feedback(said: &[&str]) -> Feedback {
+/// Feedback on an answer, one item per second. Each item is `user feedback` or `machine:user feedback`.
+fn feedback(items: &[&str]) -> Feedback {
     let turn = turn("t", 0);
     let (mut reactions, mut signals) = (Vec::new(), Vec::new());
-    for (second, said) in (0..).zip(said) {
-        let (who, what) = said.split_once(' ').unwrap();
+    for (second, item) in (0..).zip(items) {
+        let (user, kind) = item.split_once(' ').unwrap();
         let ts = now() + TimeDelta::seconds(second);
-        match what {
+        match kind {
             "ok" | "not_ok" | "neutral" | "cleared" => {
-                reactions.push(reaction(&turn, who, what, ts));
+                reactions.push(reaction(&turn, user, kind, ts));
             }
-            _ => signals.push(signal(&turn, who, what, ts)),
+            _ => signals.push(signal(&turn, user, kind, ts)),
         }
     }
     Feedback::new(&reactions, signals, &days())
 }
 
-fn reaction(turn: &TurnCore, who: &str, what: &str, ts: DateTime<Utc>) -> ReactionCore {
-    let (origin, user) = match who.strip_prefix("machine:") {
+fn reaction(turn: &TurnCore, user: &str, verdict: &str, ts: DateTime<Utc>) -> ReactionCore {
+    let (origin, user) = match user.strip_prefix("machine:") {
         Some(user) => ("machine", user),
-        None => ("user", who),
+        None => ("user", user),
     };
-    let mut body = json!({"reaction": what, "origin": origin, "user_id": user});
+    let mut body = json!({"reaction": verdict, "origin": origin, "user_id": user});
     if origin == "machine" {
         body["confidence"] = json!(0.8);
     }
-    if what == "cleared" {
+    if verdict == "cleared" {
         body["reaction"] = Value::Null;
     }
     let caller = caller("back end");
-    let posted = Posted::parse(&body, &caller, ts).unwrap();
-    posted.about(turn, &caller, false, ts).core
+    let new = NewReaction::parse(&body, &caller, ts).unwrap();
+    new.on(turn, &caller, false, ts).core
 }
 
-fn signal(turn: &TurnCore, who: &str, what: &str, ts: DateTime<Utc>) -> StoredSignal {
-    let (what, manner) = what.split_once(' ').unwrap_or((what, ""));
+fn signal(turn: &TurnCore, user: &str, kind: &str, ts: DateTime<Utc>) -> StoredSignal {
+    let (signal, flag) = kind.split_once(' ').unwrap_or((kind, ""));
     let core: SignalCore = serde_json::from_value(json!({
         "tenant": "acme", "project": "p", "conversation_id": "c", "turn_id": turn.at.turn,
-        "message_id": turn.message_id, "user_id": who, "signal": what, "workspace": "p",
-        "exclude_from_training": manner == "excluded", "retracted": manner == "retracted",
+        "message_id": turn.message_id, "user_id": user, "signal": signal, "workspace": "p",
+        "exclude_from_training": flag == "excluded", "retracted": flag == "retracted",
         "act": Uuid::new_v5(&NAMESPACE, ts.to_rfc3339().as_bytes()),
         "created_at": ts, "ts": ts, "updated_at": ts,
     }))
     .unwrap();
-    let reason = (what == "edit").then(|| "what I wanted".to_owned());
+    let reason = (signal == "edit").then(|| "what I wanted".to_owned());
     StoredSignal { core, reason }
 }
 
 #[test]
-fn everything_that_was_said_becomes_one_verdict_or_none() {
+fn all_feedback_on_an_answer_becomes_one_verdict_or_none() {
     let table: &[(&[&str], &str)] = &[
         (&[], "nothing"),
         (&["ada ok"], "good by user"),
@@ -119,30 +119,30 @@ fn everything_that_was_said_becomes_one_verdict_or_none() {
         (&["ada regenerate"], "nothing"),
         (&["machine:ada ok"], "good by machine"),
         (&["machine:ada not_ok"], "bad by machine"),
-        // What was said on purpose outranks what was inferred, also of other people, …
+        // Explicit feedback overrides inferred feedback, also of other users, …
         (&["ada ok", "machine:ada not_ok"], "good by user"),
         (&["machine:ada ok", "eve not_helpful"], "bad by user"),
         (&["ada neutral", "machine:ada ok"], "nothing"),
         (&["eve neutral", "machine:ada ok"], "good by machine"),
-        // … until it is taken back.
+        // … until it is withdrawn.
         (&["ada cleared", "machine:ada ok"], "good by machine"),
         (
             &["ada not_helpful retracted", "machine:ada ok"],
             "good by machine",
         ),
-        // Of a user's thumbs the last counts; a fault is no thumb.
+        // The last rating of a user counts, but does not replace a fault.
         (&["ada helpful", "ada not_helpful"], "bad by user"),
         (&["ada not_helpful", "ada ok"], "good by user"),
         (&["ada ok", "ada neutral"], "nothing"),
         (&["ada unsafe", "ada helpful"], "bad by user"),
         (&["ada inaccurate retracted", "ada helpful"], "good by user"),
-        // People who contradict each other leave no label, not even a majority's.
+        // If users disagree there is no verdict, not even that of the majority.
         (&["ada ok", "eve not_ok"], "contested"),
         (&["ada ok", "eve ok", "bob unsafe"], "contested"),
         (&["ada ok", "eve neutral"], "good by user"),
         (&["ada ok", "eve helpful"], "good by user"),
         (&["machine:ada ok", "machine:ada not_ok"], "contested"),
-        // Who excludes one thing is not heard by their reaction, or by what was inferred, either.
+        // An excluded signal also excludes the user's reactions and the machine reactions in their name.
         (&["ada helpful excluded"], "nothing"),
         (
             &["ada regenerate excluded", "ada ok", "machine:ada ok"],
@@ -151,53 +151,53 @@ fn everything_that_was_said_becomes_one_verdict_or_none() {
         (&["ada helpful excluded", "ada inaccurate"], "bad by user"),
         (&["ada helpful excluded", "eve ok"], "good by user"),
     ];
-    for (said, expected) in table {
-        let heard = match feedback(said).heard() {
-            Heard::Nothing => "nothing".to_owned(),
-            Heard::Contested => "contested".to_owned(),
-            Heard::Agreed(verdict) => {
+    for (items, expected) in table {
+        let consensus = match feedback(items).consensus() {
+            Consensus::NoVerdict => "nothing".to_owned(),
+            Consensus::Contested => "contested".to_owned(),
+            Consensus::Agreed(verdict) => {
                 let good = if verdict.good { "good" } else { "bad" };
                 format!("{good} by {}", verdict.origin.as_str())
             }
         };
-        assert_eq!(heard, *expected, "{said:?}");
+        assert_eq!(consensus, *expected, "{items:?}");
     }
 }
 
 #[test]
-fn a_verdict_names_what_it_rests_on_and_nothing_else() {
-    let ids = |said: &[&str]| match feedback(said).heard() {
-        Heard::Agreed(verdict) => verdict.feedback_ids.len(),
-        Heard::Nothing | Heard::Contested => 0,
+fn a_verdict_lists_exactly_the_events_it_is_based_on() {
+    let count = |items: &[&str]| match feedback(items).consensus() {
+        Consensus::Agreed(verdict) => verdict.feedback_ids.len(),
+        Consensus::NoVerdict | Consensus::Contested => 0,
     };
-    assert_eq!(ids(&["ada ok", "eve helpful", "machine:ada ok"]), 2);
-    assert_eq!(ids(&["ada helpful", "ada not_ok"]), 1);
-    assert_eq!(ids(&["ada unsafe", "ada helpful", "ada not_ok"]), 2);
-    let Heard::Agreed(sure) = feedback(&["machine:ada ok"]).heard() else {
-        panic!("nothing was heard")
+    assert_eq!(count(&["ada ok", "eve helpful", "machine:ada ok"]), 2);
+    assert_eq!(count(&["ada helpful", "ada not_ok"]), 1);
+    assert_eq!(count(&["ada unsafe", "ada helpful", "ada not_ok"]), 2);
+    let Consensus::Agreed(inferred) = feedback(&["machine:ada ok"]).consensus() else {
+        panic!("no verdict")
     };
-    assert!((sure.confidence - 0.8).abs() < 1e-12);
+    assert!((inferred.confidence - 0.8).abs() < 1e-12);
 }
 
 #[test]
-fn what_was_said_on_another_day_does_not_count() {
+fn feedback_on_another_day_does_not_count() {
     let turn = turn("t", 0);
     let earlier = now() - TimeDelta::days(1);
     let reactions = [reaction(&turn, "ada", "ok", earlier)];
     let signals = vec![signal(&turn, "ada", "edit", earlier)];
-    let heard = Feedback::new(&reactions, signals, &days());
-    assert_eq!(heard, Feedback::default());
+    let feedback = Feedback::new(&reactions, signals, &days());
+    assert_eq!(feedback, Feedback::default());
 }
 
 #[test]
-fn a_row_has_the_members_that_trainers_read_and_no_user() {
+fn a_row_has_the_members_of_its_format_and_no_user_id() {
     let turn = turn("t", 0);
-    let said = exchange("question", "answer");
-    let Heard::Agreed(verdict) = feedback(&["ada ok"]).heard() else {
-        panic!("nothing was heard")
+    let exchange = exchange("question", "answer");
+    let Consensus::Agreed(verdict) = feedback(&["ada ok"]).consensus() else {
+        panic!("no verdict")
     };
     let ids = verdict.feedback_ids.clone();
-    let label = Label::of(&turn, &said, verdict).unwrap();
+    let label = Label::of(&turn, &exchange, verdict).unwrap();
     let label = serde_json::to_value(label).unwrap();
     assert_eq!(
         label,
@@ -211,7 +211,7 @@ fn a_row_has_the_members_that_trainers_read_and_no_user() {
         })
     );
     let feedback = feedback(&["ada edit"]);
-    let pair = Pair::of_edit(&turn, &said, &feedback.edits()[0]).unwrap();
+    let pair = Pair::of_edit(&turn, &exchange, &feedback.edits()[0]).unwrap();
     let pair = serde_json::to_value(pair).unwrap();
     assert_eq!(
         pair,
@@ -225,16 +225,16 @@ fn a_row_has_the_members_that_trainers_read_and_no_user() {
             }
         })
     );
-    // A text that says the same teaches nothing, and neither does an empty one.
-    let mut same = feedback.edits()[0].clone();
+    // An edit with the same text, or without a text, gives no pair.
+    let mut edit = feedback.edits()[0].clone();
     for reason in [None, Some(" answer\n"), Some(" ")] {
-        same.reason = reason.map(str::to_owned);
-        assert_eq!(Pair::of_edit(&turn, &said, &same), None, "{reason:?}");
+        edit.reason = reason.map(str::to_owned);
+        assert_eq!(Pair::of_edit(&turn, &exchange, &edit), None, "{reason:?}");
     }
 }
 
-/// A follow-up of the turn `t` that was detected so.
-fn follow_up(feedback_type: FeedbackType, correction_type: Option<CorrectionType>) -> FollowUp {
+/// A follow-up of the turn `t` with this detection.
+fn follow_up(feedback_type: FeedbackStatus, correction_type: Option<RejectionKind>) -> FollowUp {
     let detection = Detection {
         feedback_type,
         confidence: 0.9,
@@ -246,48 +246,43 @@ fn follow_up(feedback_type: FeedbackType, correction_type: Option<CorrectionType
 }
 
 #[test]
-fn a_rejected_answer_and_the_accepted_one_after_it_make_a_pair() {
-    use CorrectionType::{Abandonment, Explicit, Rephrased};
-    let rejection = |of| follow_up(FeedbackType::Rejected, Some(of));
+fn a_rejected_answer_and_the_accepted_next_answer_are_a_pair() {
+    use RejectionKind::{Abandonment, Explicit, Rephrased};
+    let rejection = |kind| follow_up(FeedbackStatus::Rejected, Some(kind));
     let bad: &[&str] = &["machine:ada not_ok"];
     let good: &[&str] = &["machine:ada ok"];
-    let made = |follow_up: &FollowUp, of: [&[&str]; 2], minute| {
-        let [first, second] = of.map(feedback);
+    let pair = |follow_up: &FollowUp, items: [&[&str]; 2], minute| {
+        let [first, second] = items.map(feedback);
         let (turn, next) = (turn("t", 0), turn("u", minute));
-        let rejected = Taken {
+        let rejected = RatedTurn {
             turn: &turn,
             follow_up: None,
             feedback: &first,
         };
-        let next = Taken {
+        let next = RatedTurn {
             turn: &next,
             follow_up: Some(follow_up),
             feedback: &second,
         };
         corrected(rejected, next)
     };
-    let pair = made(&rejection(Rephrased), [bad, good], 1).unwrap();
-    assert_eq!(pair.correction, Correction::Rephrased);
-    assert_eq!(pair.verdict.origin, Origin::Machine);
-    assert_eq!(pair.verdict.feedback_ids.len(), 2);
-    assert!((pair.verdict.confidence - 0.8).abs() < 1e-12);
-    let pair = made(&rejection(Explicit), [&["ada not_ok"], &["ada helpful"]], 1).unwrap();
-    assert_eq!(pair.correction, Correction::ExplicitCorrection);
-    // Thumbs on purpose; that both answer one question is inferred.
-    assert_eq!(pair.verdict.origin, Origin::Machine);
-    assert!((pair.verdict.confidence - 0.9).abs() < 1e-12);
+    let corrected = pair(&rejection(Rephrased), [bad, good], 1).unwrap();
+    assert_eq!(corrected.correction, Correction::Rephrased);
+    assert_eq!(corrected.verdict.origin, Origin::Machine);
+    assert_eq!(corrected.verdict.feedback_ids.len(), 2);
+    assert!((corrected.verdict.confidence - 0.8).abs() < 1e-12);
+    let corrected = pair(&rejection(Explicit), [&["ada not_ok"], &["ada helpful"]], 1).unwrap();
+    assert_eq!(corrected.correction, Correction::ExplicitCorrection);
+    // The verdicts are explicit, but it is inferred that both turns ask the same question.
+    assert_eq!(corrected.verdict.origin, Origin::Machine);
+    assert!((corrected.verdict.confidence - 0.9).abs() < 1e-12);
 
     let explicit = rejection(Explicit);
-    let none: [(&str, FollowUp, [&[&str]; 2], i64); 9] = [
+    let no_pair: [(&str, FollowUp, [&[&str]; 2], i64); 9] = [
+        ("the user gave up", rejection(Abandonment), [bad, good], 1),
         (
-            "who gives up asks for something else",
-            rejection(Abandonment),
-            [bad, good],
-            1,
-        ),
-        (
-            "it rejects nothing",
-            follow_up(FeedbackType::Accepted, None),
+            "the message rejects nothing",
+            follow_up(FeedbackStatus::Accepted, None),
             [bad, good],
             1,
         ),
@@ -299,46 +294,46 @@ fn a_rejected_answer_and_the_accepted_one_after_it_make_a_pair() {
             1,
         ),
         (
-            "nor is it what others hold to be unsafe",
+            "another user marked the second as unsafe",
             explicit.clone(),
             [bad, &["ada ok", "eve unsafe"]],
             1,
         ),
         (
-            "the first was good after all",
+            "the user accepted the first explicitly",
             explicit.clone(),
             [&["machine:ada not_ok", "ada ok"], good],
             1,
         ),
         (
-            "another rejected it",
+            "only another user rejected the first",
             explicit.clone(),
             [&["eve not_ok"], good],
             1,
         ),
         (
-            "another accepted it",
+            "only another user accepted the second",
             explicit.clone(),
             [bad, &["eve ok"]],
             1,
         ),
         (
-            "its user lets no model learn",
+            "the user excluded their feedback from training",
             explicit,
             [&["machine:ada not_ok", "ada unsafe excluded"], good],
             1,
         ),
     ];
-    for (why, follow_up, of, minute) in none {
-        assert_eq!(made(&follow_up, of, minute), None, "{why}");
+    for (reason, follow_up, items, minute) in no_pair {
+        assert_eq!(pair(&follow_up, items, minute), None, "{reason}");
     }
 }
 
 #[test]
-fn the_prompt_of_a_pair_is_all_that_was_needed_to_answer_it() {
+fn the_prompt_of_a_pair_contains_an_explicit_correction() {
     let pair = |correction| {
-        let Heard::Agreed(verdict) = feedback(&["ada ok"]).heard() else {
-            panic!("nothing was heard")
+        let Consensus::Agreed(verdict) = feedback(&["ada ok"]).consensus() else {
+            panic!("no verdict")
         };
         let corrected = Corrected {
             correction,
@@ -353,12 +348,12 @@ fn the_prompt_of_a_pair_is_all_that_was_needed_to_answer_it() {
     assert_eq!(explicit.prompt, "laptops\n\nNo, I meant gaming laptops");
     assert_eq!(explicit.chosen, "gaming laptops");
     assert_eq!(explicit.rejected, "business laptops");
-    assert_eq!(explicit.rests_on.provenance.turn_ids, ["t", "u"]);
+    assert_eq!(explicit.evidence.provenance.turn_ids, ["t", "u"]);
     assert_eq!(pair(Correction::Rephrased).prompt, "laptops");
 }
 
 #[test]
-fn a_turn_is_listed_on_the_last_day_on_which_anybody_reacted_to_it() {
+fn a_turn_is_exported_on_the_last_day_with_a_reaction() {
     let turn = turn("t", 0);
     let hour = TimeDelta::hours(1);
     let period = Days {
@@ -366,15 +361,18 @@ fn a_turn_is_listed_on_the_last_day_on_which_anybody_reacted_to_it() {
         to: now().date_naive(),
     };
     let day = |reactions: &[ReactionCore], as_of| last_day(reactions, &period, as_of);
-    let back = |days| now() - TimeDelta::days(days);
-    let old = reaction(&turn, "ada", "ok", back(3));
-    let new = reaction(&turn, "eve", "not_ok", back(1));
+    let days_ago = |days| now() - TimeDelta::days(days);
+    let old = reaction(&turn, "ada", "ok", days_ago(3));
+    let new = reaction(&turn, "eve", "not_ok", days_ago(1));
     let both = [old.clone(), new];
-    assert_eq!(day(&both, now()), Some(back(1).date_naive()));
-    // As it stood then.
-    assert_eq!(day(&both, back(2)), Some(back(3).date_naive()));
-    assert_eq!(day(&[reaction(&turn, "ada", "ok", back(20))], now()), None);
-    // One that took the place of another meanwhile, or cleared it, does not move it.
+    assert_eq!(day(&both, now()), Some(days_ago(1).date_naive()));
+    // As of a time before the second reaction.
+    assert_eq!(day(&both, days_ago(2)), Some(days_ago(3).date_naive()));
+    assert_eq!(
+        day(&[reaction(&turn, "ada", "ok", days_ago(20))], now()),
+        None
+    );
+    // A reaction that was replaced or withdrawn since then still counts.
     for later in ["not_ok", "cleared"] {
         let mut replaced = reaction(&turn, "ada", later, now() + hour);
         replaced.trail = vec![crate::reaction::Trace {
@@ -382,27 +380,27 @@ fn a_turn_is_listed_on_the_last_day_on_which_anybody_reacted_to_it() {
             received_at: old.received_at,
             counts: true,
         }];
-        assert_eq!(day(&[replaced], now()), Some(back(3).date_naive()));
+        assert_eq!(day(&[replaced], now()), Some(days_ago(3).date_naive()));
     }
 }
 
 #[test]
-fn a_period_is_a_year_to_today_unless_something_else_is_said() {
+fn the_default_period_is_a_year_that_ends_today() {
     let today = now().date_naive();
     let date = |text: &str| text.parse::<NaiveDate>().unwrap();
-    let asked = |from: Option<&str>, to: Option<&str>| {
-        let asked = Asked {
+    let period = |from: Option<&str>, to: Option<&str>| {
+        let request = TrainingRequest {
             project: "p".try_into().unwrap(),
             from: from.map(date),
             to: to.map(date),
         };
-        asked.days(today).ok().map(|days| (days.from, days.to))
+        request.days(today).ok().map(|days| (days.from, days.to))
     };
-    assert_eq!(asked(None, None), Some((date("2025-11-22"), today)));
-    let ends = asked(None, Some("2026-01-31"));
-    assert_eq!(ends, Some((date("2025-02-01"), date("2026-01-31"))));
-    let begins = asked(Some("2026-11-01"), None);
-    assert_eq!(begins, Some((date("2026-11-01"), today)));
-    assert_eq!(asked(Some("2026-11-02"), Some("2026-11-01")), None);
-    assert_eq!(asked(Some("1999-01-01"), None), None);
+    assert_eq!(period(None, None), Some((date("2025-11-22"), today)));
+    let with_end = period(None, Some("2026-01-31"));
+    assert_eq!(with_end, Some((date("2025-02-01"), date("2026-01-31"))));
+    let with_start = period(Some("2026-11-01"), None);
+    assert_eq!(with_start, Some((date("2026-11-01"), today)));
+    assert_eq!(period(Some("2026-11-02"), Some("2026-11-01")), None);
+    assert_eq!(period(Some("1999-01-01"), None), None);
 }

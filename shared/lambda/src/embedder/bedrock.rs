@@ -15,16 +15,17 @@ use serde::{Deserialize, Serialize};
 use super::{Embedder, Embedding, EmbeddingFailed};
 use crate::aws::{Aws, Service, error_code};
 
-/// The models whose requests are known.
+/// The supported model family.
 const FAMILY: &str = "amazon.titan-embed-text-v2";
-/// How many numbers a vector has: the fewest that the model makes. A stored one is read at each search.
+/// Dimensions of a vector: the fewest that the model supports, because each search reads the stored
+/// vectors.
 const DIMENSIONS: usize = 256;
-/// Characters of a text that are sent. The model takes 8,192 tokens, of which a character of the
-/// densest scripts is about one.
-const SENT: usize = 8_000;
-/// The longest that a vector may take, with all tries: somebody waits for the turn.
+/// Characters of a text that are sent. The model accepts 8,192 tokens; in the densest scripts, a
+/// character is about one token.
+const MAX_CHARACTERS: usize = 8_000;
+/// Timeout of a call with all its attempts, because a client waits for the turn.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(3);
-/// The longest that one try may take.
+/// Timeout of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1_500);
 const ATTEMPTS: u32 = 2;
 
@@ -50,18 +51,18 @@ struct Response {
 }
 
 impl Bedrock {
-    /// This model, in the region and with the credentials of the environment.
+    /// This model, with the region and the credentials of the environment.
     pub fn from_env(model: &str) -> Result<Self, String> {
         let config = Aws::from_env(Service::BedrockRuntime).config();
         Self::new(Builder::from(&config), model)
     }
 
-    /// This model, by a client of this configuration; an error for a model of another family.
+    /// This model, with a client of this configuration. Fails for a model of another family.
     pub fn new(config: Builder, model: &str) -> Result<Self, String> {
-        // An inference profile puts its region group before the model's own name.
+        // The id of an inference profile has a prefix for the region group.
         if !model.contains(FAMILY) {
             return Err(format!(
-                "`{model}` is no model of the family {FAMILY}, whose requests are known"
+                "`{model}` is not a model of the supported family {FAMILY}"
             ));
         }
         let config = config
@@ -80,14 +81,15 @@ impl Bedrock {
     }
 
     async fn invoke(&self, text: &str) -> Result<Embedded, EmbeddingFailed> {
-        let end = text.char_indices().nth(SENT).map(|(at, _)| at);
+        let end = text.char_indices().nth(MAX_CHARACTERS).map(|(at, _)| at);
         let request = Request {
             input_text: end.and_then(|end| text.get(..end)).unwrap_or(text),
             dimensions: DIMENSIONS,
             normalize: true,
         };
-        let request = serde_json::to_vec(&request).map_err(|_| failed("no request"))?;
-        let answer = self
+        let request = serde_json::to_vec(&request)
+            .map_err(|_| failed("the request could not be serialized"))?;
+        let response = self
             .client
             .invoke_model()
             .model_id(&self.model)
@@ -97,10 +99,10 @@ impl Bedrock {
             .send()
             .await
             .map_err(|error| failed(error_code(&error)))?;
-        let Response { embedding } = serde_json::from_slice(answer.body().as_ref())
-            .map_err(|_| failed("its answer holds no vector"))?;
+        let Response { embedding } = serde_json::from_slice(response.body().as_ref())
+            .map_err(|_| failed("the response has no vector"))?;
         if embedding.len() != DIMENSIONS || !embedding.iter().all(|number| number.is_finite()) {
-            return Err(failed("its vector has another form"));
+            return Err(failed("the vector has unexpected dimensions or values"));
         }
         Ok(Embedded {
             embedder: self.name.clone(),
@@ -112,9 +114,9 @@ impl Bedrock {
 impl Embedder for Bedrock {
     fn embed<'a>(&'a self, text: &'a str) -> Embedding<'a> {
         Box::pin(async move {
-            // The model refuses an empty text, which is like no other.
+            // The model rejects an empty text.
             if text.trim().is_empty() {
-                return Err(failed("a text without a word"));
+                return Err(failed("the text is empty"));
             }
             self.invoke(text).await
         })

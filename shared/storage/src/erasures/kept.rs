@@ -1,15 +1,16 @@
-//! What is kept of a person, and how it is found.
+//! A user's data, and how it is found.
 //!
-//! | what | is found by | which lies |
+//! | data | found by | where |
 //! |---|---|---|
-//! | events that were worked off | their claims | with the user |
-//! | events that came second, or were withdrawn | their outcomes, their retractions | in the index of authors |
-//! | reactions, and markers of activity | the markers | in the index of authors |
-//! | turns, their logs and messages | the turn vectors | with the user |
-//! | signals on messages | themselves | with the user |
-//! | preference versions | themselves | in a partition of the user's |
+//! | processed events | their claims | the user's partition |
+//! | duplicate or retracted events | their outcomes, their retractions | the author index |
+//! | reactions and activity markers | the markers | the author index |
+//! | turns, their logs and messages | the turn vectors | the user's partition |
+//! | message signals | themselves | the user's partition |
+//! | preference versions | themselves | the partition of the user's preferences |
 //!
-//! An event that was not worked off yet is found by nothing: whoever works it off removes it instead.
+//! Events that are not processed yet are not found: the signal generator removes them instead of
+//! processing them.
 
 use std::collections::BTreeSet;
 
@@ -22,126 +23,128 @@ use hearback_domain::turn::{ConversationRef, TurnRef};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{ERASURE, Owner, Unit};
+use super::{ERASURE, Owner, RowGroup};
 use crate::activity::Activity;
+use crate::attributes::CORE;
 use crate::claims::claimant;
-use crate::events::CORE;
 use crate::item::{self, Item};
-use crate::reactions::{self, Row, Span, row};
+use crate::reactions::{self, KeyRange, ReactionRow, row};
 use crate::reads::{self, Key};
 use crate::table::{AUTHOR, BY_AUTHOR, PK, SK};
-use crate::vectors::Mark;
+use crate::vectors::TurnMark;
 use crate::{Error, Store, keys};
 
-/// Rows of a page that is removed.
+/// Rows that are read before each removal.
 const PAGE: i32 = 25;
 
-/// Something of a user's, as it is found.
+/// A piece of a user's data.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found {
+pub enum PersonalData {
     /// An event.
     Event {
-        /// Its name.
+        /// Its id.
         id: Uuid,
         /// Its rows.
-        unit: Unit,
+        unit: RowGroup,
         /// The claim that led to it, if one did.
-        claim: Option<Unit>,
+        claim: Option<RowGroup>,
     },
-    /// That the user reacted in a conversation, or the machine in their name.
+    /// An activity marker: the user, or the machine on their behalf, reacted in a conversation.
     Active {
         /// The conversation.
         within: ConversationRef,
         /// The marker.
-        marker: Unit,
+        marker: RowGroup,
     },
-    /// A turn; there may be none, if its registration died.
+    /// A turn, which may not exist if its registration was not completed.
     Turn {
         /// The turn.
         at: TurnRef,
-        /// The row that leads to it.
-        vector: Unit,
+        /// The row that refers to it.
+        vector: RowGroup,
     },
     /// A signal on a message.
     Signal {
-        /// The event of what was said.
+        /// The event of the signal.
         act: Uuid,
         /// Its row.
-        unit: Unit,
+        unit: RowGroup,
     },
     /// A version of preferences.
-    Version(Unit),
-    /// What led to something that is not there any more, or is another's by now.
-    Trail(Unit),
+    Version(RowGroup),
+    /// A row that points to data that no longer exists, or is now another user's.
+    Orphan(RowGroup),
 }
 
-/// A reaction of a user's, or what counts as one.
+/// A user's reaction, or feedback that counts as one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reacted {
+pub struct UserReaction {
     /// The turn.
     pub at: TurnRef,
-    /// The act, if it is in the ledger.
+    /// The feedback act; `None` for a reaction of an older system.
     pub act: Option<Uuid>,
-    /// Whether it only counts as one: what it follows from is kept elsewhere.
+    /// Whether it is a message signal or event that counts as a reaction, and is stored elsewhere.
     pub counted: bool,
     /// Its row.
-    pub unit: Unit,
+    pub unit: RowGroup,
 }
 
-/// Where something is found.
+/// Where the data is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listing {
-    /// With the user: claims.
+pub enum DataSource {
+    /// Claims in the user's partition.
     Claims,
-    /// In the index of authors.
-    Authored,
-    /// With the user: turn vectors.
+    /// The author index.
+    AuthorIndex,
+    /// Turn vectors in the user's partition.
     Vectors,
-    /// With the user: signals on messages.
+    /// Message signals in the user's partition.
     Signals,
     /// Preference versions.
     Versions,
 }
 
-/// A page of what is found, and where the next one begins.
+/// A page of a user's data.
 #[derive(Debug, Default)]
-pub struct Page {
-    /// What is found.
-    pub found: Vec<Found>,
-    /// Behind which row there may be more.
-    pub next: Option<Next>,
+pub struct PersonalDataPage {
+    /// The data.
+    pub found: Vec<PersonalData>,
+    /// Where the next page begins, if there may be one.
+    pub next: Option<ErasureCursor>,
 }
 
-/// Behind which row a page begins.
+/// The row after which a page begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Next(Key);
+pub struct ErasureCursor(Key);
 
-/// How much of a listing is asked for.
+/// How many rows a page has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// As much as is removed at once.
-    Few,
-    /// As much as one call reads.
-    Many,
+pub enum PageSize {
+    /// As many as one removal takes.
+    Removal,
+    /// As many as one call reads.
+    Full,
 }
 
 impl Store {
-    /// A page of what is kept of a user. Of the index it may miss what was written a moment ago. One call,
-    /// another for each hundred rows of the index, and another for the events of claims that are few.
-    pub async fn kept_of(
+    /// A page of a user's data. The author index is eventually consistent. One call, one more for
+    /// each hundred rows of the index, and one more for the events of claims in a page for removal.
+    pub async fn personal_data(
         &self,
         owner: Owner<'_>,
-        (listing, extent): (Listing, Extent),
-        from: Option<&Next>,
-    ) -> Result<Page, Error> {
+        (source, size): (DataSource, PageSize),
+        from: Option<&ErasureCursor>,
+    ) -> Result<PersonalDataPage, Error> {
         let (tenant, user) = owner;
         let partition = keys::user(tenant, user);
-        let query = match listing {
-            Listing::Claims => self.rows(partition.clone(), keys::CLAIM_PREFIX),
-            Listing::Vectors => self.rows(partition.clone(), keys::VECTOR_PREFIX),
-            Listing::Signals => self.rows(partition.clone(), keys::SIGNAL_PREFIX),
-            Listing::Versions => self.rows(keys::preferences(tenant, user), keys::VERSION_PREFIX),
-            Listing::Authored => self
+        let query = match source {
+            DataSource::Claims => self.rows(partition.clone(), keys::CLAIM_PREFIX),
+            DataSource::Vectors => self.rows(partition.clone(), keys::VECTOR_PREFIX),
+            DataSource::Signals => self.rows(partition.clone(), keys::SIGNAL_PREFIX),
+            DataSource::Versions => {
+                self.rows(keys::preferences(tenant, user), keys::VERSION_PREFIX)
+            }
+            DataSource::AuthorIndex => self
                 .client
                 .query()
                 .index_name(BY_AUTHOR)
@@ -149,70 +152,74 @@ impl Store {
                 .expression_attribute_names("#author", AUTHOR)
                 .expression_attribute_values(":author", AttributeValue::S(partition.clone())),
         };
-        let from = from.map(|Next((pk, sk))| {
+        let from = from.map(|ErasureCursor((pk, sk))| {
             let text = |text: &String| AttributeValue::S(text.clone());
             let mut row = Item::from([(PK.to_owned(), text(pk)), (SK.to_owned(), text(sk))]);
-            if listing == Listing::Authored {
+            if source == DataSource::AuthorIndex {
                 row.insert(AUTHOR.to_owned(), text(&partition));
             }
             row
         });
-        let answer = query
+        let response = query
             .table_name(&self.table)
-            .set_limit((extent == Extent::Few).then_some(PAGE))
+            .set_limit((size == PageSize::Removal).then_some(PAGE))
             .set_exclusive_start_key(from)
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send()
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
-        let next = answer.last_evaluated_key.as_ref();
-        let next = next.and_then(reads::key_of).map(Next);
-        let rows = answer.items.unwrap_or_default();
-        let rows = if listing == Listing::Authored {
-            let places: Vec<Key> = rows.iter().filter_map(reads::key_of).collect();
-            // What is gone is still in the index for a moment.
-            let rows = self.get_batch(&places).await?;
+        let next = response.last_evaluated_key.as_ref();
+        let next = next.and_then(reads::key_of).map(ErasureCursor);
+        let rows = response.items.unwrap_or_default();
+        let rows = if source == DataSource::AuthorIndex {
+            let keys: Vec<Key> = rows.iter().filter_map(reads::key_of).collect();
+            // The index still has rows that were just deleted.
+            let rows = self.get_batch(&keys).await?;
             rows.into_iter().flatten().collect()
         } else {
             rows
         };
-        let found = rows.iter().map(|row| found(tenant, listing, row));
-        let found = found.collect::<Result<_, _>>()?;
-        let found = if listing == Listing::Claims && extent == Extent::Few {
-            self.own_events(user, found).await?
+        let data = rows.iter().map(|row| data_of(tenant, source, row));
+        let data = data.collect::<Result<_, _>>()?;
+        let data = if source == DataSource::Claims && size == PageSize::Removal {
+            self.own_events(user, data).await?
         } else {
-            found
+            data
         };
-        Ok(Page { found, next })
+        Ok(PersonalDataPage { found: data, next })
     }
 
-    /// What claims lead to, as far as it is the user's: once an event has expired, its name is free for
-    /// anybody's.
-    async fn own_events(&self, user: &UserId, found: Vec<Found>) -> Result<Vec<Found>, Error> {
-        let first = |found: &Found| match found {
-            Found::Event { unit, .. } => Some(unit.first.clone()),
+    /// Replaces other users' events by orphans: once an event has expired, another user's event may
+    /// have its id.
+    async fn own_events(
+        &self,
+        user: &UserId,
+        data: Vec<PersonalData>,
+    ) -> Result<Vec<PersonalData>, Error> {
+        let event_key = |item: &PersonalData| match item {
+            PersonalData::Event { unit, .. } => Some(unit.first.clone()),
             _ => None,
         };
-        let mut places: Vec<Key> = found.iter().filter_map(first).collect();
-        places.sort();
-        places.dedup();
-        let rows = self.get_batch(&places).await?;
+        let mut keys: Vec<Key> = data.iter().filter_map(event_key).collect();
+        keys.sort();
+        keys.dedup();
+        let rows = self.get_batch(&keys).await?;
         let mut others = BTreeSet::new();
-        for (place, row) in places.into_iter().zip(rows) {
+        for (key, row) in keys.into_iter().zip(rows) {
             if let Some(row) = row {
                 let core: EventCore = item::json(&row, "event", CORE)?;
                 if core.user_id != *user {
-                    others.insert(place);
+                    others.insert(key);
                 }
             }
         }
-        let found = found.into_iter().map(|found| match found {
-            Found::Event { unit, claim, .. } if others.contains(&unit.first) => {
-                Found::Trail(claim.unwrap_or(unit))
+        let data = data.into_iter().map(|item| match item {
+            PersonalData::Event { unit, claim, .. } if others.contains(&unit.first) => {
+                PersonalData::Orphan(claim.unwrap_or(unit))
             }
-            found => found,
+            item => item,
         });
-        Ok(found.collect())
+        Ok(data.collect())
     }
 
     fn rows(&self, partition: String, prefix: &str) -> QueryFluentBuilder {
@@ -224,41 +231,43 @@ impl Store {
             .consistent_read(true)
     }
 
-    /// A user's reactions in a conversation, the machine's in their name and those of an older system
-    /// too, and what counts as such. A call for each MB.
+    /// A user's reactions in a conversation, including machine reactions, those of an older system,
+    /// and feedback that counts as a reaction. One call for each MB.
     pub async fn reactions_by(
         &self,
         user: &UserId,
         within: &ConversationRef,
-    ) -> Result<Vec<Reacted>, Error> {
+    ) -> Result<Vec<UserReaction>, Error> {
         let mut own = Vec::new();
         let mut from = None;
         loop {
-            let span = Span::from(None);
+            let span = KeyRange::from(None);
             let (page, next) = self.reaction_page(within, &span, from).await?;
             for item in &page {
                 let Some(key) = reads::key_of(item) else {
                     continue;
                 };
                 let row = row(item);
-                let counted = matches!(row, Row::Counted(_));
+                let counted = matches!(row, ReactionRow::Counted(_));
                 let (turn, author, act) = match row {
-                    Row::Reaction(reaction) | Row::Counted(reaction) => {
+                    ReactionRow::Reaction(reaction) | ReactionRow::Counted(reaction) => {
                         let core = reaction.core;
                         (core.at.turn, core.user_id, Some(core.id))
                     }
-                    Row::Legacy(..) | Row::Unreadable => match reactions::key_of(item) {
-                        Some((turn, author)) => (turn, author, None),
-                        None => continue,
-                    },
+                    ReactionRow::Legacy(..) | ReactionRow::Unreadable => {
+                        match reactions::key_of(item) {
+                            Some((turn, author)) => (turn, author, None),
+                            None => continue,
+                        }
+                    }
                 };
                 if author == *user {
                     let within = within.clone();
-                    own.push(Reacted {
+                    own.push(UserReaction {
                         at: TurnRef { within, turn },
                         act,
                         counted,
-                        unit: Unit::of(key, []),
+                        unit: RowGroup::of(key, []),
                     });
                 }
             }
@@ -270,42 +279,42 @@ impl Store {
     }
 }
 
-/// What a row of a listing is.
-fn found(tenant: &TenantId, listing: Listing, row: &Item) -> Result<Found, Error> {
+/// The data of a row.
+fn data_of(tenant: &TenantId, source: DataSource, row: &Item) -> Result<PersonalData, Error> {
     let key = reads::key_of(row).ok_or_else(|| Error::unreadable(ERASURE, "a row has no key"))?;
-    Ok(match listing {
-        Listing::Claims => {
+    Ok(match source {
+        DataSource::Claims => {
             let id = claimant(row)?;
-            let unit = Unit::event_in(&keys::event(tenant, id), Some(key.clone()));
-            let claim = Some(Unit::of(key, []));
-            Found::Event { id, unit, claim }
+            let unit = RowGroup::event_in(&keys::event(tenant, id), Some(key.clone()));
+            let claim = Some(RowGroup::of(key, []));
+            PersonalData::Event { id, unit, claim }
         }
-        Listing::Authored => authored(tenant, key, row)?,
-        Listing::Vectors => {
-            let Mark { at, .. } = item::json(row, "turn vector", CORE)?;
-            let vector = Unit::of(key, []);
-            Found::Turn { at, vector }
+        DataSource::AuthorIndex => authored(tenant, key, row)?,
+        DataSource::Vectors => {
+            let TurnMark { at, .. } = item::json(row, "turn vector", CORE)?;
+            let vector = RowGroup::of(key, []);
+            PersonalData::Turn { at, vector }
         }
-        Listing::Signals => {
+        DataSource::Signals => {
             let core: SignalCore = item::json(row, "message signal", CORE)?;
-            let (act, unit) = (core.act, Unit::of(key, []));
+            let (act, unit) = (core.act, RowGroup::of(key, []));
             if core.retracted {
-                Found::Trail(unit)
+                PersonalData::Orphan(unit)
             } else {
-                Found::Signal { act, unit }
+                PersonalData::Signal { act, unit }
             }
         }
-        Listing::Versions => Found::Version(Unit::of(key, [])),
+        DataSource::Versions => PersonalData::Version(RowGroup::of(key, [])),
     })
 }
 
-/// What a row is to which the index of authors leads: one of an event, or a marker of activity.
-fn authored(tenant: &TenantId, (pk, sk): Key, row: &Item) -> Result<Found, Error> {
+/// The data of a row from the author index: an event or an activity marker.
+fn authored(tenant: &TenantId, (pk, sk): Key, row: &Item) -> Result<PersonalData, Error> {
     if sk == keys::RESULT || sk == keys::RETRACTION {
         let id = pk.rsplit('#').next().and_then(|id| id.parse().ok());
-        return Ok(Found::Event {
-            id: id.ok_or_else(|| Error::unreadable(ERASURE, "an event has no name"))?,
-            unit: Unit::event_in(&pk, None),
+        return Ok(PersonalData::Event {
+            id: id.ok_or_else(|| Error::unreadable(ERASURE, "an event has no id"))?,
+            unit: RowGroup::event_in(&pk, None),
             claim: None,
         });
     }
@@ -315,6 +324,6 @@ fn authored(tenant: &TenantId, (pk, sk): Key, row: &Item) -> Result<Found, Error
         project: activity.project,
         conversation: activity.conversation,
     };
-    let marker = Unit::of((pk, sk), []);
-    Ok(Found::Active { within, marker })
+    let marker = RowGroup::of((pk, sk), []);
+    Ok(PersonalData::Active { within, marker })
 }

@@ -1,4 +1,4 @@
-//! Removing what was found of a person, so that each thing is counted once.
+//! Removes a user's data, and counts each item once.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,32 +7,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use aws_sdk_dynamodb::types::builders::UpdateBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, ReturnConsumedCapacity, TransactWriteItem};
 use chrono::{DateTime, Utc};
-use hearback_domain::erasure::{Erasure, Kind};
+use hearback_domain::erasure::{Erasure, RemovedKind};
 use hearback_domain::event::EventCore;
 use hearback_domain::turn::{TurnCore, TurnRef};
 
 use super::{ERASURE, Owner, number};
 use crate::reads::Key;
 use crate::table::{PK, SK};
-use crate::transactions::{Transacted, unbuilt};
-use crate::versions::Listed;
+use crate::transactions::{Transacted, invalid_request};
+use crate::versions::ListedObject;
 use crate::{Blobs, Error, Store, keys};
 
-/// Things that are removed in one transaction. It takes 100 rows and 4 MB at most; one of these has up
-/// to four rows, and 400 KB.
-const UNITS: usize = 8;
+/// Groups that one transaction removes. A transaction has at most 100 rows and 4 MB; a group has at most four
+/// rows, and 400 KB.
+const GROUPS: usize = 8;
 
-/// Rows that go together, and count as one thing if the first of them is there.
+/// Rows that are removed together and count as one, if the first of them exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unit {
+pub struct RowGroup {
     pub(super) first: Key,
     others: Vec<Key>,
-    /// What the first must say to be meant.
+    /// If set, the first row is removed only if it has this core.
     core: Option<String>,
 }
 
-impl Unit {
-    /// These rows, of which the first tells whether it is there.
+impl RowGroup {
+    /// A group of rows, which exists if its first row does.
     pub(super) fn of(first: Key, others: impl IntoIterator<Item = Key>) -> Self {
         Self {
             first,
@@ -41,7 +41,7 @@ impl Unit {
         }
     }
 
-    /// A turn's own row, as long as it is of this registration.
+    /// A turn's own row, if this registration wrote it.
     pub fn turn(turn: &TurnCore) -> Result<Self, Error> {
         let core =
             serde_json::to_string(turn).map_err(|error| Error::undecodable("turn", &error))?;
@@ -53,8 +53,7 @@ impl Unit {
         })
     }
 
-    /// An event that was not worked off, as long as it is the one that was received then: its user may have
-    /// sent it again since.
+    /// An unprocessed event, unless its user has sent another one with its id since.
     pub fn event(event: &EventCore) -> Result<Self, Error> {
         let core =
             serde_json::to_string(event).map_err(|error| Error::undecodable("event", &error))?;
@@ -75,15 +74,15 @@ impl Unit {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// Units of which no two have a first row in common: a transaction takes no row twice.
-    fn merged(units: Vec<Self>) -> Vec<Self> {
+    /// Merges groups with the same first row: a transaction cannot contain a row twice.
+    fn merged(groups: Vec<Self>) -> Vec<Self> {
         let mut merged: BTreeMap<Key, Self> = BTreeMap::new();
-        for unit in units {
-            match merged.entry(unit.first.clone()) {
-                Entry::Vacant(free) => _ = free.insert(unit),
-                Entry::Occupied(mut known) => {
-                    let others = &mut known.get_mut().others;
-                    others.extend(unit.others);
+        for group in groups {
+            match merged.entry(group.first.clone()) {
+                Entry::Vacant(free) => _ = free.insert(group),
+                Entry::Occupied(mut existing) => {
+                    let others = &mut existing.get_mut().others;
+                    others.extend(group.others);
                     others.sort();
                     others.dedup();
                 }
@@ -94,46 +93,49 @@ impl Unit {
 }
 
 impl Store {
-    /// Removes things and counts those that are there, a few in one transaction, so that each counts once
-    /// however often this is repeated. Answers how many there were. The erasure must be there, and if one is
-    /// given be that one, and open: what came after it is nobody's to remove.
+    /// Removes groups and returns how many existed. Each transaction also updates the count, so
+    /// that repeated calls count a group once. The erasure must exist; if `open` is given, it must
+    /// be that one and not completed, because later data is not removed.
     pub async fn erase(
         &self,
         owner: Owner<'_>,
         open: Option<&Erasure>,
-        kind: Kind,
-        units: Vec<Unit>,
+        kind: RemovedKind,
+        groups: Vec<RowGroup>,
     ) -> Result<u64, Error> {
-        let counted = self.counted(owner, open)?;
-        let units = Unit::merged(units);
+        let count = self.count_update(owner, open)?;
+        let groups = RowGroup::merged(groups);
         let mut removed = 0;
-        for some in units.chunks(UNITS) {
-            let mut there = some.to_vec();
-            while !there.is_empty() {
+        for chunk in groups.chunks(GROUPS) {
+            let mut existing = chunk.to_vec();
+            while !existing.is_empty() {
                 match self
-                    .transact(self.removal(counted.clone(), kind, &there)?)
+                    .transact(self.removal(count.clone(), kind, &existing)?)
                     .await?
                 {
-                    Transacted::Done => {
-                        removed += u64::try_from(there.len()).unwrap_or(u64::MAX);
+                    Transacted::Committed => {
+                        removed += u64::try_from(existing.len()).unwrap_or(u64::MAX);
                         break;
                     }
-                    // In the order of the rows, of which each unit's first has a condition.
-                    Transacted::Refused(held) => {
+                    // In the order of the rows; the first row of each group has a condition.
+                    Transacted::Rejected(conditions) => {
                         let mut at = 0;
-                        let missing: Vec<_> = there
-                            .extract_if(.., |unit| {
+                        let missing: Vec<_> = existing
+                            .extract_if(.., |group| {
                                 let first = at;
-                                at += unit.rows().count();
-                                held.get(first).is_some_and(|held| !held)
+                                at += group.rows().count();
+                                conditions.get(first).is_some_and(|held| !held)
                             })
                             .collect();
                         if missing.is_empty() {
-                            return Err(Error::unreadable(ERASURE, "it is not there, or done"));
+                            return Err(Error::unreadable(
+                                ERASURE,
+                                "it does not exist, or is done",
+                            ));
                         }
-                        // Who must say something to be meant, and does not, is not.
+                        // A row with another core was replaced since, and stays.
                         let missing = missing.into_iter();
-                        let missing = missing.filter(|unit| unit.core.is_none());
+                        let missing = missing.filter(|group| group.core.is_none());
                         self.remove(missing.collect()).await?;
                     }
                 }
@@ -144,39 +146,39 @@ impl Store {
 
     fn removal(
         &self,
-        counted: UpdateBuilder,
-        kind: Kind,
-        units: &[Unit],
+        count: UpdateBuilder,
+        kind: RemovedKind,
+        groups: &[RowGroup],
     ) -> Result<Vec<TransactWriteItem>, Error> {
         let mut items = Vec::new();
-        for unit in units {
-            for (at, (pk, sk)) in unit.rows().enumerate() {
+        for group in groups {
+            for (at, (pk, sk)) in group.rows().enumerate() {
                 let delete = Delete::builder()
                     .table_name(&self.table)
                     .key(PK, AttributeValue::S(pk.clone()))
                     .key(SK, AttributeValue::S(sk.clone()));
-                let delete = match &unit.core {
+                let delete = match &group.core {
                     _ if at > 0 => delete,
                     None => delete.condition_expression("attribute_exists(PK)"),
                     Some(core) => delete
                         .condition_expression("core = :core")
                         .expression_attribute_values(":core", AttributeValue::S(core.clone())),
                 };
-                let delete = delete.build().map_err(unbuilt(ERASURE))?;
+                let delete = delete.build().map_err(invalid_request(ERASURE))?;
                 items.push(TransactWriteItem::builder().delete(delete).build());
             }
         }
-        let count = counted
+        let count = count
             .expression_attribute_names("#count", kind.as_str())
-            .expression_attribute_values(":count", number(units.len()));
-        let count = count.build().map_err(unbuilt(ERASURE))?;
+            .expression_attribute_values(":count", number(groups.len()));
+        let count = count.build().map_err(invalid_request(ERASURE))?;
         items.push(TransactWriteItem::builder().update(count).build());
         Ok(items)
     }
 
-    /// Removes rows, whether or not they are there. A call for each, and a write for each KB.
-    pub async fn remove(&self, units: Vec<Unit>) -> Result<(), Error> {
-        for (pk, sk) in units.iter().flat_map(Unit::rows) {
+    /// Removes rows, whether or not they exist. A call for each, and a write for each KB.
+    pub async fn remove(&self, groups: Vec<RowGroup>) -> Result<(), Error> {
+        for (pk, sk) in groups.iter().flat_map(RowGroup::rows) {
             self.client
                 .delete_item()
                 .table_name(&self.table)
@@ -192,9 +194,9 @@ impl Store {
 }
 
 impl Blobs {
-    /// Deletes for good the versions of a turn's log that were stored up to an instant, and what was
-    /// deleted before, but not the one that counts, if any does. Answers whether anything younger is left,
-    /// which may be on its way into the turn's row.
+    /// Permanently deletes the versions of a turn's log that were stored until an instant, except
+    /// the current one, and all delete markers. Returns whether a newer version is left, to which
+    /// the turn's row may be about to point.
     pub async fn delete_old_turn_logs(
         &self,
         at: &TurnRef,
@@ -203,14 +205,14 @@ impl Blobs {
     ) -> Result<bool, Error> {
         let logs = keys::turn_logs(at);
         self.delete_older_versions(&logs, |_| false).await?;
-        let left = AtomicBool::new(false);
-        let spare = |log: &Listed| {
-            let counts = current.is_some_and(|current| self.uri(&log.key) == current);
-            let young = !counts && log.modified > until;
-            left.fetch_or(young, Ordering::Relaxed);
-            counts || young
+        let newer_left = AtomicBool::new(false);
+        let keep = |log: &ListedObject| {
+            let is_current = current.is_some_and(|current| self.uri(&log.key) == current);
+            let is_newer = !is_current && log.modified > until;
+            newer_left.fetch_or(is_newer, Ordering::Relaxed);
+            is_current || is_newer
         };
-        self.delete_versions(&logs, spare).await?;
-        Ok(left.into_inner())
+        self.delete_versions(&logs, keep).await?;
+        Ok(newer_left.into_inner())
     }
 }

@@ -1,4 +1,4 @@
-//! What holds for all timelines.
+//! Properties of all timelines.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -27,27 +27,31 @@ fn any_reaction() -> impl Strategy<Value = TurnReaction> {
     let text = select(vec!["", "fine", "not\nfine", "x | text=y"]);
     let turn_id = select(vec!["a", "b", "c|d"]);
     (turn_id, origin, user, verdict, any_time(), text).prop_map(
-        |(turn_id, origin, user, reaction, ts, text)| TurnReaction {
+        |(turn_id, origin, user, verdict, ts, text)| TurnReaction {
             ts,
             text: text.to_owned(),
-            // All turns are Ada's.
-            by: if user == "ada" { By::Owner } else { By::Other },
+            // Ada owns all turns.
+            by: if user == "ada" {
+                FeedbackBy::Owner
+            } else {
+                FeedbackBy::Other
+            },
             user_id: Some(user.try_into().unwrap()),
-            ..said(turn_id, origin, reaction, NOW)
+            ..reaction(turn_id, origin, verdict, NOW)
         },
     )
 }
 
-/// A timeline of three turns that knows nothing.
-fn empty() -> Request {
-    Request {
+/// A timeline of three turns without known feedback.
+fn empty() -> Timeline {
+    Timeline {
         turn_ids: vec![turn("a"), turn("b"), turn("c|d")],
         ..cold()
     }
 }
 
-/// A timeline of three turns, which incorporated what there was at several times before.
-fn any_request() -> impl Strategy<Value = Request> {
+/// A timeline of three turns that incorporated feedback several times.
+fn any_request() -> impl Strategy<Value = Timeline> {
     vec(vec(any_reaction(), 0..6), 0..4).prop_map(|before| {
         before.iter().fold(empty(), |request, reactions| {
             keeping(&request, &refresh(&request, reactions, at(NOW)))
@@ -55,8 +59,8 @@ fn any_request() -> impl Strategy<Value = Request> {
     })
 }
 
-/// What an agent sees: the path and digest of each block that is not hidden.
-fn seen(request: &Request) -> Vec<(String, Option<String>)> {
+/// The path and digest of each block that is not hidden.
+fn seen(request: &Timeline) -> Vec<(String, Option<String>)> {
     let visible = request.blocks.iter().filter(|block| !block.hidden);
     let mut seen: Vec<_> = visible
         .map(|block| (block.path.clone(), block.digest.clone()))
@@ -67,7 +71,7 @@ fn seen(request: &Request) -> Vec<(String, Option<String>)> {
 
 proptest! {
     #[test]
-    fn what_was_incorporated_is_not_announced_again(
+    fn incorporated_feedback_is_not_announced_again(
         request in any_request(),
         reactions in vec(any_reaction(), 0..12),
     ) {
@@ -82,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_happened_the_blocks_are_those_of_a_fresh_agent(
+    fn the_blocks_do_not_depend_on_earlier_refreshes(
         request in any_request(),
         reactions in vec(any_reaction(), 0..12),
     ) {
@@ -92,48 +96,48 @@ proptest! {
     }
 
     #[test]
-    fn a_hot_timeline_is_told_the_same_and_never_changed(
+    fn a_hot_timeline_receives_the_same_announcement_and_does_not_change(
         request in any_request(),
         reactions in vec(any_reaction(), 0..12),
     ) {
         let cold = refresh(&request, &reactions, at(NOW));
-        let hot = Request { cache: hot().cache, ..request };
+        let hot = Timeline { cache: hot().cache, ..request };
         let known = hot.last_known_feedback_ts;
         let hot = refresh(&hot, &reactions, at(NOW));
         prop_assert_eq!(hot.cache, CacheState::Hot);
         prop_assert_eq!(hot.blocks, Vec::new());
         prop_assert_eq!(hot.last_known_feedback_ts, known);
-        let told = hot.announce.map(|text| text + "\n  (incorporated into turn timeline)");
-        prop_assert_eq!(cold.announce, told);
+        let incorporated = hot.announce.map(|text| text + "\n  (incorporated into turn timeline)");
+        prop_assert_eq!(cold.announce, incorporated);
     }
 
     #[test]
-    fn the_owners_newest_feedback_is_what_its_block_says(
+    fn the_owners_block_contains_their_newest_feedback(
         others in vec(any_reaction(), 0..12),
         origin in select(vec![Origin::User, Origin::Machine]),
     ) {
         let latest = TurnReaction {
             text: "the latest".to_owned(),
-            ..said("a", origin, Some(Reaction::NotOk), NOW)
+            ..reaction("a", origin, Some(Reaction::NotOk), NOW)
         };
         let mut reactions = others;
         reactions.push(latest);
-        let answer = refresh(&empty(), &reactions, at(NOW));
+        let response = refresh(&empty(), &reactions, at(NOW));
         let path = format!("ar:a.feedback.{}", origin.as_str());
-        let block = answer.blocks.iter().find(|block| block.path == path).unwrap();
+        let block = response.blocks.iter().find(|block| block.path == path).unwrap();
         prop_assert!(block.text.ends_with("\nreaction: not_ok\nthe latest"));
-        prop_assert!(!block.hidden && block.meta.by == By::Owner);
-        let first = answer.blocks.iter().position(|block| block.meta.by == By::Other);
-        let owners = answer.blocks.iter().rposition(|block| block.meta.by == By::Owner);
-        prop_assert!(first.is_none() || owners < first, "the owner's come first");
+        prop_assert!(!block.hidden && block.meta.by == FeedbackBy::Owner);
+        let first = response.blocks.iter().position(|block| block.meta.by == FeedbackBy::Other);
+        let owners = response.blocks.iter().rposition(|block| block.meta.by == FeedbackBy::Owner);
+        prop_assert!(first.is_none() || owners < first, "the owner's blocks come first");
     }
 
     #[test]
     fn the_text_of_another_user_stays_on_its_line(text in "[\\n\\r\\x0b\\x0c\u{85}\u{2028}\u{2029}a\\[\\]]{0,12}") {
-        let answer = refresh(&cold(), &[of_eve(&text, NOW)], at(NOW));
-        let lines = answer.blocks[0].text.split(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c));
+        let response = refresh(&cold(), &[reaction_of_eve(&text, NOW)], at(NOW));
+        let lines = response.blocks[0].text.split(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c));
         prop_assert_eq!(lines.count(), if text.is_empty() { 3 } else { 4 });
-        let announced = answer.announce.unwrap();
+        let announced = response.announce.unwrap();
         prop_assert_eq!(announced.lines().count(), 3);
     }
 }

@@ -1,0 +1,50 @@
+//! Where a page of the report begins: the content of its cursor.
+
+use std::cmp::Ordering;
+
+use chrono::{DateTime, Utc};
+use hearback_domain::identifier::ConversationId;
+use hearback_domain::period::PeriodRequest;
+use hearback_domain::reaction;
+use serde::{Deserialize, Serialize};
+
+use crate::part::UpTo;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::period) struct ReportPosition {
+    /// When the first page was read, in microseconds.
+    pub(super) as_of: i64,
+    /// The latest position of the next conversation, in microseconds.
+    pub(super) at: i64,
+    /// If its position is `at`, its mark is after this one.
+    pub(super) after: Option<u64>,
+    /// Conversations that were listed by a reaction that may have been in flight. They are not listed again at their
+    /// position without it.
+    pub(super) listed: Vec<u64>,
+    /// The conversation with which the page begins, and its last listed reaction.
+    #[serde(default)]
+    pub(super) continued: Option<(ConversationId, UpTo)>,
+}
+
+impl ReportPosition {
+    pub(in crate::period) fn first(request: &PeriodRequest, now: DateTime<Utc>) -> Self {
+        // No reaction is later than this: it is the end of a period without one.
+        let latest = request.end.min(now + reaction::MAX_AHEAD);
+        Self {
+            as_of: now.timestamp_micros(),
+            at: latest.timestamp_micros(),
+            after: None,
+            listed: Vec::new(),
+            continued: None,
+        }
+    }
+
+    /// Whether a conversation is at this position or after it.
+    pub(super) fn reaches(&self, at: i64, mark: u64) -> bool {
+        match at.cmp(&self.at) {
+            Ordering::Less => true,
+            Ordering::Equal => self.after.is_none_or(|after| mark > after),
+            Ordering::Greater => false,
+        }
+    }
+}

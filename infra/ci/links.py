@@ -1,0 +1,129 @@
+"""Checks the links of the repository's Markdown.
+
+Checks relative links and images, with headings by GitHub's rules for anchors, but no links to other sites. Also checks
+pages under `docs/` that code names.
+"""
+
+import functools
+import re
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+# `[text](target)` and `![alt](target "title")`; a target may have one level of parentheses.
+INLINE = re.compile(r"\]\(\s*(<[^>\n]*>|(?:[^\s()]|\([^\s()]*\))+)(?:\s+[\"'(][^)]*)?\s*\)")
+REFERENCE = re.compile(r"^ {0,3}\[[^\]^]+\]:\s+(\S+)", re.MULTILINE)
+HTML = re.compile(r"<(?:a|img|source)\b[^>]*?\b(?:href|src|srcset)=[\"']([^\"']+)[\"']")
+ANCHOR = re.compile(r"<[a-z]+\b[^>]*?\b(?:id|name)=[\"']([^\"']+)[\"']")
+HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)(?:\s+#+)?\s*$", re.MULTILINE)
+LINK_TEXT = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+# A page that code names in a comment or a message, with an optional heading.
+NAMED = re.compile(r"(?<![\w./])(docs/[\w./-]+\.md)(#[\w-]+)?")
+
+
+def files(*patterns):
+    """Tracked files, and new ones that are not ignored."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    listed = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    paths = {ROOT / name for name in listed.stdout.split("\0") if name}
+    return sorted(path for path in paths if path.is_file())
+
+
+def prose(page):
+    """The page with empty lines in place of fenced code blocks."""
+    lines, fence = [], None
+    for line in page.splitlines():
+        opening = FENCE.match(line)
+        if fence is None and opening:
+            fence = opening[1]
+            lines.append("")
+        elif fence is not None:
+            if opening and opening[1].startswith(fence) and not line.strip(" `~"):
+                fence = None
+            lines.append("")
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def slug(heading):
+    """GitHub's anchor of a heading, without the number of a repetition."""
+    text = LINK_TEXT.sub(r"\1", heading)
+    text = re.sub(r"[`*]|(?<!\w)_|_(?!\w)", "", text).strip().lower()
+    kept = (
+        character
+        for character in text
+        if character in "-_ " or unicodedata.category(character)[0] in "LNM"
+    )
+    return "".join(kept).replace(" ", "-")
+
+
+@functools.cache
+def anchors(path):
+    """The anchors of a page."""
+    page = prose(path.read_text())
+    seen, found = {}, set(ANCHOR.findall(page))
+    for heading in HEADING.findall(page):
+        name = slug(heading)
+        count = seen.get(name, 0)
+        seen[name] = count + 1
+        found.add(f"{name}-{count}" if count else name)
+    return found
+
+
+def links(page):
+    """The targets of a page's links, with their line numbers."""
+    text = prose(page)
+    # Replace code by spaces of the same length, to keep line numbers.
+    text = CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
+    for pattern in (INLINE, REFERENCE, HTML):
+        for found in pattern.finditer(text):
+            yield text.count("\n", 0, found.start(1)) + 1, found[1].strip("<>")
+
+
+def fault(page, target):
+    """Why a target is broken, or `None`."""
+    parts = urlsplit(target)
+    if parts.scheme or parts.netloc:
+        return None
+    name, anchor = unquote(parts.path), unquote(parts.fragment)
+    path = (ROOT / name.lstrip("/") if name.startswith("/") else page.parent / name).resolve() if name else page
+    if not path.is_relative_to(ROOT):
+        return "leads out of the repository"
+    if not path.exists():
+        return "no such file"
+    if anchor and path.suffix == ".md" and anchor not in anchors(path):
+        return "no such heading"
+    return None
+
+
+def main():
+    faults, count = [], 0
+    for page in files("*.md"):
+        for line, target in links(page.read_text()):
+            count += 1
+            if why := fault(page, target):
+                faults.append(f"{page.relative_to(ROOT)}:{line}: {target}: {why}")
+    for source in files("*.rs", "*.py", "*.toml", "*.yaml", "*.js", ".ci/run"):
+        if source == Path(__file__).resolve():
+            continue
+        for number, line in enumerate(source.read_text().splitlines(), 1):
+            for name, anchor in NAMED.findall(line):
+                count += 1
+                if why := fault(ROOT / "README.md", name + anchor):
+                    faults.append(f"{source.relative_to(ROOT)}:{number}: {name}{anchor}: {why}")
+    for message in faults:
+        print(message, file=sys.stderr)
+    if faults:
+        sys.exit(f"{len(faults)} of {count} links are broken")
+    print(f"{count} links, none broken")
+
+
+if __name__ == "__main__":
+    main()

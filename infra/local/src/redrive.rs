@@ -1,0 +1,222 @@
+//! `hearback redrive`: moves dead letters back to their source queues.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
+use clap::ValueEnum;
+use hearback_domain::publication::Subject;
+use hearback_lambda::dead_letters::REASON;
+use hearback_lambda::queue::HOPS;
+use hearback_storage::Store;
+use serde_json::Value;
+
+use crate::clients::Clients;
+use crate::delivery::{OutgoingMessage, SendOutcome, send};
+use crate::names::Names;
+use crate::queue_tools::{count, delete, receive, url};
+use crate::relay::{self, Destination};
+use crate::stream::Stream;
+
+/// Wait time of a receive. Any time above 0 makes SQS query all of its servers.
+const WAIT_SECONDS: i32 = 1;
+
+/// A dead-letter queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DeadLetterQueue {
+    /// Feedback that the signal generator could not process
+    Signals,
+    /// Messages of back ends that are not valid events
+    Ingest,
+    /// Steps of imports
+    Imports,
+    /// Passes of erasures
+    Erasures,
+    /// Published messages that subscribers failed to process
+    Subjects,
+    /// Messages that the topic could not send to a subject's queue; in deployed stacks only
+    Deliveries,
+    /// Records of the table's stream that could not be delivered
+    Stream,
+}
+
+/// The result of moving dead letters back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RedriveSummary {
+    /// Dead letters that were moved. For the stream: those whose records were delivered, or whose items no longer
+    /// exist.
+    pub moved: usize,
+    /// Dead letters that remain.
+    pub remaining: usize,
+}
+
+/// Moves the dead letters of a queue back, and prints the outcome of each and why it had failed.
+///
+/// Of the stream, delivers the records that the relay or a pipe could not deliver: from the current item if the dead
+/// letter has its key, otherwise from the record's position in the stream.
+pub async fn redrive(
+    clients: &Clients,
+    names: &Names,
+    store: &Store,
+    queue: DeadLetterQueue,
+) -> Result<RedriveSummary> {
+    let from = url(&clients.sqs, &queue_name(queue, names)).await?;
+    // A message that fails again at once is a new dead letter, which must not be moved in this run.
+    let most = count(&clients.sqs, &from).await?;
+    let mut summary = RedriveSummary::default();
+    let mut seen = BTreeSet::new();
+    while summary.moved + summary.remaining < most {
+        let messages = receive(&clients.sqs, &from, WAIT_SECONDS).await?;
+        // A dead letter that remains is received again after its visibility timeout.
+        let fresh: Vec<_> = (messages.into_iter())
+            .filter(|message| seen.insert(message.message_id.clone()))
+            .collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for message in fresh {
+            let moved = match queue {
+                DeadLetterQueue::Stream => redeliver(clients, names, store, &message).await,
+                _ => put_back(&clients.sqs, names, queue, &message).await,
+            };
+            let outcome = match moved {
+                Ok(outcome) => {
+                    // Deleted after it was sent: between the two calls it is in both queues, never in none.
+                    delete(&clients.sqs, &from, &message).await?;
+                    summary.moved += 1;
+                    outcome
+                }
+                Err(error) => {
+                    summary.remaining += 1;
+                    format!("remains: {error:#}")
+                }
+            };
+            let id = message.message_id.as_deref().unwrap_or_default();
+            writeln!(std::io::stdout().lock(), "{id} {outcome}")?;
+        }
+    }
+    Ok(summary)
+}
+
+fn queue_name(queue: DeadLetterQueue, names: &Names) -> String {
+    match queue {
+        DeadLetterQueue::Signals => names.dead_letters(),
+        DeadLetterQueue::Ingest => names.ingest_dead_letters(),
+        DeadLetterQueue::Imports => names.imports_dead_letters(),
+        DeadLetterQueue::Erasures => names.erasures_dead_letters(),
+        DeadLetterQueue::Subjects => names.subjects_dead_letters(),
+        DeadLetterQueue::Deliveries => names.deliveries_dead_letters(),
+        DeadLetterQueue::Stream => names.stream_dead_letters(),
+    }
+}
+
+/// The queue to which a dead letter belongs.
+fn origin(queue: DeadLetterQueue, names: &Names, dead_letter: &Message) -> Result<String> {
+    Ok(match queue {
+        DeadLetterQueue::Signals => names.signals(),
+        DeadLetterQueue::Ingest => names.ingest(),
+        DeadLetterQueue::Imports => names.imports(),
+        DeadLetterQueue::Erasures => names.erasures(),
+        DeadLetterQueue::Subjects | DeadLetterQueue::Deliveries | DeadLetterQueue::Stream => {
+            let subject = source(names, dead_letter).or_else(|| subject(dead_letter));
+            let subject = subject.context("neither its subject nor its source queue is known")?;
+            names.subject(subject)
+        }
+    })
+}
+
+/// The subject from whose queue SQS moved a dead letter.
+fn source(names: &Names, dead_letter: &Message) -> Option<Subject> {
+    let attributes = dead_letter.attributes.as_ref()?;
+    let arn = attributes.get(&MessageSystemAttributeName::DeadLetterQueueSourceArn)?;
+    let (_, name) = arn.rsplit_once(':')?;
+    let mut subjects = Subject::NAMES.iter().map(|(_, subject)| *subject);
+    subjects.find(|subject| names.subject(*subject) == name)
+}
+
+/// The subject of a message, by the filters of the topic.
+fn subject(dead_letter: &Message) -> Option<Subject> {
+    let body: Value = serde_json::from_str(dead_letter.body.as_deref()?).ok()?;
+    let text = |name: &str| body.get(name).and_then(Value::as_str);
+    match (text("signalType"), text("eventType")) {
+        (Some("reward"), _) => Some(Subject::Reward),
+        (Some("policy_update"), _) => Some(Subject::Policy),
+        (Some("exploration_hint"), _) => Some(Subject::Exploration),
+        (None, Some("feedback.processed" | "feedback.retracted")) => {
+            Some(Subject::FeedbackProcessed)
+        }
+        _ => None,
+    }
+}
+
+/// Sends a dead letter to its source queue, and returns why it had failed.
+async fn put_back(
+    client: &Client,
+    names: &Names,
+    queue: DeadLetterQueue,
+    dead_letter: &Message,
+) -> Result<String> {
+    let to = url(client, &origin(queue, names, dead_letter)?).await?;
+    let mut attributes = dead_letter.message_attributes.clone().unwrap_or_default();
+    let reason = attributes
+        .remove(REASON)
+        .and_then(|reason| reason.string_value);
+    // Its hops are counted from 0 again.
+    attributes.remove(HOPS);
+    let send = client.send_message().queue_url(&to);
+    let send = send.message_body(dead_letter.body.as_deref().unwrap_or_default());
+    let send = send.set_message_attributes(Some(attributes).filter(|some| !some.is_empty()));
+    send.send().await.context("cannot send a message back")?;
+    let reason = reason.unwrap_or_else(|| match queue {
+        DeadLetterQueue::Subjects => "its subscriber did not delete it".to_owned(),
+        DeadLetterQueue::Deliveries => "the topic could not send it".to_owned(),
+        DeadLetterQueue::Signals => "the signal generator crashed".to_owned(),
+        _ => "the function crashed".to_owned(),
+    });
+    Ok(format!("moved back; it had failed because: {reason}"))
+}
+
+/// Delivers the records of a dead letter, and returns how many there are.
+async fn redeliver(
+    clients: &Clients,
+    names: &Names,
+    store: &Store,
+    dead_letter: &Message,
+) -> Result<String> {
+    let content = serde_json::from_str(dead_letter.body.as_deref().unwrap_or_default());
+    let content: Value = content.context("the dead letter is not JSON")?;
+    let records = match content.get("DDBStreamBatchInfo") {
+        Some(batch) => {
+            let text = |name: &str| {
+                let text = batch.get(name).and_then(Value::as_str);
+                text.with_context(|| format!("the dead letter has no {name}"))
+            };
+            let stream = Stream::new(clients.streams.clone(), text("streamArn")?.to_owned());
+            let (from, to) = (text("startSequenceNumber")?, text("endSequenceNumber")?);
+            stream.between(text("shardId")?, from, to).await?
+        }
+        None => store.record(&content).await?.into_iter().collect(),
+    };
+    let mut outgoing = Vec::new();
+    for record in &records {
+        for (destination, body) in relay::messages(record)? {
+            let name = match destination {
+                Destination::Signals => names.signals(),
+                Destination::Subject(subject) => names.subject(subject),
+            };
+            let queue = url(&clients.sqs, &name).await?;
+            outgoing.push(OutgoingMessage { queue, body });
+        }
+    }
+    for outcome in send(&clients.sqs, &outgoing).await {
+        match outcome {
+            SendOutcome::Sent => {}
+            SendOutcome::Rejected(code) | SendOutcome::Failed(code) => {
+                anyhow::bail!("one of its messages was not sent: {code}")
+            }
+        }
+    }
+    Ok(format!("done; records delivered: {}", records.len()))
+}

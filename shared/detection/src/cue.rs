@@ -1,0 +1,393 @@
+//! The cues in messages: the meaning and the confidence of each.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use hearback_wire::wire_names;
+
+/// What a message says about the answer before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = DetectedFeedbackType)]
+pub enum FeedbackStatus {
+    /// The answer was not what was wanted.
+    Rejected,
+    /// The conversation went on from it, or the user was content.
+    Accepted,
+    /// Nothing that can be told.
+    Neutral,
+}
+
+wire_names!(FeedbackStatus {
+    Rejected = "rejected",
+    Accepted = "accepted",
+    Neutral = "neutral",
+});
+
+/// How a message rejects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = DetectedCorrectionType)]
+pub enum RejectionKind {
+    /// It says so.
+    Explicit,
+    /// It asks the same again in other words.
+    Rephrased,
+    /// It gives up on what was tried.
+    Abandonment,
+}
+
+wire_names!(RejectionKind {
+    Explicit = "explicit",
+    Rephrased = "rephrased",
+    Abandonment = "abandonment",
+});
+
+/// The evidence of a detection.
+///
+/// Cues up to [`Cue::Decline`] are sections of the phrase files. The last four are found by comparing the message with
+/// the turn before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Cue {
+    /// "No, …" where nothing was offered that it could decline.
+    Negation,
+    /// "I meant …", "I asked for …".
+    Correction,
+    /// "That's wrong", "you misunderstood".
+    Wrong,
+    /// "Try again".
+    Retry,
+    /// "Not helpful", "too long".
+    Quality,
+    /// "Still broken", "that didn't work".
+    Failure,
+    /// "I get an error", where the answer gave code or steps.
+    Symptom,
+    /// "I didn't ask for that", "undo that", "why did you delete …".
+    Unasked,
+    /// "What are you talking about?"
+    Confusion,
+    /// "Make it two", "actually, …", "… instead": something else than what was understood.
+    Change,
+    /// "Gaming, not business".
+    Contrast,
+    /// "I want gaming laptops" of one who had asked for laptops before.
+    Wanted,
+    /// "Never mind", "cancel", "let me rephrase".
+    Abandonment,
+    /// "Thanks".
+    Thanks,
+    /// "Perfect", "that works".
+    Praise,
+    /// "Yes", "exactly".
+    Agreement,
+    /// "I'll go with the first one".
+    Chosen,
+    /// "That's all".
+    Enough,
+    /// "Tell me more"; a question that refers to the answer.
+    FollowUp,
+    /// "What about the …", "which one …".
+    DrillDown,
+    /// "Compare …".
+    Comparison,
+    /// "And …", "also …", "what if …".
+    Addition,
+    /// "Not sure", "I don't mind".
+    Unsure,
+    /// "No thanks", "not now".
+    Decline,
+    /// The same was asked before.
+    Rephrase,
+    /// A name, a price or another detail of the answer.
+    Mention,
+    /// A request that refers to the answer, or a question or a request about the same subject.
+    NextRequest,
+    /// A question or a request about something else.
+    TopicChange,
+}
+
+wire_names!(Cue {
+    Negation = "negation",
+    Correction = "correction",
+    Wrong = "wrong",
+    Retry = "retry",
+    Quality = "quality",
+    Failure = "failure",
+    Symptom = "symptom",
+    Unasked = "unasked",
+    Confusion = "confusion",
+    Change = "change",
+    Contrast = "contrast",
+    Wanted = "wanted",
+    Abandonment = "abandonment",
+    Thanks = "thanks",
+    Praise = "praise",
+    Agreement = "agreement",
+    Chosen = "chosen",
+    Enough = "enough",
+    FollowUp = "follow_up",
+    DrillDown = "drill_down",
+    Comparison = "comparison",
+    Addition = "addition",
+    Unsure = "unsure",
+    Decline = "decline",
+    Rephrase = "rephrase",
+    Mention = "mention",
+    NextRequest = "next_request",
+    TopicChange = "topic_change",
+});
+
+/// What a phrase of a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It is a cue.
+    Cue(Cue),
+    /// It says that something goes well, or nothing about the answer: phrases within it are not cues.
+    Harmless,
+    /// The user made the mistake, or found it: not a cancellation.
+    OwnFault,
+    /// The user changed something: to try again is not a complaint.
+    UserFixed,
+    /// Its clause complains about something other than the answer: "my order", "a test that".
+    Aside,
+    /// The attempt works now.
+    Overcome,
+    /// The user knows why something fails, and it is not the answer.
+    Expected,
+    /// It is about the future: "from now on".
+    Standing,
+    /// The message is nothing but an "ok".
+    Acknowledgement,
+    /// It may precede a cue that starts a sentence: "oh", "sorry, but", "I think".
+    Opener,
+    /// It starts a question.
+    Question,
+    /// It starts a request.
+    Request,
+    /// It asks to go on, however often it is said: "next", "tell me more".
+    Onward,
+    /// It replaces something that the answer says: "wasn't that", "it was".
+    Doubt,
+    /// It refers to what was said before: "it", "the second one".
+    Refers,
+    /// It looks like a reference but is not: "what time is it".
+    Dummy,
+    /// It asks for something of a kind.
+    Seeks(Kind),
+    /// In an answer: what it asks of the user.
+    Asks(Asks),
+    /// In an answer: it did something, or gives steps to take, and either may fail.
+    Actionable,
+}
+
+/// What an answer asks of the user, as far as phrases tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// Whether there is anything else.
+    More,
+    /// Whether it has understood.
+    Confirmation,
+    /// Whether what it proposes is liked: "how about …?"
+    Suggestion,
+    /// Whether it shall go on to do something.
+    Offer,
+    /// Something that it needs to know.
+    Detail,
+}
+
+/// The kind of thing that a question word asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// "What", "which": what a request without a question word asks for, too.
+    Thing,
+    /// "Who".
+    Person,
+    /// "Where".
+    Place,
+    /// "When".
+    Time,
+    /// "Why", "how come".
+    Reason,
+    /// "How".
+    Manner,
+    /// "How many".
+    Amount,
+}
+
+impl Kind {
+    /// Its bit in a set of kinds.
+    pub(crate) fn bit(self) -> u8 {
+        match self {
+            Self::Thing => 1,
+            Self::Person => 1 << 1,
+            Self::Place => 1 << 2,
+            Self::Time => 1 << 3,
+            Self::Reason => 1 << 4,
+            Self::Manner => 1 << 5,
+            Self::Amount => 1 << 6,
+        }
+    }
+}
+
+/// The other sections of a phrase file, beside the cues.
+const OTHERS: &[(&str, Role)] = &[
+    ("harmless", Role::Harmless),
+    ("own_fault", Role::OwnFault),
+    ("user_fixed", Role::UserFixed),
+    ("aside", Role::Aside),
+    ("overcome", Role::Overcome),
+    ("expected", Role::Expected),
+    ("standing", Role::Standing),
+    ("acknowledgement", Role::Acknowledgement),
+    ("opener", Role::Opener),
+    ("question", Role::Question),
+    ("request", Role::Request),
+    ("onward", Role::Onward),
+    ("doubt", Role::Doubt),
+    ("refers", Role::Refers),
+    ("dummy", Role::Dummy),
+];
+
+/// The sections for what a question word asks for.
+const QUESTIONS: &[(&str, Role)] = &[
+    ("thing", Role::Seeks(Kind::Thing)),
+    ("person", Role::Seeks(Kind::Person)),
+    ("place", Role::Seeks(Kind::Place)),
+    ("time", Role::Seeks(Kind::Time)),
+    ("reason", Role::Seeks(Kind::Reason)),
+    ("manner", Role::Seeks(Kind::Manner)),
+    ("amount", Role::Seeks(Kind::Amount)),
+];
+
+/// The sections for what an answer asks, or does.
+const REPLIES: &[(&str, Role)] = &[
+    ("more", Role::Asks(Asks::More)),
+    ("confirmation", Role::Asks(Asks::Confirmation)),
+    ("suggestion", Role::Asks(Asks::Suggestion)),
+    ("offer", Role::Asks(Asks::Offer)),
+    ("detail", Role::Asks(Asks::Detail)),
+    ("actionable", Role::Actionable),
+];
+
+impl Role {
+    /// The roles that phrases of messages may have, by the names of their sections.
+    pub(crate) fn of_messages() -> impl Iterator<Item = (&'static str, Self)> {
+        let cues = Cue::NAMES.iter().filter(|(_, cue)| cue.has_phrases());
+        cues.map(|(name, cue)| (*name, Self::Cue(*cue)))
+            .chain(OTHERS.iter().copied())
+    }
+
+    /// Whether, of two phrases that overlap, only the longer counts: both say something, and the
+    /// shorter does so only as long as the other is not read.
+    pub(crate) fn competes(self) -> bool {
+        match self {
+            Self::Cue(_)
+            | Self::Harmless
+            | Self::OwnFault
+            | Self::UserFixed
+            | Self::Opener
+            | Self::Seeks(_)
+            | Self::Asks(_) => true,
+            Self::Aside
+            | Self::Overcome
+            | Self::Expected
+            | Self::Standing
+            | Self::Acknowledgement
+            | Self::Question
+            | Self::Request
+            | Self::Onward
+            | Self::Doubt
+            | Self::Refers
+            | Self::Dummy
+            | Self::Actionable => false,
+        }
+    }
+
+    /// The roles that question words may have, by the names of their sections.
+    pub(crate) fn of_questions() -> impl Iterator<Item = (&'static str, Self)> {
+        QUESTIONS.iter().copied()
+    }
+
+    /// The roles that phrases of answers may have, by the names of their sections.
+    pub(crate) fn of_answers() -> impl Iterator<Item = (&'static str, Self)> {
+        REPLIES.iter().copied()
+    }
+}
+
+impl Cue {
+    /// Whether it speaks against the answer.
+    pub(crate) fn rejects(self) -> bool {
+        match self {
+            Self::Negation
+            | Self::Correction
+            | Self::Wrong
+            | Self::Retry
+            | Self::Quality
+            | Self::Failure
+            | Self::Symptom
+            | Self::Unasked
+            | Self::Confusion
+            | Self::Change
+            | Self::Contrast
+            | Self::Wanted
+            | Self::Abandonment
+            | Self::Rephrase => true,
+            Self::Thanks
+            | Self::Praise
+            | Self::Agreement
+            | Self::Chosen
+            | Self::Enough
+            | Self::FollowUp
+            | Self::DrillDown
+            | Self::Comparison
+            | Self::Addition
+            | Self::Unsure
+            | Self::Decline
+            | Self::Mention
+            | Self::NextRequest
+            | Self::TopicChange => false,
+        }
+    }
+
+    /// Whether phrases show it, not a comparison with the turn before.
+    pub(crate) fn has_phrases(self) -> bool {
+        !matches!(
+            self,
+            Self::Rephrase | Self::Mention | Self::NextRequest | Self::TopicChange
+        )
+    }
+}
+
+impl Cue {
+    /// The confidence of a verdict with this cue (docs/reference/rules.md, "Confidence of a cue"). The confidence of a
+    /// rephrase is its similarity.
+    #[must_use]
+    pub fn confidence(self) -> f64 {
+        match self {
+            Self::Negation
+            | Self::Correction
+            | Self::Wrong
+            | Self::Retry
+            | Self::Quality
+            | Self::Failure
+            | Self::Unasked => 0.9,
+            Self::Abandonment => 0.85,
+            Self::Confusion | Self::Change | Self::Contrast | Self::Rephrase => 0.8,
+            Self::Symptom | Self::Wanted => 0.75,
+            Self::Thanks
+            | Self::Praise
+            | Self::Agreement
+            | Self::Chosen
+            | Self::Enough
+            | Self::FollowUp
+            | Self::DrillDown
+            | Self::Comparison
+            | Self::Addition
+            | Self::Mention => 0.7,
+            Self::NextRequest | Self::TopicChange => 0.6,
+            Self::Unsure | Self::Decline => 0.5,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The detector: phrase sets of all languages, and the way from a message to a detection.
+
+use std::cell::OnceCell;
+
+use crate::cue::FeedbackStatus;
+use crate::detection::{Detection, Evidence, Exchange};
+use crate::languages::Languages;
+use crate::matching::Matched;
+use crate::phrases::{PhraseError, PhraseFile};
+use crate::verdict::{Case, Verdict};
+use hearback_text::Text;
+use hearback_text::language::LATIN;
+
+/// The language of a message that tells none.
+const FALLBACK: &str = "en";
+/// Words of a message that is so short that it may tell no language.
+const FEW: usize = 8;
+/// Letters of a word by which a cue is told to be of another language.
+const TELLING: usize = 4;
+/// Bytes of a message that are read at its start and at its end.
+const READ: usize = 2_000;
+/// Most characters that are kept of what the user said: as many as a reaction's text may have.
+const SAID: usize = 1000;
+
+/// Detects feedback in messages. Made once, and shared.
+///
+/// A built-in language is compiled when the first message in it comes: a process that only sees
+/// one pays for one.
+#[derive(Debug)]
+pub struct Detector {
+    languages: Languages,
+}
+
+impl Detector {
+    /// A detector with the built-in phrases.
+    #[must_use]
+    pub fn embedded() -> Self {
+        Self {
+            languages: Languages::embedded(),
+        }
+    }
+
+    /// A detector with the built-in phrases and those of further files, each given as its name
+    /// and its text. A file adds to what is built in for its language, or brings a new language.
+    /// Everything that is wrong with the files is reported together.
+    pub fn with_additions<'a>(
+        files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, Vec<PhraseError>> {
+        let mut detector = Self::embedded();
+        let mut errors = Vec::new();
+        for (name, text) in files {
+            match PhraseFile::read(name, text) {
+                Ok(file) => detector.languages.add(&file, &mut errors),
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() {
+            Ok(detector)
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// What a message says of the answer before it. Linear in the message.
+    #[must_use]
+    pub fn detect(&self, exchange: &Exchange<'_>) -> Detection {
+        let text = Text::read(exchange.message, READ, READ);
+        let given = self.languages.given(exchange.language);
+        let language = given
+            .or_else(|| self.languages.guessed(&text))
+            .unwrap_or(FALLBACK);
+        let mut detection = self.detect_in(language, exchange, &text);
+        // Few words may tell another language than theirs, or none.
+        let told = !detection.evidence.is_empty() || given.is_some();
+        if !told && text.words.len() <= FEW && self.has_foreign_word(&text) {
+            let others = LATIN.iter().filter(|other| **other != language);
+            let mut others = others.map(|other| self.detect_in(other, exchange, &text));
+            let told = others.find(|other| self.is_unambiguous(other, exchange.message));
+            detection = told.unwrap_or(detection);
+        }
+        detection
+    }
+
+    /// Takes a message as one in a certain language.
+    fn detect_in(&self, language: &str, exchange: &Exchange<'_>, text: &Text) -> Detection {
+        let Some((language, lexicon)) = self.languages.lexicon(language) else {
+            return Detection::nothing();
+        };
+        let said = |text: &&str| !text.trim().is_empty();
+        let matched = Matched::message(text, lexicon);
+        let response = exchange.prev_response.filter(said);
+        let case = Case {
+            languages: &self.languages,
+            text,
+            message: exchange.message,
+            embedding_similarity: exchange.embedding_similarity,
+            matched: &matched,
+            asked: OnceCell::new(),
+            response,
+            response_text: OnceCell::new(),
+            query: exchange.prev_query.filter(said),
+            query_text: OnceCell::new(),
+            lexicon,
+        };
+        Detection::of(case.verdict(), exchange.message, text, &matched, language)
+    }
+
+    /// Whether a text has a word that is none of the language that is assumed where nothing tells,
+    /// and long enough to be one of another.
+    fn has_foreign_word(&self, text: &Text) -> bool {
+        let Some((_, lexicon)) = self.languages.lexicon(FALLBACK) else {
+            return false;
+        };
+        let foreign = |word: &str| word.len() >= TELLING && !lexicon.vocabulary.knows(word);
+        text.all_folded().any(foreign)
+    }
+
+    /// Whether a cue of another language has such a word.
+    fn is_unambiguous(&self, detection: &Detection, message: &str) -> bool {
+        detection.evidence.iter().any(|evidence| {
+            let length = evidence.end - evidence.start;
+            let cue: String = message.chars().skip(evidence.start).take(length).collect();
+            let cue = Text::read(&cue, cue.len(), 0);
+            evidence.cue.has_phrases() && self.has_foreign_word(&cue)
+        })
+    }
+}
+
+impl Detection {
+    fn nothing() -> Self {
+        Self {
+            feedback_type: FeedbackStatus::Neutral,
+            confidence: 0.5,
+            correction_type: None,
+            user_said: None,
+            evidence: Vec::new(),
+        }
+    }
+
+    fn of(verdict: Verdict, message: &str, text: &Text, matched: &Matched, language: &str) -> Self {
+        let byte = |token: usize, end: bool| {
+            let token = matched.tokens.get(token)?;
+            let word = text.words.get(token.word)?;
+            Some(if end { word.span.end } else { word.span.start })
+        };
+        let evidence = verdict.because.and_then(|(cue, from, to)| {
+            let (start, end) = (byte(from, false)?, byte(to.checked_sub(1)?, true)?);
+            let start = characters(message, start);
+            Some(Evidence {
+                cue,
+                start,
+                end: characters(message, end),
+                language: language.to_owned(),
+            })
+        });
+        let rejected = verdict.feedback_type == FeedbackStatus::Rejected;
+        Self {
+            feedback_type: verdict.feedback_type,
+            confidence: verdict.confidence,
+            correction_type: verdict.correction_type,
+            user_said: rejected.then(|| said(message, verdict, text, matched)),
+            evidence: evidence.into_iter().collect(),
+        }
+    }
+}
+
+/// How many characters a text has before a byte.
+fn characters(text: &str, byte: usize) -> usize {
+    text.get(..byte).map_or(0, |before| before.chars().count())
+}
+
+/// The message, or what of it follows from the sentence with the cue on, if it is too long.
+fn said(message: &str, verdict: Verdict, text: &Text, matched: &Matched) -> String {
+    let message = message.trim_end();
+    if message.len() <= SAID {
+        return message.trim_start().to_owned();
+    }
+    let from = verdict.because.map_or(0, |(_, from, _)| from);
+    let tokens = matched.tokens.get(..=from).unwrap_or_default();
+    let sentence = tokens
+        .iter()
+        .rev()
+        .find(|token| token.before.ends_sentence());
+    let word = sentence.and_then(|token| text.words.get(token.word));
+    let rest = message.get(word.map_or(0, |word| word.span.start)..);
+    rest.unwrap_or(message).chars().take(SAID).collect()
+}

@@ -1,0 +1,248 @@
+//! How a message goes on that neither rejects nor praises: whether its question or request refers
+//! to the answer, is about the same subject, or is about another one.
+//!
+//! A question refers to the answer if
+//! - it points back (`refers` of the phrase files: "it", "the second one", "which one"), and not
+//!   as an empty word (`dummy`: "what time is it");
+//! - it names nothing of its own ("why?", "for how long?");
+//! - it has a word that the answer brought in: one that the query did not have, and that is not in
+//!   every text (`common`).
+//!
+//! A question that shares words with the query alone is about the same subject, but says nothing about the answer: users
+//! also repeat these words after a bad answer.
+
+use crate::cue::{Cue, Role};
+use crate::matching::Found;
+use crate::verdict::{Case, Verdict, matters};
+use crate::vocabulary::{Token, Trait};
+use hearback_text::hash::FastMap;
+use hearback_text::{Break, Text, Word};
+
+/// Letters of a word that may be a name, or that ties a question to an answer.
+const NAME: usize = 3;
+/// Letters before the ending of a plural.
+const SINGULAR: usize = 3;
+/// Words of a message that may be a part of a question: "and in French".
+const FRAGMENT: usize = 5;
+
+/// What a question or a request is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum About {
+    /// The answer.
+    Answer,
+    /// The subject of the query.
+    Subject,
+    /// Something else.
+    Other,
+}
+
+impl Case<'_> {
+    /// Whether the message asks something.
+    pub(crate) fn asks(&self) -> bool {
+        self.text.end == Break::Question || self.matched.has(Role::Question)
+    }
+
+    /// Whether it requests something.
+    fn requests(&self) -> bool {
+        let wish = [Role::Request, Role::Standing];
+        wish.into_iter().any(|role| self.matched.has(role))
+    }
+
+    /// The message goes on from the answer, or to another subject.
+    pub(crate) fn continues(&self) -> Option<Verdict> {
+        let by = |cue: Cue| {
+            let found = self.first(cue)?;
+            Some(Verdict::accepted(cue, found.from, found.to))
+        };
+        let compares = || {
+            let refers = || self.response.is_none() || self.about() == About::Answer;
+            by(Cue::Comparison).filter(|_| refers())
+        };
+        // "And this is why I left" adds nothing to the conversation.
+        let adds = || {
+            let short = self.matched.tokens.len() <= FRAGMENT;
+            by(Cue::Addition).filter(|_| short || self.asks() || self.requests())
+        };
+        by(Cue::FollowUp)
+            .or_else(compares)
+            .or_else(|| by(Cue::DrillDown))
+            .or_else(adds)
+            .or_else(|| self.mentions())
+            .or_else(|| self.goes_on())
+    }
+
+    /// A name or a number of the answer that the user had not said themselves.
+    fn mentions(&self) -> Option<Verdict> {
+        self.response?;
+        let mut tokens = self.matched.tokens.iter().enumerate();
+        let words = |token: &Token| self.text.words.get(token.word);
+        let digits = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
+        let at = tokens.find_map(|(at, token)| {
+            let word = words(token)?;
+            let folded = self.text.folded(word);
+            if token.symbol.is_some() || (folded.len() < NAME && !digits(folded)) {
+                return None;
+            }
+            let (response, query) = (self.response(), self.query());
+            let named = |other: &Word| {
+                let name = other.capital && !other.before.ends_sentence();
+                (name || digits(folded)) && response.folded(other) == folded
+            };
+            let known = query.all_folded().any(|other| other == folded);
+            (!known && response.words.iter().any(named)).then_some(at)
+        })?;
+        Some(Verdict::accepted(Cue::Mention, at, at + 1))
+    }
+
+    /// A question or a request without a cue of its own.
+    fn goes_on(&self) -> Option<Verdict> {
+        let asks = self.asks();
+        if !asks && !self.requests() {
+            return None;
+        }
+        let about = self.about();
+        // What is not known has no subject that could change.
+        if self.response.is_none() && !(asks && about == About::Answer) {
+            return None;
+        }
+        let cue = match about {
+            About::Answer if asks => Cue::FollowUp,
+            About::Answer | About::Subject => Cue::NextRequest,
+            About::Other => Cue::TopicChange,
+        };
+        let all = self.matched.tokens.len();
+        Some(Verdict::accepted(cue, 0, all))
+    }
+
+    fn about(&self) -> About {
+        if self.points_back() || self.names_nothing() {
+            return About::Answer;
+        }
+        let query = Words::of(self.query());
+        let mine = self.telling_words();
+        if self.response.is_some() {
+            let response = Words::of(self.response());
+            let brought_in = |word: &[&str]| response.has(word) && !query.has(word);
+            if mine.iter().any(|word| brought_in(word)) {
+                return About::Answer;
+            }
+        }
+        if mine.iter().any(|word| query.has(word)) {
+            About::Subject
+        } else {
+            About::Other
+        }
+    }
+
+    /// Whether it points to what was said before.
+    fn points_back(&self) -> bool {
+        let mut refers = self.matched.of_role(Role::Refers);
+        refers.any(|found| !self.is_dummy(found.from))
+    }
+
+    /// Whether a token is part of what looks like a reference and is none.
+    fn is_dummy(&self, token: usize) -> bool {
+        let covers = |found: &Found| (found.from..found.to).contains(&token);
+        self.matched
+            .of_role(Role::Dummy)
+            .any(|found| covers(&found))
+    }
+
+    /// Whether it is a question without a word that may tell what it is about.
+    fn names_nothing(&self) -> bool {
+        let mut tokens = self.matched.tokens.iter().enumerate().peekable();
+        self.asks()
+            && tokens.peek().is_some()
+            && tokens.all(|(at, token)| self.is_light(token) && !self.is_dummy(at))
+    }
+
+    /// Whether a word tells nothing of what a text is about.
+    fn is_light(&self, token: &Token) -> bool {
+        let light = [
+            Trait::Filler,
+            Trait::Opener,
+            Trait::Negator,
+            Trait::Adversative,
+            Trait::Reference,
+            Trait::Interrogative,
+            Trait::Lasting,
+        ];
+        let word = self.text.words.get(token.word);
+        light.into_iter().any(|class| token.is(class))
+            || word.is_some_and(|word| !matters(core(self.text.folded(word))))
+    }
+
+    /// The words that tell what the message is about. Of a script without spaces, each two
+    /// characters that follow each other: one is in every text.
+    fn telling_words(&self) -> Vec<Vec<&str>> {
+        let tokens = &self.matched.tokens;
+        let word = |token: &Token| {
+            let word = self.text.words.get(token.word)?;
+            Some(core(self.text.folded(word)))
+        };
+        let tells = |token: &Token| !self.is_light(token) && !token.is(Trait::Common);
+        let alone = |text: &str| !text.is_ascii() && text.chars().nth(1).is_none();
+        let mut telling = Vec::new();
+        for (at, token) in tokens.iter().enumerate().filter(|(_, token)| tells(token)) {
+            let Some(one) = word(token) else { continue };
+            if !alone(one) {
+                let digits = one.bytes().any(|byte| byte.is_ascii_digit());
+                if one.len() >= NAME || digits {
+                    telling.push(vec![one]);
+                }
+                continue;
+            }
+            let next = tokens.get(at + 1);
+            let next = next.filter(|next| next.before == Break::None && tells(next));
+            if let Some(two) = next.and_then(word).filter(|two| alone(two)) {
+                telling.push(vec![one, two]);
+            }
+        }
+        telling
+    }
+}
+
+/// The words of a text, each with those that follow it.
+struct Words<'a> {
+    following: FastMap<&'a str, Vec<&'a str>>,
+}
+
+impl<'a> Words<'a> {
+    fn of(text: &'a Text) -> Self {
+        let mut following: FastMap<&str, Vec<&str>> = FastMap::default();
+        let words = || text.all_folded().map(core);
+        for (word, next) in words().zip(words().skip(1).map(Some).chain([None])) {
+            following.entry(singular(word)).or_default().extend(next);
+        }
+        Self { following }
+    }
+
+    /// Whether the text has these one or two words, one after the other.
+    fn has(&self, words: &[&str]) -> bool {
+        match words {
+            [one] => self.following.contains_key(singular(one)),
+            [one, two] => {
+                let following = self.following.get(singular(one));
+                following.is_some_and(|following| following.contains(two))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What a contraction is about: "what" of "what's", "argent" of "l'argent".
+fn core(word: &str) -> &str {
+    let whole = word.strip_suffix("n't").unwrap_or(word);
+    whole
+        .split('\'')
+        .max_by_key(|part| part.len())
+        .unwrap_or(whole)
+}
+
+/// A word without the ending of a plural.
+fn singular(word: &str) -> &str {
+    match word.strip_suffix('s') {
+        Some(short) if short.len() >= SINGULAR => short,
+        Some(_) | None => word,
+    }
+}

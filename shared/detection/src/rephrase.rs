@@ -1,0 +1,185 @@
+//! Whether a message repeats the query in other words.
+//!
+//! A rephrase has a similarity above 0.8 and the same intent (docs/reference/rules.md, "Detection"). Two messages have
+//! the same intent if they ask for the same kind of thing (`[questions]` of the phrase files), have as many denials, and
+//! no significant word of one is replaced in the other: "flights to Paris" is not "flights to Rome". Question words are
+//! compared by their kind alone, so that "why" and "how come" are equal.
+
+use crate::cue::{Cue, FeedbackStatus, Kind, RejectionKind, Role};
+use crate::lexicon::Lexicon;
+use crate::matching::{Found, Matched};
+use crate::reply::Asked;
+use crate::verdict::{Case, Verdict};
+use crate::vocabulary::Trait;
+use hearback_text::Text;
+use hearback_text::similarity::{Comparison, Counted};
+
+/// The least similarity of a rephrased query.
+const THRESHOLD: f64 = 0.8;
+/// The least cosine of two queries with different significant words.
+const CLEAR: f64 = 0.85;
+/// Words of a message that is long enough to be told from a chance likeness: "go on", "yes
+/// please" are said again and again.
+const LEAST_WORDS: usize = 3;
+/// The most that the longer of two texts may have over the other, in bytes of its own.
+const LENGTHS: usize = 2;
+
+impl Case<'_> {
+    /// Priority 2: the same was asked before. This is decided before it is asked what kind of
+    /// question the message is: a question that is repeated is no follow-up.
+    pub(crate) fn rephrased(&self) -> Option<Verdict> {
+        self.query?;
+        // To say again what one wants is an answer, if that is what one was asked. To ask again is
+        // none.
+        let answers = self.asked() == Asked::Detail && !self.asks();
+        if answers || self.is_content() || self.matched.has(Role::Onward) {
+            return None;
+        }
+        let similarity = self.similarity_to_query()?;
+        (!self.adds_continuation()).then_some(Verdict {
+            feedback_type: FeedbackStatus::Rejected,
+            confidence: similarity,
+            correction_type: Some(RejectionKind::Rephrased),
+            because: Some((Cue::Rephrase, 0, self.matched.tokens.len())),
+        })
+    }
+
+    /// Whether the message goes on from the answer in a way in which the query did not.
+    fn adds_continuation(&self) -> bool {
+        let continues = [
+            Cue::FollowUp,
+            Cue::DrillDown,
+            Cue::Comparison,
+            Cue::Addition,
+        ];
+        let mut continues = continues
+            .into_iter()
+            .filter(|cue| self.has(*cue))
+            .peekable();
+        continues.peek().is_some() && {
+            let query = Matched::message(self.query(), self.lexicon);
+            continues.any(|cue| query.of_cue(cue).next().is_none())
+        }
+    }
+
+    /// The similarity of the message to the query, if it asks the same.
+    fn similarity_to_query(&self) -> Option<f64> {
+        let (message, query) = (self.text, self.query());
+        let identical = self.query.map(str::trim) == Some(self.message.trim());
+        // "Fix this: …" with other code is another task.
+        if message.words.len() < LEAST_WORDS || (query.quotes && !identical) {
+            return None;
+        }
+        let (now, before) = (
+            Wording::read(message, self.lexicon),
+            Wording::read(query, self.lexicon),
+        );
+        let compared = Comparison::by(
+            before.words(query, self.lexicon),
+            now.words(message, self.lexicon),
+        );
+        let replaced = !compared.only_first.is_empty() && !compared.only_second.is_empty();
+        let says_something = now.words(message, self.lexicon).any(|word| word.matters());
+        if !says_something {
+            return None;
+        }
+        let by_words = compared.similarity > THRESHOLD
+            && !replaced
+            && now.intent == before.intent
+            && are_as_long(message, query);
+        let by_vectors = self.embedding_similarity.filter(|cosine| {
+            *cosine > if replaced { CLEAR } else { THRESHOLD }
+                && !(names_one(query, &compared.only_first)
+                    && names_one(message, &compared.only_second))
+                && self.has_intent_of_query(&now)
+        });
+        let surer = [by_words.then_some(compared.similarity), by_vectors];
+        surer.into_iter().flatten().max_by(f64::total_cmp)
+    }
+
+    /// Whether the query has this intent, in the language that it is in.
+    fn has_intent_of_query(&self, now: &Wording) -> bool {
+        let query = self.query();
+        let own = self.languages.lexicon_of(query).unwrap_or(self.lexicon);
+        [self.lexicon, own]
+            .into_iter()
+            .any(|lexicon| Wording::read(query, lexicon).intent == now.intent)
+    }
+}
+
+/// Whether neither text has more than twice the length of the other.
+fn are_as_long(one: &Text, other: &Text) -> bool {
+    let (short, long) = if one.own_bytes < other.own_bytes {
+        (one.own_bytes, other.own_bytes)
+    } else {
+        (other.own_bytes, one.own_bytes)
+    };
+    long <= short.saturating_mul(LENGTHS)
+}
+
+/// Whether one of these words of a text is a number or a name.
+fn names_one(text: &Text, words: &[&str]) -> bool {
+    let digits = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
+    let named = |word: &str| {
+        let mut all = text.words.iter();
+        all.any(|other| {
+            other.capital && !other.before.ends_sentence() && text.folded(other) == word
+        })
+    };
+    words.iter().any(|word| digits(word) || named(word))
+}
+
+/// What a text asks for: the kinds of its question words, as bits, and how often it denies
+/// something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Intent {
+    kinds: u8,
+    denials: usize,
+}
+
+/// How a text asks.
+struct Wording {
+    intent: Intent,
+    /// Whether each word is a question word.
+    asking: Vec<bool>,
+}
+
+impl Wording {
+    fn read(text: &Text, lexicon: &Lexicon) -> Self {
+        let matched = Matched::question(text, lexicon);
+        let mut asking = vec![false; text.words.len()];
+        let mut kinds = 0;
+        for Found { role, from, to } in matched.found {
+            let Role::Seeks(kind) = role else { continue };
+            kinds |= kind.bit();
+            let tokens = matched.tokens.get(from..to).unwrap_or_default();
+            for token in tokens {
+                if let Some(asking) = asking.get_mut(token.word) {
+                    *asking = true;
+                }
+            }
+        }
+        let denials = matched
+            .tokens
+            .iter()
+            .filter(|token| token.is(Trait::Negator));
+        Self {
+            // "What is the largest lake" asks for what "largest lake" asks for.
+            intent: Intent {
+                kinds: kinds & !Kind::Thing.bit(),
+                denials: denials.count(),
+            },
+            asking,
+        }
+    }
+
+    /// The words that are no question words, as they are compared.
+    fn words<'a>(&self, text: &'a Text, lexicon: &'a Lexicon) -> impl Iterator<Item = Counted<'a>> {
+        let words = text.all_folded().zip(&self.asking);
+        words.filter(|(_, asking)| !**asking).map(|(word, _)| {
+            let light = lexicon.vocabulary.is(word, Trait::Filler)
+                || lexicon.vocabulary.is(word, Trait::Interrogative);
+            Counted::of(lexicon.synonyms.of(word), light)
+        })
+    }
+}

@@ -1,0 +1,484 @@
+//! Questions: one that is asked again rejects the answer, one that refers to the answer accepts it,
+//! and one about another subject says little.
+
+use super::*;
+
+use FeedbackStatus::{Accepted, Neutral, Rejected};
+
+/// Query, answer, and what is asked next.
+struct Case {
+    query: &'static str,
+    answer: &'static str,
+    next: &'static str,
+}
+
+const fn case(query: &'static str, answer: &'static str, next: &'static str) -> Case {
+    Case {
+        query,
+        answer,
+        next,
+    }
+}
+
+impl Case {
+    fn exchange(&self) -> Exchange<'_> {
+        Exchange {
+            prev_query: Some(self.query),
+            prev_response: Some(self.answer),
+            message: self.next,
+            ..Exchange::default()
+        }
+    }
+
+    fn detect(&self) -> Detection {
+        Detector::embedded().detect(&self.exchange())
+    }
+}
+
+const LAMPS: &str =
+    "There are three: the Arco for 35, the Luna for 38 and the Stella for 29 euros.";
+
+/// Fails with all cases that are not as expected.
+fn all(cases: &[Case], is: impl Fn(&Detection) -> bool) {
+    let detected = cases.iter().map(|case| (case.next, case.detect()));
+    let wrong: Vec<_> = detected
+        .filter(|(_, detection)| !is(detection))
+        .map(|(next, detection)| {
+            let cue = detection.evidence.first().map(|evidence| evidence.cue);
+            let said = detection.feedback_type.as_str();
+            format!("{next:?} is {said} {} ({cue:?})", detection.confidence)
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn is_rephrase(detection: &Detection) -> bool {
+    detection.correction_type == Some(RejectionKind::Rephrased) && detection.confidence > 0.8
+}
+
+fn is_follow_up(detection: &Detection) -> bool {
+    detection.feedback_type == Accepted && (detection.confidence - 0.7).abs() < 1e-9
+}
+
+fn is_topic_change(detection: &Detection) -> bool {
+    let cue = detection.evidence.first().map(|evidence| evidence.cue);
+    cue == Some(Cue::TopicChange) && (detection.confidence - 0.6).abs() < 1e-9
+}
+
+#[test]
+fn the_identical_question_asked_again_is_a_rephrase_in_every_language() {
+    for (query, answer) in [
+        ("What do owls hunt at night?", "Owls are birds of prey."),
+        ("Which river flows through Vienna?", "Vienna is in Austria."),
+        (
+            "How do I renew a library card?",
+            "A library card has a number.",
+        ),
+        (
+            "How many moons does Mars have?",
+            "Mars is the fourth planet.",
+        ),
+        ("Why is the sky blue?", "The sky is above us."),
+        (
+            "Is the museum open on Monday?",
+            "The museum shows paintings.",
+        ),
+        (
+            "Can you explain recursion in Haskell?",
+            "Haskell is a language.",
+        ),
+        (
+            "Wie erneuere ich meinen Ausweis?",
+            "Ein Ausweis hat ein Foto.",
+        ),
+        (
+            "Warum startet der Drucker nicht?",
+            "Drucker drucken auf Papier.",
+        ),
+        (
+            "Comment enlever une tache de café ?",
+            "Le café vient du Brésil.",
+        ),
+        (
+            "¿Cómo renuevo el carné de biblioteca?",
+            "La biblioteca está abierta.",
+        ),
+        (
+            "Como faço para renovar o passaporte?",
+            "O passaporte tem uma foto.",
+        ),
+        ("怎么更换打印机的墨盒？", "打印机有很多种。"),
+        (
+            "プリンターのインクはどうやって交換しますか？",
+            "プリンターは便利です。",
+        ),
+    ] {
+        let again = case(query, answer, query);
+        all(&[again], is_rephrase);
+    }
+}
+
+#[test]
+fn the_same_question_with_another_question_word_is_a_rephrase() {
+    let about = "That depends on many things.";
+    all(
+        &[
+            case(
+                "Why does my router restart every night?",
+                about,
+                "how come my router restarts every night?",
+            ),
+            case(
+                "What is the maximum length of a tweet?",
+                about,
+                "what's the max length of a tweet",
+            ),
+            case(
+                "how to sort a python list in place",
+                about,
+                "How do I sort a python list in place?",
+            ),
+            case(
+                "Tell me the height of Mount Fuji",
+                about,
+                "What is the height of Mount Fuji?",
+            ),
+            case(
+                "the oldest bridge in Prague",
+                about,
+                "Which is the oldest bridge in Prague?",
+            ),
+            case(
+                "Warum startet der Drucker nicht?",
+                about,
+                "Wieso startet der Drucker denn nicht?",
+            ),
+            case(
+                "Wie viele Monde hat der Mars?",
+                about,
+                "Wieviele Monde hat der Mars?",
+            ),
+            case(
+                "Pourquoi mon imprimante clignote ?",
+                about,
+                "Pour quelle raison mon imprimante clignote ?",
+            ),
+            case(
+                "¿Por qué parpadea la impresora roja?",
+                about,
+                "¿Por qué motivo parpadea la impresora roja?",
+            ),
+            case(
+                "Por que a impressora pisca em vermelho?",
+                about,
+                "Por qual motivo a impressora pisca em vermelho?",
+            ),
+            case(
+                "怎么更换打印机的墨盒？",
+                "打印机有很多种。",
+                "如何更换打印机的墨盒？",
+            ),
+            case(
+                "なぜプリンターの赤いランプが点滅しますか？",
+                about,
+                "どうしてプリンターの赤いランプが点滅しますか？",
+            ),
+        ],
+        is_rephrase,
+    );
+}
+
+#[test]
+fn a_question_of_another_kind_about_the_same_is_no_rephrase() {
+    let answer = "It is at the town hall.";
+    all(
+        &[
+            case(
+                "Where is the budget meeting?",
+                answer,
+                "When is the budget meeting?",
+            ),
+            case(
+                "Wo findet das Treffen statt?",
+                "Im Rathaus.",
+                "Wann findet das Treffen statt?",
+            ),
+            case(
+                "Who wrote the city anthem?",
+                answer,
+                "Why was the city anthem written?",
+            ),
+            case(
+                "How many people live in Bergen?",
+                answer,
+                "How many people live in Turku?",
+            ),
+            case("Is the pool heated?", answer, "Isn't the pool heated?"),
+        ],
+        |detection| detection.correction_type != Some(RejectionKind::Rephrased),
+    );
+}
+
+/// To go on is to go on, however often it is said; so is what only adds to the question before.
+#[test]
+fn what_goes_on_is_no_rephrase() {
+    all(
+        &[
+            case(
+                "tell me more please",
+                "Owls hunt mice.",
+                "tell me more please",
+            ),
+            case(
+                "give me another example",
+                "Take 7.",
+                "give me another example",
+            ),
+            case(
+                "lamps under 40 euros",
+                LAMPS,
+                "and what about lamps under 40 euros?",
+            ),
+            case("go on with it", "Done.", "go on with it"),
+        ],
+        |detection| detection.feedback_type != Rejected,
+    );
+}
+
+#[test]
+fn a_question_about_another_subject_is_a_topic_change() {
+    all(
+        &[
+            case("lamps under 40 euros", LAMPS, "what do owls hunt?"),
+            case(
+                "lamps under 40 euros",
+                LAMPS,
+                "What is the weather in Oslo?",
+            ),
+            case(
+                "lamps under 40 euros",
+                LAMPS,
+                "who won the cycling race in Siena",
+            ),
+            case(
+                "lamps under 40 euros",
+                LAMPS,
+                "How do I renew a library card?",
+            ),
+            case("lamps under 40 euros", LAMPS, "what time is it in Lima?"),
+            case(
+                "lamps under 40 euros",
+                LAMPS,
+                "Is it going to rain in Bergen tomorrow?",
+            ),
+            case("lamps under 40 euros", LAMPS, "Can you explain recursion?"),
+            case(
+                "lamps under 40 euros",
+                LAMPS,
+                "What is the difference between a fugue and a canon?",
+            ),
+            case(
+                "Lampen unter 40 Euro",
+                "Die Arco kostet 35 Euro.",
+                "Was fressen Eulen?",
+            ),
+            case(
+                "Lampen unter 40 Euro",
+                "Die Arco kostet 35 Euro.",
+                "Wann fährt der Zug nach Kiel?",
+            ),
+            case(
+                "des lampes à moins de 40 euros",
+                "L'Arco coûte 35 euros.",
+                "Que mangent les hiboux ?",
+            ),
+            case(
+                "lámparas por menos de 40 euros",
+                "La Arco cuesta 35 euros.",
+                "¿Qué comen los búhos?",
+            ),
+            case(
+                "lâmpadas por menos de 40 euros",
+                "A Arco custa 35 euros.",
+                "O que comem as corujas?",
+            ),
+            case(
+                "四十欧元以下的台灯",
+                "雅科台灯三十五欧元。",
+                "猫头鹰吃什么？",
+            ),
+            case(
+                "40ユーロ以下のランプ",
+                "アルコは35ユーロです。",
+                "フクロウは何を食べますか？",
+            ),
+        ],
+        is_topic_change,
+    );
+}
+
+#[test]
+fn a_question_that_refers_to_the_answer_is_a_follow_up() {
+    all(
+        &[
+            // It points back.
+            case("lamps under 40 euros", LAMPS, "Are they dimmable?"),
+            case(
+                "lamps under 40 euros",
+                LAMPS,
+                "Where can I see that in a shop?",
+            ),
+            case("lamps under 40 euros", LAMPS, "How tall is the second one?"),
+            case("lamps under 40 euros", LAMPS, "which one is the brightest?"),
+            case("lamps under 40 euros", LAMPS, "is there a cheaper one?"),
+            // It has a word of the answer.
+            case(
+                "lamps under 40 euros",
+                LAMPS,
+                "does the luna come in black?",
+            ),
+            case(
+                "How do plants eat?",
+                "By photosynthesis, in their leaves.",
+                "what is photosynthesis?",
+            ),
+            // It compares what the answer names.
+            case(
+                "lamps under 40 euros",
+                LAMPS,
+                "What is the difference between the Arco and the Luna?",
+            ),
+            // It names nothing of its own.
+            case(
+                "How do plants eat?",
+                "By photosynthesis, in their leaves.",
+                "why?",
+            ),
+            case(
+                "How do plants eat?",
+                "By photosynthesis, in their leaves.",
+                "how so?",
+            ),
+            case(
+                "Can I return a lamp?",
+                "Yes, within 30 days.",
+                "and for online orders?",
+            ),
+            case(
+                "Can I return a lamp?",
+                "Yes, within 30 days.",
+                "without the receipt?",
+            ),
+            case(
+                "Lampen unter 40 Euro",
+                "Die Arco kostet 35 Euro.",
+                "Welche davon ist die hellste?",
+            ),
+            case(
+                "Lampen unter 40 Euro",
+                "Die Arco kostet 35 Euro.",
+                "Gibt es die Arco in Schwarz?",
+            ),
+            case(
+                "des lampes à moins de 40 euros",
+                "L'Arco coûte 35 euros.",
+                "Est-ce que celle-là existe en noir ?",
+            ),
+            case(
+                "lámparas por menos de 40 euros",
+                "La Arco cuesta 35 euros.",
+                "¿Cuánto pesa esa?",
+            ),
+            case(
+                "lâmpadas por menos de 40 euros",
+                "A Arco custa 35 euros.",
+                "Quanto pesa essa?",
+            ),
+            case(
+                "四十欧元以下的台灯",
+                "雅科台灯三十五欧元。",
+                "这个有黑色的吗？",
+            ),
+            case(
+                "40ユーロ以下のランプ",
+                "アルコは35ユーロです。",
+                "それは黒もありますか？",
+            ),
+        ],
+        is_follow_up,
+    );
+}
+
+/// Who asks on with the words of the first question may well do so because it was not answered.
+#[test]
+fn a_question_that_shares_words_with_the_query_alone_writes_no_reaction() {
+    let asked = case(
+        "How do I stop my dog from barking?",
+        "Patience is everything.",
+        "Which collar for a barking dog do trainers recommend?",
+    );
+    let detection = asked.detect();
+    assert_eq!(detection.feedback_type, Accepted);
+    assert!(detection.confidence < 0.7, "{detection:?}");
+}
+
+#[test]
+fn a_question_to_an_unknown_answer_tells_only_what_it_says_itself() {
+    for (message, expected) in [
+        ("what do owls hunt?", Neutral),
+        ("why is that so?", Accepted),
+        ("tell me more", Accepted),
+    ] {
+        let detection = Detector::embedded().detect(&Exchange {
+            message,
+            ..Exchange::default()
+        });
+        assert_eq!(
+            detection.feedback_type, expected,
+            "{message}: {detection:?}"
+        );
+    }
+}
+
+/// The caller's own embeddings tell a rephrase that no word tells, if the intent is the same.
+#[test]
+fn embeddings_of_the_caller_count_for_a_rephrase() {
+    let detect = |query, next, similarity| {
+        let asked = case(query, "Here is one.", next);
+        Detector::embedded().detect(&Exchange {
+            embedding_similarity: Some(similarity),
+            ..asked.exchange()
+        })
+    };
+    let query = "How can I make the washing machine quieter?";
+    let same = "How do I stop the washer from rattling so loudly?";
+    assert!(!is_rephrase(&detect(query, same, 0.5)));
+    let rephrased = detect(query, same, 0.93);
+    assert!(is_rephrase(&rephrased), "{rephrased:?}");
+    assert!((rephrased.confidence - 0.93).abs() < 1e-9);
+    let german = "Wie bekomme ich die Waschmaschine leiser?";
+    assert!(is_rephrase(&detect(query, german, 0.9)));
+    for (query, next) in [
+        (
+            "Show me flights from Rome to Oslo",
+            "Show me flights from Rome to Malta",
+        ),
+        (
+            "a table for 4 people tonight",
+            "a table for 6 people tonight",
+        ),
+        (
+            "Where is the budget meeting?",
+            "When is the budget meeting?",
+        ),
+        (
+            "laptops with a touch screen",
+            "laptops without a touch screen",
+        ),
+        ("lamps under 40 euros", "Thanks, that is a nice lamp"),
+        ("lamps under 40 euros", "tell me more about lamps"),
+    ] {
+        let detection = detect(query, next, 0.97);
+        assert!(!is_rephrase(&detection), "{next}: {detection:?}");
+    }
+}

@@ -1,0 +1,94 @@
+//! Private keys as text (RFC 7468), of OpenSSH and PGP too.
+
+use std::ops::Range;
+
+use crate::glyphs::Glyphs;
+
+/// Fewest dashes before and after a title.
+const DASHES: usize = 4;
+/// Longest title.
+const TITLE: usize = 48;
+/// Fewest characters of a line that is a part of a key, when nothing says where the key ends.
+const LINE: usize = 16;
+
+/// Finds keys in order, and remembers what it looked for.
+#[derive(Default)]
+pub(super) struct Keys {
+    /// There is no end from here on.
+    endless: Option<usize>,
+}
+
+impl Keys {
+    /// The key whose first line starts at a dash, with its last line. If that is missing, all lines that
+    /// may be the key's.
+    pub(super) fn at(&mut self, glyphs: &Glyphs, at: usize) -> Option<Range<usize>> {
+        let title = title(glyphs, at, "begin")?;
+        let written: String = glyphs.chars(title.clone()).collect();
+        if !written.to_ascii_lowercase().contains("private key") {
+            return None;
+        }
+        let body = dashes(glyphs, title.end);
+        let end = self.end(glyphs, body);
+        Some(at..end.unwrap_or_else(|| lines(glyphs, body)))
+    }
+
+    /// The end of the next last line.
+    fn end(&mut self, glyphs: &Glyphs, from: usize) -> Option<usize> {
+        if self.endless.is_some_and(|endless| endless <= from) {
+            return None;
+        }
+        let mut at = from;
+        while at < glyphs.len() {
+            at = glyphs.run(at, |glyph| glyph != '-');
+            if let Some(title) = title(glyphs, at, "end") {
+                return Some(dashes(glyphs, title.end));
+            }
+            at = dashes(glyphs, at).max(at + 1);
+        }
+        self.endless = Some(from);
+        None
+    }
+}
+
+fn dashes(glyphs: &Glyphs, at: usize) -> usize {
+    glyphs.run(at, |glyph| glyph == '-')
+}
+
+/// The title of a line that starts with dashes and a word.
+fn title(glyphs: &Glyphs, at: usize, word: &str) -> Option<Range<usize>> {
+    let behind = dashes(glyphs, at);
+    let from = glyphs.run_within(behind, 1, |glyph| glyph == ' ');
+    if behind < at + DASHES || !glyphs.starts(from, word) {
+        return None;
+    }
+    let end = glyphs.run_within(from, TITLE, |glyph| {
+        glyph.is_ascii_alphanumeric() || glyph == ' '
+    });
+    Some(from..end)
+}
+
+/// The end of the lines of a key that has no last line.
+fn lines(glyphs: &Glyphs, body: usize) -> usize {
+    let is_space = |glyph: char| glyph.is_ascii_whitespace();
+    let is_of_key = |glyph: char| glyph.is_ascii_alphanumeric() || matches!(glyph, '+' | '/' | '=');
+    let mut end = body;
+    loop {
+        let mut from = glyphs.run(end, is_space);
+        if glyphs.starts_exactly(from, "\\n") {
+            from += 2;
+        }
+        let headers = ["proc-type:", "dek-info:", "version:", "comment:"];
+        let header = headers.iter().any(|header| glyphs.starts(from, header));
+        let line = if header {
+            glyphs.run(from, |glyph| glyph != '\n')
+        } else {
+            glyphs.run(from, is_of_key)
+        };
+        // A line that was cut off is the last one.
+        let last = end > body && glyphs.at(line) == '\0';
+        if line == from || !(header || last || line - from >= LINE) {
+            return end;
+        }
+        end = line;
+    }
+}

@@ -1,0 +1,81 @@
+//! The index row of a turn, as an item and as a value.
+
+use chrono::{DateTime, Utc};
+use hearback_domain::follow_up::FollowUp;
+use hearback_domain::identifier::UserId;
+use hearback_domain::turn::{Summary, TurnCore};
+use hearback_domain::turn_status::{ExplicitFeedback, TurnStatus};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Error;
+use crate::attributes::{CORE, GIVEN_FEEDBACK, HOSTED_URI, TEXT, USER_FEEDBACK};
+use crate::item::{self, Item};
+
+/// The name of the item in errors.
+pub(crate) const TURN: &str = "turn";
+pub(crate) const TAGS: &str = "tags";
+pub(crate) const EMBEDDING: &str = "embedding";
+/// The inference of the turn about the one before it.
+pub(crate) const FOLLOW_UP: &str = "follow_up";
+
+/// An index row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexRow {
+    /// The turn without its texts.
+    pub core: TurnCore,
+    /// The beginnings of its texts.
+    pub summary: Summary,
+    /// The URI of the turn's log.
+    pub hosted_uri: String,
+    /// Whether its caller gave an embedding.
+    pub embedded: bool,
+    /// Its inference about the turn before it, if any.
+    pub follow_up: Option<FollowUp>,
+    /// Its status.
+    pub status: TurnStatus,
+}
+
+impl IndexRow {
+    /// Whether a user's vector refers to this registration of the turn. A registration that lost a
+    /// conflict or was interrupted leaves a vector without a turn.
+    #[must_use]
+    pub fn is_marked(&self, user: &UserId, ts: DateTime<Utc>) -> bool {
+        self.core.user_id == *user && self.core.ts == ts
+    }
+}
+
+pub(crate) fn json_text(part: &impl Serialize) -> Result<String, Error> {
+    serde_json::to_string(part).map_err(|error| Error::undecodable(TURN, &error))
+}
+
+pub(crate) fn index_row(item: &Item) -> Result<IndexRow, Error> {
+    let given: Option<ExplicitFeedback> = part(item, GIVEN_FEEDBACK)?;
+    Ok(IndexRow {
+        core: core(item)?,
+        summary: item::json(item, TURN, TEXT)?,
+        hosted_uri: item::string(item, TURN, HOSTED_URI)?.to_owned(),
+        embedded: item.contains_key(EMBEDDING),
+        follow_up: part(item, FOLLOW_UP)?,
+        status: TurnStatus {
+            inferred: part(item, USER_FEEDBACK)?,
+            explicit: given.and_then(|given| given.verdict()),
+        },
+    })
+}
+
+/// The turn of a row.
+pub(crate) fn core(item: &Item) -> Result<TurnCore, Error> {
+    let core: TurnCore = item::json(item, TURN, CORE)?;
+    let expires_at = item::expires_at(item);
+    Ok(TurnCore { expires_at, ..core })
+}
+
+/// A part that may be missing.
+pub(crate) fn part<T: DeserializeOwned>(item: &Item, name: &str) -> Result<Option<T>, Error> {
+    if item.contains_key(name) {
+        item::json(item, TURN, name).map(Some)
+    } else {
+        Ok(None)
+    }
+}

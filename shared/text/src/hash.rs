@@ -1,0 +1,55 @@
+//! A fast hash for short keys of our own: words of a vocabulary, steps of an index.
+//!
+//! FNV-1a, the same on every machine and in every version: what is stored by it stays readable.
+//! It does not resist keys that are chosen to collide, so no map that a caller fills may use it.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A map by the fast hash.
+pub type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<Fnv>>;
+
+const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0100_0000_01b3;
+
+/// The state of a hash.
+pub struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(OFFSET)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(PRIME);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(PRIME);
+        self.0 ^= self.0 >> 32;
+    }
+
+    fn finish(&self) -> u64 {
+        mixed(self.0)
+    }
+}
+
+/// The hash of a text.
+#[must_use]
+pub fn fnv(text: &str) -> u64 {
+    let mut hash = Fnv::default();
+    hash.write(text.as_bytes());
+    hash.finish()
+}
+
+/// Spreads over all bits what FNV leaves in few (the finalizer of `SplitMix64`).
+#[must_use]
+pub fn mixed(mut hash: u64) -> u64 {
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}

@@ -1,0 +1,232 @@
+"""Pages of other origins cannot access any port of the bundle, not even with a name that resolves to this machine."""
+
+import functools
+import http.server
+import json
+import math
+import threading
+import time
+import urllib.parse
+
+import pytest
+
+from bundle import eventually
+
+# The browser resolves it to this machine (conftest), as in a DNS rebinding attack.
+REBOUND = "rebound.example"
+BUCKET = "hearback-data"
+TABLE = "hearback"
+PLANTED = "planted"
+
+# Sends every kind of request that a page can send to a port, and returns the responses that it can read.
+SEND = """async ({ ports, table, bucket, token }) => {
+    const item = { PK: { S: 'planted' }, SK: { S: 'planted' } };
+    const calls = [
+        ['DynamoDB_20120810.PutItem', { TableName: table, Item: item }],
+        ['DynamoDB_20120810.Scan', { TableName: table }],
+        ['AmazonSQS.CreateQueue', { QueueName: 'planted' }],
+        ['AmazonSQS.ListQueues', {}],
+    ];
+    const signature = 'AWS4-HMAC-SHA256 Credential=local/20261122/us-east-1/dynamodb/aws4_request, '
+        + 'SignedHeaders=host;x-amz-date, Signature=0';
+    const read = [];
+    const attempt = async (url, options) => {
+        try {
+            const response = await fetch(url, options);
+            const text = await response.text();
+            if (response.type !== 'opaque') read.push(`${url} ${response.status} ${text.slice(0, 80)}`);
+        } catch {
+            // The browser hides the response from the page.
+        }
+    };
+    for (const port of ports) {
+        const url = `http://127.0.0.1:${port}`;
+        for (const [target, body] of calls) {
+            const headers = {
+                'content-type': 'application/x-amz-json-1.0', 'x-amz-target': target,
+                'x-amz-date': '20261122T080000Z', authorization: signature,
+            };
+            const method = 'POST';
+            await attempt(url, { method, headers, body: JSON.stringify(body) });
+            for (const mode of ['cors', 'no-cors']) {
+                await attempt(url, { method, mode, body: JSON.stringify(body) });
+            }
+        }
+        for (const path of ['/', `/${bucket}/planted`, `/${bucket}?list-type=2`, '/health', '/openapi.json']) {
+            for (const mode of ['cors', 'no-cors']) {
+                await attempt(url + path, { mode });
+                await attempt(url + path, { mode, method: 'POST', body: 'planted' });
+            }
+            await attempt(url + path, { method: 'PUT', body: 'planted' });
+            await attempt(url + path, { method: 'DELETE' });
+        }
+        const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+        await attempt(`${url}/v1/preferences/planted`, { headers });
+    }
+    return read;
+}"""
+
+# Submits a form with these fields and a file to a URL.
+SUBMIT = """({ url, type, fields }) => {
+    const frame = document.createElement('iframe');
+    frame.name = `frame-${Math.random()}`;
+    const form = document.createElement('form');
+    Object.assign(form, { action: url, method: 'post', enctype: type, target: frame.name });
+    for (const [name, value] of Object.entries(fields)) {
+        const field = document.createElement('textarea');
+        Object.assign(field, { name, value });
+        form.append(field);
+    }
+    if (type === 'multipart/form-data') {
+        const file = document.createElement('input');
+        Object.assign(file, { type: 'file', name: 'file' });
+        const planted = new DataTransfer();
+        planted.items.add(new File(['planted'], 'planted'));
+        file.files = planted.files;
+        form.append(file);
+    }
+    document.body.append(frame, form);
+    form.submit();
+}"""
+
+
+class Silent(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def other_origin(tmp_path):
+    """A site on another port of this machine, with an empty page."""
+    (tmp_path / "index.html").write_text("<!doctype html><title>Another site</title>")
+    handler = functools.partial(Silent, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture
+def read_store(bundle, user):
+    """Returns a function that reads table, queues and bucket as a set, once nothing changes any more."""
+    user.register("stored")
+    dynamodb, sqs, s3 = (bundle.tool(service) for service in ("dynamodb", "sqs", "s3"))
+    # What expires in the next hour may be deleted while a test runs.
+    lasting = time.time() + 3600
+
+    def read():
+        rows = dynamodb.scan(TableName=TABLE, ConsistentRead=True)["Items"]
+        queues = sqs.list_queues()["QueueUrls"]
+        objects = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
+        assert rows and queues and objects
+        return {
+            *(json.dumps(row, sort_keys=True, default=str) for row in rows if expiry(row) > lasting),
+            *queues,
+            *((each["Key"], each["Size"], each["LastModified"]) for each in objects),
+        }
+
+    eventually(lambda: read() == read(), True)
+    return read
+
+
+def expiry(row):
+    return float(row["expires_at"]["N"]) if "expires_at" in row else math.inf
+
+
+@pytest.fixture
+def page(new_context):
+    return new_context().new_page()
+
+
+def test_a_page_of_another_origin_reads_and_writes_nothing(bundle, user, page, other_origin, read_store):
+    before = read_store()
+    page.goto(other_origin)
+    reach = {"ports": bundle.ports, "table": TABLE, "bucket": BUCKET, "token": user.token}
+    assert page.evaluate(SEND, reach) == []
+    assert not read_store() ^ before
+
+
+def test_a_form_of_another_origin_writes_nothing(bundle, page, other_origin, read_store):
+    """Not even if it is signed with the folder's keys, or with fixed keys."""
+    before = read_store()
+    page.goto(other_origin)
+    form = {"Bucket": BUCKET, "Key": PLANTED}
+    signed = bundle.tool("s3").generate_presigned_post(**form)["fields"]
+    fixed = bundle.tool("s3", "local", "local").generate_presigned_post(**form)["fields"]
+    body = json.dumps({"TableName": TABLE, "Item": {"PK": {"S": PLANTED}, "SK": {"S": PLANTED}}})
+    for port in bundle.ports:
+        for fields in ({"key": PLANTED}, signed, fixed, {body: ""}):
+            for path in ("", BUCKET, f"{BUCKET}/{PLANTED}", "v1/feedback/submit"):
+                for kind in ("multipart/form-data", "application/x-www-form-urlencoded", "text/plain"):
+                    url = f"http://127.0.0.1:{port}/{path}"
+                    with page.expect_response(url) as response:
+                        page.evaluate(SUBMIT, {"url": url, "type": kind, "fields": fields})
+                    assert not response.value.ok, (url, kind, fields)
+    assert not read_store() ^ before
+
+
+def test_a_name_that_resolves_to_this_machine_is_rejected(bundle, user, page, read_store):
+    before = read_store()
+    for port, status in zip(bundle.ports, (421, 403, 403, 403), strict=True):
+        url = f"http://{REBOUND}:{port}/"
+        # The attacker's server sends the page; then the name resolves to this machine.
+        page.route(url, lambda route: route.fulfill(content_type="text/html", body="<!doctype html>"))
+        page.goto(url)
+        page.unroute(url)
+        # Now the page and the port have the same origin.
+        outcomes = page.evaluate(
+            """async ({ token, bucket }) => {
+                const headers = { authorization: `Bearer ${token}`, 'x-amz-target': 'DynamoDB_20120810.ListTables',
+                    'content-type': 'application/x-amz-json-1.0' };
+                const paths = ['/', '/docs/', '/demo', '/health', '/openapi.json', '/v1/preferences/ada',
+                    `/${bucket}?list-type=2`, `/${bucket}/planted`];
+                const responses = paths.flatMap(path => [
+                    fetch(path),
+                    fetch(path, { headers }),
+                    ...['POST', 'PUT', 'DELETE'].map(method => fetch(path, { method, headers, body: '{}' })),
+                ]);
+                const settled = await Promise.allSettled(responses);
+                return settled.map(result => result.value?.status ?? String(result.reason));
+            }""",
+            {"token": user.token, "bucket": BUCKET},
+        )
+        assert set(outcomes) == {status}, (port, outcomes)
+    assert not read_store() ^ before
+
+
+def test_no_page_of_another_origin_can_frame_the_gateways_pages(bundle, page, other_origin):
+    page.goto(other_origin)
+    for path in ("/docs/", "/demo", "/health", "/openapi.json"):
+        framed = page.evaluate(
+            """url => new Promise(resolve => {
+                const frame = document.createElement('iframe');
+                frame.src = url;
+                frame.addEventListener('load', () => resolve(true));
+                document.body.append(frame);
+            })""",
+            bundle.url + path,
+        )
+        assert framed
+        urls = [frame.url for frame in page.frames[1:]]
+        assert bundle.url + path not in urls, urls
+
+
+def test_the_api_page_works_under_its_content_security_policy(bundle, user, page):
+    errors = []
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    hosts = []
+    page.on("request", lambda request: hosts.append(urllib.parse.urlsplit(request.url).netloc))
+    page.goto(f"{bundle.url}/docs")
+    page.get_by_role("button", name="Authorize").first.click()
+    page.get_by_role("textbox", name="auth-bearer-value").fill(user.token)
+    page.get_by_role("button", name="Apply credentials").click()
+    page.get_by_role("button", name="Close").click()
+    operation = page.locator(".opblock").filter(has_text="/v1/feedback/detect")
+    operation.locator(".opblock-summary").first.click()
+    operation.get_by_role("button", name="Try it out").click()
+    operation.get_by_role("button", name="Execute").click()
+    status = operation.locator(".live-responses-table .response > .response-col_status")
+    eventually(lambda: status.inner_text()[:3], "200")
+    assert errors == []
+    assert set(hosts) - {""} == {urllib.parse.urlsplit(bundle.url).netloc}

@@ -1,0 +1,177 @@
+//! Costs of reads and reports, and of requests that are rejected before any read.
+
+use axum::http::{Method, StatusCode};
+use chrono::Utc;
+use futures::StreamExt;
+use hearback_domain::embedded::Embedded;
+use hearback_tests::engine::Cost;
+use hearback_tests::events::acceptance;
+use hearback_tests::turns::{PERIOD, conversation_path, path, turn_body};
+use serde_json::{Value, json};
+
+use super::Metered;
+
+#[tokio::test]
+async fn reads_of_events_and_preferences_match_the_cost_card() {
+    let metered = Metered::start().await;
+    let event = acceptance("ada");
+    metered
+        .call(Method::POST, "/v1/feedback/submit", &event)
+        .await;
+    metered.generate(std::slice::from_ref(&event)).await;
+    let get = |path: String| {
+        let metered = &metered;
+        async move { metered.call(Method::GET, &path, &Value::Null).await }
+    };
+    let event_path = format!("/v1/feedback/{}", event["feedbackId"].as_str().unwrap());
+    assert_eq!(
+        get(event_path).await,
+        (StatusCode::OK, Cost::calls(1).reads(1.0))
+    );
+    for page in ["", "/history", "/resolved"] {
+        let spent = get(format!("/v1/preferences/ada{page}")).await;
+        assert_eq!(spent, (StatusCode::OK, Cost::calls(1).reads(1.0)), "{page}");
+    }
+    // Preferences of another user are rejected before any read.
+    for page in ["", "/history", "/resolved"] {
+        let spent = get(format!("/v1/preferences/eve{page}")).await;
+        assert_eq!(spent, (StatusCode::FORBIDDEN, Cost::FREE), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn changing_preferences_costs_three_calls_and_one_write_unit() {
+    let metered = Metered::start().await;
+    let change = json!({"preferenceVersion": 0});
+    let spent = metered
+        .call(Method::PUT, "/v1/preferences/ada", &change)
+        .await;
+    // Reading a user without preferences costs half of a consistent read.
+    assert_eq!(
+        spent,
+        (StatusCode::OK, Cost::calls(3).reads(2.0).writes(1.0))
+    );
+    let spent = metered
+        .call(Method::POST, "/v1/preferences/ada/reset", &Value::Null)
+        .await;
+    assert_eq!(
+        spent,
+        (StatusCode::OK, Cost::calls(3).reads(2.0).writes(1.0))
+    );
+}
+
+/// Stores 5,000 turns of ada, a minute apart, the last of them now.
+async fn with_a_year_of_turns(metered: &Metered) {
+    let store = &metered.engine.store;
+    let now = Utc::now();
+    let turns = (0..5_000_i64).map(|number| {
+        let body = turn_body(
+            &format!("question {number} about topic {}", number % 700),
+            "answer",
+        );
+        let at = serde_json::from_value(json!({
+            "tenant": "acme", "project": "order-service",
+            "conversation_id": format!("conversation-{}", number / 10),
+            "turn_id": format!("turn_{number:013}"),
+        }));
+        let ada = hearback_domain::caller::Caller {
+            user: "ada".try_into().unwrap(),
+            tenant: "acme".try_into().unwrap(),
+            projects: Vec::new(),
+            scopes: Vec::new(),
+        };
+        let ts = now - chrono::TimeDelta::minutes(number);
+        let turn = hearback_domain::turn::Turn::parse(at.unwrap(), &body, &ada, ts).unwrap();
+        (turn.core.clone(), Embedded::lexical(&turn.texts()))
+    });
+    futures::stream::iter(turns)
+        .for_each_concurrent(16, |(turn, embedded)| async move {
+            store.put_vector(&turn, &embedded).await.unwrap();
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn locating_a_target_among_5000_turns_takes_one_query() {
+    let metered = Metered::start().await;
+    with_a_year_of_turns(&metered).await;
+    let search = "/conversations/acme/order-service/strategies/search";
+    let query = json!({"query": "question 4711 about topic 511"});
+    let (status, spent) = metered.call(Method::POST, search, &query).await;
+    assert_eq!(status, StatusCode::OK);
+    // The pages of one query, at half a read for each 4 KB, and the five turns in one call, each a
+    // read whether or not it is there.
+    assert!(spent.calls <= 4, "{spent:?}");
+    assert!(spent.reads <= 400.0, "{spent:?}");
+    assert!(spent.reads > 100.0 && spent.writes == 0.0, "{spent:?}");
+    // The same, and the check for an open erasure.
+    let infer = "/conversations/acme/order-service/feedback/infer";
+    let message = json!({"message": "What about topic 511?"});
+    let (status, inferred) = metered.call(Method::POST, infer, &message).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(
+        inferred.calls <= 5 && inferred.reads <= 401.0,
+        "{inferred:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_request_for_another_tenant_or_project_is_rejected_before_any_read() {
+    let metered = Metered::start().await;
+    let body = json!({
+        "reaction": "ok", "user": {"text": "a"}, "assistant": {"text": "b"}
+    });
+    for root in [
+        "/conversations/other/order-service",
+        "/conversations/acme/other",
+    ] {
+        for (method, rest) in [
+            (Method::PUT, "/c/turns/t"),
+            (Method::GET, "/c/turns/t"),
+            (Method::POST, "/c/turns/t/feedback"),
+            (Method::POST, "/c/turns-with-feedbacks"),
+            (Method::POST, "/c/timeline/refresh"),
+            (Method::POST, "/feedback/conversations-in-period"),
+        ] {
+            let path = format!("{root}{rest}");
+            let spent = metered.call(method, &path, &body).await;
+            assert_eq!(spent, (StatusCode::FORBIDDEN, Cost::FREE), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn reports_match_the_cost_card() {
+    let metered = Metered::start().await;
+    let turn = path("c", "t");
+    metered.call(Method::PUT, &turn, &turn_body("a", "b")).await;
+    let reaction = json!({"reaction": "ok", "ts": "2025-11-06T15:30:00Z"});
+    metered
+        .call(Method::POST, &format!("{turn}/feedback"), &reaction)
+        .await;
+    let spent = metered.call(Method::GET, &turn, &Value::Null).await;
+    assert_eq!(spent, (StatusCode::OK, Cost::calls(2).reads(2.0)));
+    let turns = format!("{}/turns-with-feedbacks", conversation_path("c"));
+    let spent = metered
+        .call(Method::POST, &turns, &json!({"days": 3650}))
+        .await;
+    assert_eq!(spent, (StatusCode::OK, Cost::calls(1).reads(1.0)));
+    let timeline = format!("{}/timeline/refresh", conversation_path("c"));
+    let request = json!({"turn_ids": ["t"], "cache": {"ttl_seconds": 0}});
+    let spent = metered.call(Method::POST, &timeline, &request).await;
+    assert_eq!(spent, (StatusCode::OK, Cost::calls(1).reads(1.0)));
+    let day = json!({"start": "2025-11-06T00:00:00Z", "end": "2025-11-06T23:59:59Z"});
+    let all = json!({"start": "1970-01-01T00:00:00Z", "end": "2999-01-01T00:00:00Z"});
+    // The index and the conversation, for one day as for all of time.
+    for period in [&day, &all] {
+        let spent = metered.call(Method::POST, PERIOD, period).await;
+        assert_eq!(spent, (StatusCode::OK, Cost::calls(2).reads(1.5)));
+    }
+    // Across users: four shards of a day, and the conversation.
+    let spent = metered.report(&day).await;
+    assert_eq!(spent, (StatusCode::OK, Cost::calls(5).reads(5.0)));
+    // All of time: four shards of today, the months, and two reads of each day of the one month.
+    let (status, spent) = metered.report(&all).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(spent.calls < 260 && spent.writes == 0.0, "{spent:?}");
+}

@@ -1,0 +1,141 @@
+//! Costs of registering turns, and of what follows from them.
+
+use axum::http::{Method, StatusCode};
+use hearback_tests::engine::Cost;
+use hearback_tests::functions::call;
+use hearback_tests::turns::{BY_STATUS, message, path, turn_body};
+use serde_json::{Value, json};
+
+use super::Metered;
+
+#[tokio::test]
+async fn registering_a_turn_costs_one_read_and_a_write_for_each_item() {
+    let metered = Metered::start().await;
+    let turn = path("c", "t");
+    let mut body = turn_body("How?", "So.");
+    let register = |body: Value| {
+        let (metered, turn) = (&metered, &turn);
+        async move { metered.call(Method::PUT, turn, &body).await }
+    };
+    // Reads the turn and the turn that it may follow; writes its vector and its row.
+    assert_eq!(
+        register(body.clone()).await,
+        (StatusCode::CREATED, Cost::calls(5).reads(3.0).writes(2.0))
+    );
+    // A repeat, and a different body, are recognised by the read alone.
+    assert_eq!(
+        register(body.clone()).await,
+        (StatusCode::OK, Cost::calls(2).reads(2.0))
+    );
+    body["assistant"]["message_id"] = json!("message");
+    assert_eq!(
+        register(body.clone()).await,
+        (StatusCode::CONFLICT, Cost::calls(2).reads(2.0))
+    );
+    let other = path("c", "u");
+    let mut other_body = body.clone();
+    other_body["ts"] = json!("2026-01-04T10:00:00Z");
+    let spent = metered.call(Method::PUT, &other, &other_body).await;
+    assert_eq!(
+        spent,
+        (StatusCode::CREATED, Cost::calls(6).reads(3.0).writes(3.0))
+    );
+}
+
+#[tokio::test]
+async fn a_turn_in_two_steps_costs_a_registration_and_a_completion() {
+    let metered = Metered::start().await;
+    let turn = path("c", "t");
+    let register = |body: &Value| {
+        let (metered, turn, body) = (&metered, &turn, body.clone());
+        async move { metered.call(Method::PUT, turn, &body).await }
+    };
+    let open = json!({"user": {"text": "How?"}});
+    let opened = register(&open).await;
+    assert_eq!(
+        opened,
+        (StatusCode::CREATED, Cost::calls(5).reads(3.0).writes(2.0)),
+        "as much as a turn with its answer"
+    );
+    // Writes the row, the vector and the message.
+    let body = message("m", "How?", "So.");
+    let completed = register(&body).await;
+    assert_eq!(
+        completed,
+        (StatusCode::OK, Cost::calls(5).reads(2.0).writes(3.0)),
+        "completed"
+    );
+    let opened = register(&open).await;
+    assert_eq!(
+        opened,
+        (StatusCode::OK, Cost::calls(2).reads(2.0)),
+        "the first body again"
+    );
+    // A repeat ensures that the vector includes the answer.
+    let completed = register(&body).await;
+    assert_eq!(
+        completed,
+        (StatusCode::OK, Cost::calls(3).reads(2.0).writes(1.0)),
+        "the second body again"
+    );
+}
+
+#[tokio::test]
+async fn a_follow_up_writes_the_status_and_the_machine_reaction_of_the_turn_before() {
+    let metered = Metered::start().await;
+    metered
+        .call(Method::PUT, &path("c", "t"), &turn_body("a", "b"))
+        .await;
+    let rejection = turn_body("No, that's wrong.", "b");
+    let follow_up = path("c", "u");
+    let register = || async { metered.call(Method::PUT, &follow_up, &rejection).await };
+    // Reads the turn before; writes its status with the index entry, and the machine reaction with the markers of the
+    // month and minute.
+    let first = register().await;
+    assert_eq!(
+        first,
+        (StatusCode::CREATED, Cost::calls(10).reads(4.0).writes(8.0))
+    );
+    // A repeat ensures that every write was done.
+    let again = register().await;
+    assert_eq!(
+        again,
+        (StatusCode::OK, Cost::calls(6).reads(3.0).writes(3.0))
+    );
+    let context = |turn: &str| format!("{}/feedback-context", path("c", turn));
+    let neutral = metered.call(Method::GET, &context("u"), &Value::Null).await;
+    assert_eq!(neutral, (StatusCode::OK, Cost::calls(1).reads(1.0)));
+    // The turn, and the preferences of its user.
+    let rejected = metered.call(Method::GET, &context("t"), &Value::Null).await;
+    assert_eq!(rejected, (StatusCode::OK, Cost::calls(2).reads(1.5)));
+    // Also reads the turn before, for the number of consecutive rejections.
+    let third = metered.call(Method::PUT, &path("c", "v"), &rejection).await;
+    // The number of writes depends on whether a new minute has begun.
+    let (status, spent) = third;
+    assert_eq!(status, StatusCode::CREATED);
+    assert_eq!((spent.calls, spent.reads), (10, 5.0));
+}
+
+#[tokio::test]
+async fn a_machine_reaction_updates_its_turn_in_one_write() {
+    let metered = Metered::start().await;
+    let turn = path("c", "t");
+    metered.call(Method::PUT, &turn, &turn_body("a", "b")).await;
+    let feedback = format!("{turn}/feedback");
+    let body = json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.9});
+    let caller = ("order-service", "feedback:on-behalf");
+    let request = (Method::POST, feedback.as_str());
+    let (status, _) = call(&metered.functions, caller, request, &body).await;
+    assert_eq!(status, StatusCode::OK);
+    // The turn, and whether its user has an open erasure; its status with its entry in the index, the markers of its month
+    // and minute, and the reaction.
+    assert_eq!(metered.meter.take(), Cost::calls(6).reads(2.0).writes(6.0));
+    // The vectors of the caller's own turns, and the turns.
+    let listed = metered.call(Method::GET, BY_STATUS, &Value::Null).await;
+    assert_eq!(listed, (StatusCode::OK, Cost::calls(2).reads(2.0)));
+    // The four shards of the project, and the turns.
+    let caller = ("order-service", "feedback:report");
+    let request = (Method::GET, BY_STATUS);
+    call(&metered.functions, caller, request, &Value::Null).await;
+    assert_eq!(metered.meter.take(), Cost::calls(5).reads(3.0));
+}
