@@ -17,7 +17,7 @@ use hearback_domain::signal::Reward;
 use hearback_domain::submission::Submission;
 use hearback_domain::{
     follow_up, identifier, labels, ledger, message_signal, payload, period, preferences, reaction,
-    sequence, signal, submission, target, timeline, training, turn, turn_report,
+    recency, sequence, signal, submission, target, timeline, training, turn, turn_report,
 };
 use hearback_lambda::queue;
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ fn numbers_of_code() -> Vec<(&'static str, f64)> {
             "detection.max_rejections_looked_up",
             whole(sequence::MAX_COUNTED),
         ),
-        ("reaction.max_ahead_minutes", minutes(reaction::MAX_AHEAD)),
+        ("reaction.max_ahead_minutes", minutes(recency::MAX_AHEAD)),
         (
             "reaction.trail_hours",
             whole(reaction::TRAIL_AGE.num_hours()),

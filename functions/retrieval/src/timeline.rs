@@ -18,6 +18,7 @@ use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, WithBlobs, routes};
 use hearback_storage::Error;
 use hearback_storage::reactions::ReactionRow;
+use uuid::Uuid;
 
 /// Largest body of a request, in bytes: it has the blocks of the previous response.
 const MAX_BODY: usize = payload::MAX_BODY;
@@ -64,6 +65,8 @@ async fn refresh_timeline(
                 reactions.push(TurnReaction {
                     turn_id: reaction.core.at.turn,
                     turn_ts: reaction.core.turn_ts,
+                    received_at: reaction.core.received_at,
+                    id: reaction.core.id,
                     origin: reaction.core.origin,
                     by: if reaction.core.own {
                         FeedbackBy::Owner
@@ -100,6 +103,8 @@ fn from_legacy(legacy: LegacyReaction, user_id: Option<UserId>) -> Option<TurnRe
     Some(TurnReaction {
         turn_id: legacy.turn_id.try_into().ok()?,
         turn_ts: legacy.ts,
+        received_at: legacy.ts,
+        id: Uuid::nil(),
         origin: legacy.origin,
         by: FeedbackBy::Owner,
         user_id,

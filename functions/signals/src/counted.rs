@@ -26,7 +26,7 @@ pub(crate) async fn count(
     let has_verdict = core.reaction.is_some() || core.kind != FeedbackKind::Event;
     if core.own && has_verdict {
         let turn = (&core.at, core.turn_ts);
-        let act = (core.reaction, core.ts);
+        let act = (core.reaction, core.recency());
         store.note_given_feedback(turn, core.kind, act).await?;
     }
     Ok(())

@@ -28,7 +28,7 @@ pub(crate) async fn process(
     {
         // The current reaction may be later than this one. It counts.
         let turn = (&core.at, core.turn_ts);
-        let act = (core.reaction, core.ts);
+        let act = (core.reaction, core.recency());
         store
             .note_given_feedback(turn, FeedbackKind::Reaction, act)
             .await?;

@@ -52,6 +52,7 @@ pub fn of_signal(signal: &StoredSignal, now: DateTime<Utc>) -> Option<StoredReac
             confidence: 1.0,
             ts: core.ts,
             received_at: now,
+            submitted_at: Some(core.ts),
             replaces: None,
             mirror: false,
             own: core.own,
@@ -125,6 +126,7 @@ pub fn of_event(
             confidence: 1.0,
             ts: event.timestamp,
             received_at: now,
+            submitted_at: Some(event.received_at),
             replaces: None,
             mirror: false,
             track_id: turn.track_id.clone(),
@@ -175,7 +177,7 @@ impl StoredReaction {
     #[must_use]
     pub fn replacement_of(mut self, current: Option<&Self>) -> Option<Self> {
         if let Some(current) = current {
-            if current.core.ts >= self.core.ts {
+            if current.core.recency() >= self.core.recency() {
                 return None;
             }
             self.core.trail = self.trail_after(&current.core);

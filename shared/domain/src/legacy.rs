@@ -64,6 +64,7 @@ impl StoredReaction {
                 confidence: legacy.confidence,
                 ts: legacy.ts,
                 received_at: legacy.ts,
+                submitted_at: None,
                 replaces: None,
                 mirror: false,
                 own: false,

@@ -61,6 +61,7 @@ pub mod prompt;
 pub mod publication;
 pub mod rarity;
 pub mod reaction;
+pub mod recency;
 pub mod registration;
 pub mod rejected_body;
 pub mod retention;

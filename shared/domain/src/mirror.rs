@@ -6,11 +6,13 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use crate::identifier::UserId;
 use crate::period::ReportedFeedback;
 use crate::prompt::one_line;
 use crate::reaction::{Origin, ReactionCore, StoredReaction};
+use crate::recency::Recency;
 use crate::retention::LEDGER_DAYS;
 use crate::turn::TurnLog;
 
@@ -41,6 +43,20 @@ fn unlist(log: &mut Map<String, Value>, core: &ReactionCore) -> bool {
     feedbacks.len() < length
 }
 
+/// How long an entry is kept after its receipt.
+fn kept() -> TimeDelta {
+    TimeDelta::days(LEDGER_DAYS.into())
+}
+
+/// The position of an entry's reaction among the feedback of its user.
+fn recency(entry: &Value) -> Option<Recency> {
+    let time = |name: &str| DateTime::<Utc>::deserialize(&entry[name]).ok();
+    let ts = time("ts")?;
+    let received_at = time(EXPIRES).and_then(|expires| expires.checked_sub_signed(kept()));
+    let id = Uuid::deserialize(&entry[ID]).unwrap_or_default();
+    Some(Recency::new(ts, received_at.unwrap_or(ts), id))
+}
+
 fn append(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
     let core = &reaction.core;
     let (id, user) = (json!(core.id), json!(core.user_id));
@@ -54,8 +70,7 @@ fn append(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
     let newer = entries.iter().any(|entry| {
         let origin = entry[FEEDBACK].get("origin");
         let same_user = entry[USER] == user && origin.is_some_and(|origin| origin == "user");
-        let ts = || DateTime::deserialize(&entry["ts"]).ok();
-        same_user && ts().is_some_and(|ts: DateTime<Utc>| ts > core.ts)
+        same_user && recency(entry).is_some_and(|recency| recency > core.recency())
     });
     entries.push(json!({
         "type": "feedback",
@@ -64,7 +79,7 @@ fn append(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
         USER: user,
         FEEDBACK: ReportedFeedback::of(reaction),
         LINE: line,
-        EXPIRES: core.received_at + TimeDelta::days(LEDGER_DAYS.into()),
+        EXPIRES: core.received_at + kept(),
     }));
     if core.origin == Origin::Machine || !newer {
         unlist(log, core);

@@ -9,11 +9,12 @@ use uuid::Uuid;
 use crate::event::{EventContext, is_false};
 use crate::identifier::{Label, UserId};
 use crate::privacy::Pseudonyms;
+use crate::recency::Recency;
 use crate::turn::{ConversationRef, TurnRef};
 
 mod request;
 
-pub use request::{MAX_AHEAD, NewReaction, ReactionRejected, ReactionRequest};
+pub use request::{NewReaction, ReactionRejected, ReactionRequest};
 
 /// A verdict on a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -147,8 +148,11 @@ pub struct ReactionCore {
     pub confidence: f64,
     /// The time of the reaction, by the caller's clock.
     pub ts: DateTime<Utc>,
-    /// When the reaction was received, by the server's clock.
+    /// When the reaction was received, by the server's clock. When it was counted, if this is a message signal or an event.
     pub received_at: DateTime<Utc>,
+    /// When the message signal or the event was received, if this is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted_at: Option<DateTime<Utc>>,
     /// The act that this one replaced or withdrew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<Uuid>,
@@ -330,6 +334,13 @@ impl StoredReaction {
 }
 
 impl ReactionCore {
+    /// The position among the feedback on the turn, of which the latest counts.
+    #[must_use]
+    pub fn recency(&self) -> Recency {
+        let received_at = self.submitted_at.unwrap_or(self.received_at);
+        Recency::new(self.ts, received_at, self.id)
+    }
+
     /// Whether reports or the training export read the reaction.
     #[must_use]
     pub fn is_reportable(&self) -> bool {

@@ -12,6 +12,7 @@ use crate::caller::{Caller, Forbidden};
 use crate::event::{FeedbackEvent, FreeText};
 use crate::identifier::InvalidIdentifier;
 use crate::privacy::Pseudonyms;
+use crate::recency::{AHEAD, MAX_AHEAD};
 
 mod request;
 
@@ -91,6 +92,10 @@ impl Draft {
     pub fn read(body: &Value, caller: &Caller, now: DateTime<Utc>) -> Result<Self, EventRejected> {
         let mut errors = Errors::default();
         let request = FeedbackEventRequest::read(body, Pointer::ROOT, &mut errors);
+        let timestamp = request.as_ref().and_then(|request| request.timestamp);
+        if timestamp.is_some_and(|timestamp| timestamp > now + MAX_AHEAD) {
+            errors.add("/timestamp", AHEAD);
+        }
         if !errors.is_empty() {
             return Err(EventRejected::Invalid(errors.into_vec()));
         }

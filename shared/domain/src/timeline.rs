@@ -18,6 +18,7 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Timelike, Utc};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::identifier::{TurnId, UserId};
 use crate::reaction::{Origin, Reaction};
@@ -61,6 +62,10 @@ pub struct TurnReaction {
     pub confidence: f64,
     /// The time of the reaction, to the microsecond.
     pub ts: DateTime<Utc>,
+    /// When it was received.
+    pub received_at: DateTime<Utc>,
+    /// The id of the feedback act; nil for a reaction of an older system.
+    pub id: Uuid,
     /// The user's text, possibly empty.
     pub text: String,
 }

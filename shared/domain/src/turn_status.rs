@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::follow_up::{Correction, UserFeedback};
 use crate::identifier::TurnId;
 use crate::reaction::{FeedbackKind, Reaction};
+use crate::recency::Recency;
 use hearback_detection::FeedbackStatus;
 
 /// The explicit feedback of a turn's owner: the latest of each kind, including withdrawals.
@@ -23,6 +25,29 @@ struct TimedVerdict {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     verdict: Option<Reaction>,
     at: DateTime<Utc>,
+    /// `at`, if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    received_at: Option<DateTime<Utc>>,
+    /// Missing in rows of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<Uuid>,
+}
+
+impl TimedVerdict {
+    fn new(verdict: Option<Reaction>, recency: Recency) -> Self {
+        let (at, received_at) = (recency.at(), recency.received_at());
+        Self {
+            verdict,
+            at,
+            received_at: (received_at != at).then_some(received_at),
+            id: Some(recency.id()),
+        }
+    }
+
+    fn recency(&self) -> Recency {
+        let received_at = self.received_at.unwrap_or(self.at);
+        Recency::new(self.at, received_at, self.id.unwrap_or_default())
+    }
 }
 
 impl ExplicitFeedback {
@@ -31,25 +56,22 @@ impl ExplicitFeedback {
     pub fn with(
         &self,
         kind: FeedbackKind,
-        (verdict, at): (Option<Reaction>, DateTime<Utc>),
+        (verdict, recency): (Option<Reaction>, Recency),
     ) -> Option<Self> {
-        let new = TimedVerdict { verdict, at };
-        let stored = self.0.get(&kind);
-        if stored.is_some_and(|stored| stored.at > at || *stored == new) {
+        let stored = self.0.get(&kind).map(TimedVerdict::recency);
+        if stored >= Some(recency) {
             return None;
         }
         let mut updated = self.clone();
-        updated.0.insert(kind, new);
+        updated.0.insert(kind, TimedVerdict::new(verdict, recency));
         Some(updated)
     }
 
     /// The verdict that counts: the latest that was not withdrawn.
     #[must_use]
     pub fn verdict(&self) -> Option<Reaction> {
-        let verdicts = (self.0.values()).filter_map(|timed| Some((timed.at, timed.verdict?)));
-        verdicts
-            .max_by_key(|(at, _)| *at)
-            .map(|(_, verdict)| verdict)
+        let verdicts = (self.0.values()).filter(|timed| timed.verdict.is_some());
+        verdicts.max_by_key(|timed| timed.recency())?.verdict
     }
 }
 
@@ -118,7 +140,10 @@ mod tests {
 
     #[test]
     fn the_latest_verdict_that_was_not_withdrawn_counts_in_any_order_of_arrival() {
-        let at = |second| DateTime::from_timestamp(second, 0).unwrap();
+        let at = |second: u8| {
+            let ts = DateTime::from_timestamp(second.into(), 0).unwrap();
+            Recency::new(ts, ts, Uuid::from_u128(second.into()))
+        };
         let acts = [
             (
                 FeedbackKind::Reaction,
@@ -154,5 +179,33 @@ mod tests {
             None,
             "the withdrawal is stored already"
         );
+    }
+
+    #[test]
+    fn of_acts_with_the_same_time_the_one_received_last_counts_in_any_order_of_processing() {
+        let at = |second| DateTime::from_timestamp(second, 0).unwrap();
+        let act = |received, id| Recency::new(at(5), at(received), Uuid::from_u128(id));
+        let acts = [
+            (FeedbackKind::Inaccurate, Reaction::NotOk, act(7, 1)),
+            (FeedbackKind::Event, Reaction::Neutral, act(6, 9)),
+            (FeedbackKind::Event, Reaction::Ok, act(8, 2)),
+            (FeedbackKind::Event, Reaction::NotOk, act(8, 1)),
+        ];
+        for rotation in 0..acts.len() {
+            let mut feedback = ExplicitFeedback::default();
+            for (kind, verdict, recency) in acts.iter().cycle().skip(rotation).take(acts.len()) {
+                let updated = feedback.with(*kind, (Some(*verdict), *recency));
+                feedback = updated.unwrap_or(feedback);
+            }
+            assert_eq!(feedback.verdict(), Some(Reaction::Ok), "{rotation}");
+        }
+    }
+
+    #[test]
+    fn rows_of_older_versions_are_read() {
+        let stored = r#"{"reaction":{"verdict":"ok","at":"2026-01-04T09:00:00Z"}}"#;
+        let feedback: ExplicitFeedback = serde_json::from_str(stored).unwrap();
+        assert_eq!(feedback.verdict(), Some(Reaction::Ok));
+        assert_eq!(serde_json::to_string(&feedback).unwrap(), stored);
     }
 }

@@ -14,6 +14,7 @@ use hearback_detection::{FeedbackStatus, RejectionKind};
 use hearback_domain::follow_up::{Precedence, UserFeedback};
 use hearback_domain::identifier::{ProjectId, TenantId, UserId};
 use hearback_domain::reaction::{FeedbackKind, Reaction, StoredReaction};
+use hearback_domain::recency::Recency;
 use hearback_domain::sequence::MAX_COUNTED;
 use hearback_domain::turn::{ConversationRef, TurnRef};
 use hearback_domain::turn_status::{ExplicitFeedback, TurnStatus};
@@ -38,7 +39,7 @@ enum Note<'a> {
     Inferred(&'a UserFeedback, Precedence),
     /// Explicit feedback of the turn's user by one means, with its time; `None` if it was
     /// withdrawn.
-    Given(FeedbackKind, (Option<Reaction>, DateTime<Utc>)),
+    Given(FeedbackKind, (Option<Reaction>, Recency)),
 }
 
 /// A change of a row.
@@ -142,7 +143,7 @@ impl Store {
         &self,
         turn: (&TurnRef, DateTime<Utc>),
         means: FeedbackKind,
-        act: (Option<Reaction>, DateTime<Utc>),
+        act: (Option<Reaction>, Recency),
     ) -> Result<(), Error> {
         self.note(turn, &Note::Given(means, act)).await.map(|_| ())
     }

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
 use hearback_domain::embedded::Embedded;
 use hearback_domain::identifier::{ProjectId, TenantId, UserId};
-use hearback_domain::reaction::MAX_AHEAD;
+use hearback_domain::recency::MAX_AHEAD;
 use hearback_domain::target::{Compared, Stored, Target, WINDOW, nearest};
 use hearback_domain::turn::{TurnCore, TurnRef};
 use serde::{Deserialize, Serialize};

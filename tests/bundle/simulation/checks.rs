@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::StatusCode;
-use chrono::{DateTime, Utc};
 use hearback_domain::counted;
 use hearback_domain::event::{Channel, EventCore};
 use hearback_domain::identifier::UserId;
 use hearback_domain::preferences::{Cause, Lesson, Version};
 use hearback_domain::publication::Outcome;
 use hearback_domain::reaction::{FeedbackKind, Origin, Reaction, ReactionCore};
+use hearback_domain::recency::Recency;
 use hearback_domain::turn::{TurnCore, TurnRef};
 use hearback_domain::turn_status::ExplicitFeedback;
 use hearback_storage::Store;
@@ -404,7 +404,7 @@ impl Ledger {
         let rows = rows
             .iter()
             .filter(|row| row["PK"].as_s().unwrap().starts_with(&conversations));
-        let mut feedback: BTreeMap<TurnRef, Vec<(DateTime<Utc>, Reaction)>> = BTreeMap::new();
+        let mut feedback: BTreeMap<TurnRef, Vec<(Recency, Reaction)>> = BTreeMap::new();
         let mut verdicts: BTreeMap<TurnRef, Option<Reaction>> = BTreeMap::new();
         let mut events = BTreeSet::new();
         for row in rows {
@@ -425,7 +425,7 @@ impl Ledger {
                     events.insert(core.id.to_string());
                 }
                 if core.own && core.origin == Origin::User {
-                    let verdict = core.reaction.map(|verdict| (core.ts, verdict));
+                    let verdict = core.reaction.map(|verdict| (core.recency(), verdict));
                     feedback.entry(core.at).or_default().extend(verdict);
                 }
             }
@@ -437,13 +437,11 @@ impl Ledger {
         assert_eq!(events, about, "each event about a turn counts for it");
         for (at, verdict) in verdicts {
             let all = feedback.remove(&at).unwrap_or_default();
-            let latest = all.iter().map(|(ts, _)| *ts).max();
-            // Of several at the same time any may count.
-            let verdicts = all.iter().filter(|(ts, _)| Some(*ts) == latest);
-            let verdicts: Vec<_> = verdicts.map(|(_, verdict)| Some(*verdict)).collect();
-            assert!(
-                verdicts.contains(&verdict) || (verdicts.is_empty() && verdict.is_none()),
-                "the status of {at:?} is {verdict:?}, the feedback {all:?}"
+            let latest = all.iter().max_by_key(|(recency, _)| recency);
+            assert_eq!(
+                verdict,
+                latest.map(|(_, verdict)| *verdict),
+                "the status of {at:?} is that of the latest feedback of {all:?}"
             );
         }
     }

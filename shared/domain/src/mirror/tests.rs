@@ -193,7 +193,7 @@ fn a_full_log_is_not_extended_but_a_replaced_reaction_is_removed() {
     assert!(log.fits() && before > 1, "{before}");
     let mut cleared = reaction("ada", 20, "");
     cleared.core.reaction = None;
-    cleared.core.id = uuid::Uuid::from_u128(1);
+    cleared.core.id = Uuid::from_u128(1);
     log.turn_log
         .insert("more".to_owned(), json!("z".repeat(600)));
     write(&mut log, &cleared);

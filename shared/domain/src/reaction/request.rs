@@ -1,6 +1,6 @@
 //! The request that submits a reaction.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use hearback_detection::{Detection, FeedbackStatus};
 use hearback_wire::parse::to_instant;
 use hearback_wire::{Errors, FieldError, Members, Number, Text, from_json_with, request};
@@ -14,10 +14,9 @@ use super::{
 use crate::caller::{Caller, Forbidden, Scope};
 use crate::digest::uuid;
 use crate::identifier::UserId;
+use crate::recency::{AHEAD, MAX_AHEAD};
 use crate::turn::{TurnCore, TurnRef};
 
-/// How far the time of a reaction may be in the future.
-pub const MAX_AHEAD: TimeDelta = TimeDelta::minutes(5);
 /// The confidence of a user reaction.
 const CERTAIN: Number<0, 1> = Number(1.0);
 
@@ -133,6 +132,7 @@ impl NewReaction {
                 confidence: self.confidence,
                 ts,
                 received_at: now,
+                submitted_at: None,
                 replaces: None,
                 mirror: self.mirror.unwrap_or(mirror),
                 track_id: turn.track_id.clone(),
@@ -223,6 +223,6 @@ fn check(members: Members<'_>, now: DateTime<Utc>, errors: &mut Errors) {
     }
     let ts = members.peek::<DateTime<Utc>>("ts");
     if ts.is_some_and(|ts| ts > now + MAX_AHEAD) {
-        errors.add("/ts", "must not be more than 5 minutes in the future");
+        errors.add("/ts", AHEAD);
     }
 }

@@ -40,7 +40,7 @@ request! {
         "privacyFlags" => privacy: group PrivacyFlagsRequest,
         /// What the user was doing.
         "context" => context: group FeedbackEventContext,
-        /// RFC 3339 with an offset; the time of receipt if left out.
+        /// RFC 3339 with an offset, at most 5 minutes in the future; the time of receipt if left out.
         "timestamp" => timestamp: optional DateTime<Utc>,
     }
     example {

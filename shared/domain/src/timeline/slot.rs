@@ -21,6 +21,7 @@ use crate::digest::digest;
 use crate::identifier::{TurnId, UserId};
 use crate::prompt;
 use crate::reaction::{Origin, Reaction};
+use crate::recency::Recency;
 
 /// Maximum size of a change without its text, its turn id and its user id, in bytes.
 const FIXED_SIZE: usize = 900;
@@ -113,8 +114,8 @@ fn current<'a>(
         .filter(|reaction| turns.contains(&reaction.turn_id))
         .map(Change::from)
         .collect();
-    // A withdrawn reaction does not hide the reaction of another user. Reactions of the same time are sorted by everything
-    // that can be seen of them, so that the order of the input does not matter.
+    // A withdrawn reaction does not hide the reaction of another user. Reactions of an older system have no
+    // id: they are sorted by everything that can be seen of them, so that the order of the input does not matter.
     changes.sort_by(|a, b| {
         a.precedence()
             .cmp(&b.precedence())
@@ -165,10 +166,13 @@ impl<'a> Change<'a> {
     }
 
     /// The greatest of a slot is current.
-    fn precedence(&self) -> (bool, Option<DateTime<Utc>>, &str, Option<&UserId>, &str) {
+    fn precedence(&self) -> (bool, Option<Recency>, &str, Option<&UserId>, &str) {
         let user = self.source().and_then(|source| source.user_id.as_ref());
+        let recency = self
+            .source()
+            .map(|source| Recency::new(source.ts, source.received_at, source.id));
         let current = matches!(self.state, State::Current(_));
-        (current, self.ts(), &self.digest, user, self.text())
+        (current, recency, &self.digest, user, self.text())
     }
 
     fn confidence(&self) -> f64 {

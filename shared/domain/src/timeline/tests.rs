@@ -30,6 +30,8 @@ fn reaction(turn_id: &str, origin: Origin, reaction: Option<Reaction>, ts: &str)
         reaction,
         confidence: 1.0,
         ts: at(ts),
+        received_at: at(NOW),
+        id: Uuid::nil(),
         text: String::new(),
     }
 }
@@ -219,6 +221,8 @@ fn a_reaction_from_a_legacy_row_is_shown_like_any_other() {
         user_id: None,
         reaction: row.reaction,
         confidence: row.confidence,
+        received_at: row.ts,
+        id: Uuid::nil(),
         ts: row.ts,
         text: row.text,
     };

@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use hearback_wire::parse::to_instant;
-use hearback_wire::{Errors, FieldError, FromJson, Number, Pointer, from_json, noted, request};
+use hearback_wire::{
+    Errors, FieldError, FromJson, Members, Number, Pointer, from_json_with, noted, request,
+};
 use serde_json::{Map, Value};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
@@ -16,6 +18,7 @@ use crate::identifier::{Label, MessageId, UserId};
 use crate::labels::Labels;
 use crate::language::Language;
 use crate::member_digests::member_digests;
+use crate::recency::{AHEAD, MAX_AHEAD};
 
 /// Length of the excerpt of the user's message in the index row, in characters. It is long enough to detect whether the
 /// next message asks the same question.
@@ -30,7 +33,7 @@ pub const MAX_DIMENSIONS: usize = 4096;
 request! {
     /// A turn of a conversation.
     pub struct TurnRequest, closed {
-        /// RFC 3339 with an offset; the time of receipt if left out.
+        /// RFC 3339 with an offset, at most 5 minutes in the future; the time of receipt if left out.
         "ts" => ts: nullable DateTime<Utc>,
         /// The owner of the turn: the caller, or with `feedback:on-behalf` any user.
         "user_id" => user_id: nullable UserId,
@@ -147,7 +150,9 @@ impl Turn {
         caller: &Caller,
         now: DateTime<Utc>,
     ) -> Result<Self, TurnRejected> {
-        let request: TurnRequest = from_json(body).map_err(TurnRejected::Invalid)?;
+        let request: TurnRequest =
+            from_json_with(body, |members, errors| check(members, now, errors))
+                .map_err(TurnRejected::Invalid)?;
         let user_id = request.user_id.unwrap_or_else(|| caller.user.clone());
         caller.act_as(&user_id)?;
         let message = |name: &str| body.get(name).filter(|message| !message.is_null());
@@ -189,6 +194,13 @@ impl Turn {
                 given: member_digests(body),
             },
         })
+    }
+}
+
+fn check(members: Members<'_>, now: DateTime<Utc>, errors: &mut Errors) {
+    let ts = members.peek::<Option<DateTime<Utc>>>("ts").flatten();
+    if ts.is_some_and(|ts| ts > now + MAX_AHEAD) {
+        errors.add("/ts", AHEAD);
     }
 }
 

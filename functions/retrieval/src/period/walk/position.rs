@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use chrono::{DateTime, Utc};
 use hearback_domain::identifier::ConversationId;
 use hearback_domain::period::PeriodRequest;
-use hearback_domain::reaction;
+use hearback_domain::recency;
 use serde::{Deserialize, Serialize};
 
 use crate::part::UpTo;
@@ -29,7 +29,7 @@ pub(in crate::period) struct ReportPosition {
 impl ReportPosition {
     pub(in crate::period) fn first(request: &PeriodRequest, now: DateTime<Utc>) -> Self {
         // No reaction is later than this: it is the end of a period without one.
-        let latest = request.end.min(now + reaction::MAX_AHEAD);
+        let latest = request.end.min(now + recency::MAX_AHEAD);
         Self {
             as_of: now.timestamp_micros(),
             at: latest.timestamp_micros(),
