@@ -80,7 +80,7 @@ class Page(http.server.BaseHTTPRequestHandler):
         return self.forward()
 
     def from_another_origin(self):
-        """Whether a change may come from another site's page. Browsers send `Origin` with every POST and DELETE."""
+        """Whether another site's page may have sent this request. Browsers send `Origin` with every POST and DELETE."""
         port = self.server.server_port
         return self.headers.get("Origin") not in (f"http://127.0.0.1:{port}", f"http://localhost:{port}")
 
