@@ -5,7 +5,8 @@
     export HEARBACK_USER_TOKEN="$(hearback token --sub user-123 --tenant acme --projects order-service | tail -n 1)"
     python3 docs/how-to/chat_page.py           # http://127.0.0.1:8000
 
-Your application knows who is signed in. Here everybody is user-123.
+Your application knows who is signed in. Here everybody is user-123, without a session. A session cookie of yours needs
+`SameSite=Lax` or `Strict`, and a change from a page of another origin must be rejected, as here.
 """
 
 import http.server
@@ -15,7 +16,7 @@ import pathlib
 import urllib.error
 import urllib.request
 
-from chat_bot import URL, Conversation, Hearback
+from chat_bot import URL, Conversation
 
 ELEMENT = pathlib.Path(__file__).resolve().parents[2] / "clients" / "web"
 TYPES = {".js": "text/javascript"}
@@ -65,6 +66,8 @@ class Page(http.server.BaseHTTPRequestHandler):
             self.forward()
 
     def do_POST(self):
+        if self.from_another_origin():
+            return self.answer(403, "text/plain", b"another origin")
         if self.path != "/ask":
             return self.forward()
         answer, message_id = self.server.conversation.reply(json.loads(self.body())["message"])
@@ -72,7 +75,14 @@ class Page(http.server.BaseHTTPRequestHandler):
         return self.answer(200, "application/json", reply.encode())
 
     def do_DELETE(self):
-        self.forward()
+        if self.from_another_origin():
+            return self.answer(403, "text/plain", b"another origin")
+        return self.forward()
+
+    def from_another_origin(self):
+        """Whether another site's page may have sent this request. Browsers send `Origin` with every POST and DELETE."""
+        port = self.server.server_port
+        return self.headers.get("Origin") not in (f"http://127.0.0.1:{port}", f"http://localhost:{port}")
 
     def forward(self):
         """Hands /api/v1/feedback on, with the signed-in user's token."""
@@ -101,7 +111,7 @@ class Page(http.server.BaseHTTPRequestHandler):
 
 def main():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "8000"))), Page)
-    server.conversation = Conversation(Hearback(URL, os.environ["HEARBACK_TOKEN"]), "user-123")
+    server.conversation = Conversation("user-123", model=lambda prompt: "Within 30 days.")
     print(f"http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever()
 

@@ -49,10 +49,10 @@ def event(way, requests, batch, milliseconds):
     parts = {
         "HTTP API": HTTP_API / batch if way == "request" else 0,
         "SQS on the way in": 0 if way == "request" else 3 * SQS / batch,
-        "Lambda, taking": requests * LAMBDA + milliseconds / 1000 / batch * gb * LAMBDA_GB_S,
+        "Lambda: accept": requests * LAMBDA + milliseconds / 1000 / batch * gb * LAMBDA_GB_S,
         "table": WRITE + (reads * READ + writes * WRITE) / 10,
         "pipe and queue to the generator": PIPE + 3 * SQS / 10,
-        "Lambda, generating": LAMBDA / 10 + 0.050 / 10 * gb * LAMBDA_GB_S,
+        "Lambda: process": LAMBDA / 10 + 0.050 / 10 * gb * LAMBDA_GB_S,
         "pipe, enrichment and topic": PIPE + LAMBDA / 2 + SNS,
     }
     return parts
