@@ -3,6 +3,7 @@
 Each is documented on its member or in docs/reference.
 """
 
+import datetime
 import unicodedata
 import urllib.parse
 
@@ -28,7 +29,12 @@ def before_call(context, case, kwargs):
     if path.endswith("/conversations-in-period"):
         with_ordered_period(case.body)
     elif path.endswith("/turns/{turn_id}/feedback"):
+        without_future(case.body, "ts")
         with_valid_confidence(case.body)
+    elif path.endswith("/turns/{turn_id}"):
+        without_future(case.body, "ts")
+    elif path == "/v1/feedback/submit":
+        without_future(case.body, "timestamp")
     elif path == "/v1/preferences/{userId}":
         with_one_version(case)
 
@@ -45,6 +51,13 @@ def without_cursor(members):
     members.pop("cursor", None)
 
 
+def without_future(body, member):
+    """A time is at most five minutes in the future."""
+    time = body.get(member)
+    if isinstance(time, str) and time[:4] >= str(datetime.date.today().year):
+        del body[member]
+
+
 def with_ordered_period(body):
     """A period ends after it starts."""
     if isinstance(body.get("start"), str) and isinstance(body.get("end"), str):
@@ -53,8 +66,7 @@ def with_ordered_period(body):
 
 
 def with_valid_confidence(body):
-    """A user's reaction has no confidence. A machine's has one, and withdraws nothing. No reaction is in the future."""
-    body.pop("ts", None)
+    """A user's reaction has no confidence. A machine's has one, and withdraws nothing."""
     if body.get("origin") == "machine":
         body["confidence"] = 0.9
         body["reaction"] = body.get("reaction") or "ok"
