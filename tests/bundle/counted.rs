@@ -374,3 +374,16 @@ async fn erasing_a_user_removes_their_feedback_on_turns_of_others() {
     assert_eq!(stored.with("forty thousand"), Vec::<&str>::new());
     wait_for_status(&app, &ada, "accepted").await;
 }
+
+#[tokio::test]
+async fn a_repeated_signal_is_the_latest_feedback() {
+    let (app, ada) = with_turn().await;
+    for (signal, status) in [
+        ("helpful", "accepted"),
+        ("not_helpful", "rejected"),
+        ("helpful", "accepted"),
+    ] {
+        rate(&app, &ada, signal, None).await;
+        wait_for_status(&app, &ada, status).await;
+    }
+}

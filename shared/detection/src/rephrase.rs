@@ -21,10 +21,53 @@ const CLEAR: f64 = 0.85;
 /// Words of a message that is long enough to be told from a chance likeness: "go on", "yes
 /// please" are said again and again.
 const LEAST_WORDS: usize = 3;
+/// Words of the longest message that is said again and again.
+const SAID_OFTEN: usize = 4;
 /// The most that the longer of two texts may have over the other, in bytes of its own.
 const LENGTHS: usize = 2;
 
 impl Case<'_> {
+    /// The query again, word for word. This is decided before all cues: whatever the words of a question are, they say
+    /// nothing about the answer when they are repeated ("what works best").
+    pub(crate) fn repeated(&self) -> Option<Verdict> {
+        let query = self.query?;
+        let (now, before) = (self.text, self.query());
+        let same_words = now.all_folded().eq(before.all_folded());
+        // "Fix this: …" with other code is another task.
+        let same = same_words && (!before.quotes || query.trim() == self.message.trim());
+        // What is said twice without a question may be thanks, or the answer to a question that was asked twice.
+        let asks = self.asks() || (!self.is_content() && !self.asked().wants_reply());
+        (same && asks && self.says_what()).then(|| self.rephrase(1.0))
+    }
+
+    /// Whether the message tells what it is about: "why is that" and "tell me more" may be said to every answer.
+    fn says_what(&self) -> bool {
+        let words = self.text.words.len();
+        let onward: Vec<_> = self.matched.of_role(Role::Onward).collect();
+        let asks_on = |word: usize| {
+            let mut tokens = (onward.iter()).flat_map(|found| found.from..found.to);
+            tokens.any(|at| {
+                self.matched
+                    .tokens
+                    .get(at)
+                    .is_some_and(|token| token.word == word)
+            })
+        };
+        let wording = Wording::read(self.text, self.lexicon);
+        let mut own = wording.numbered_words(self.text, self.lexicon);
+        let names = own.any(|(at, word)| word.matters() && !asks_on(at));
+        words >= LEAST_WORDS && (names || (words > SAID_OFTEN && onward.is_empty()))
+    }
+
+    fn rephrase(&self, similarity: f64) -> Verdict {
+        Verdict {
+            feedback_type: FeedbackStatus::Rejected,
+            confidence: similarity,
+            correction_type: Some(RejectionKind::Rephrased),
+            because: Some((Cue::Rephrase, 0, self.matched.tokens.len())),
+        }
+    }
+
     /// Priority 2: the same was asked before. This is decided before it is asked what kind of
     /// question the message is: a question that is repeated is no follow-up.
     pub(crate) fn rephrased(&self) -> Option<Verdict> {
@@ -36,12 +79,7 @@ impl Case<'_> {
             return None;
         }
         let similarity = self.similarity_to_query()?;
-        (!self.adds_continuation()).then_some(Verdict {
-            feedback_type: FeedbackStatus::Rejected,
-            confidence: similarity,
-            correction_type: Some(RejectionKind::Rephrased),
-            because: Some((Cue::Rephrase, 0, self.matched.tokens.len())),
-        })
+        (!self.adds_continuation()).then(|| self.rephrase(similarity))
     }
 
     /// Whether the message goes on from the answer in a way in which the query did not.
@@ -65,9 +103,8 @@ impl Case<'_> {
     /// The similarity of the message to the query, if it asks the same.
     fn similarity_to_query(&self) -> Option<f64> {
         let (message, query) = (self.text, self.query());
-        let identical = self.query.map(str::trim) == Some(self.message.trim());
         // "Fix this: …" with other code is another task.
-        if message.words.len() < LEAST_WORDS || (query.quotes && !identical) {
+        if message.words.len() < LEAST_WORDS || query.quotes {
             return None;
         }
         let (now, before) = (
@@ -175,11 +212,22 @@ impl Wording {
 
     /// The words that are no question words, as they are compared.
     fn words<'a>(&self, text: &'a Text, lexicon: &'a Lexicon) -> impl Iterator<Item = Counted<'a>> {
-        let words = text.all_folded().zip(&self.asking);
-        words.filter(|(_, asking)| !**asking).map(|(word, _)| {
-            let light = lexicon.vocabulary.is(word, Trait::Filler)
-                || lexicon.vocabulary.is(word, Trait::Interrogative);
-            Counted::of(lexicon.synonyms.of(word), light)
-        })
+        self.numbered_words(text, lexicon).map(|(_, word)| word)
+    }
+
+    /// The same, each with its number in the text.
+    fn numbered_words<'a>(
+        &self,
+        text: &'a Text,
+        lexicon: &'a Lexicon,
+    ) -> impl Iterator<Item = (usize, Counted<'a>)> {
+        let words = text.all_folded().zip(&self.asking).enumerate();
+        words
+            .filter(|(_, (_, asking))| !**asking)
+            .map(|(at, (word, _))| {
+                let light = lexicon.vocabulary.is(word, Trait::Filler)
+                    || lexicon.vocabulary.is(word, Trait::Interrogative);
+                (at, Counted::of(lexicon.synonyms.of(word), light))
+            })
     }
 }

@@ -129,7 +129,8 @@ impl Case<'_> {
 
     /// The verdict, in the order of docs/reference/rules.md, "Detection".
     pub(crate) fn verdict(&self) -> Verdict {
-        self.explicit()
+        self.repeated()
+            .or_else(|| self.explicit())
             .or_else(|| self.rephrased())
             .or_else(|| self.abandoned())
             .or_else(|| self.accepted())

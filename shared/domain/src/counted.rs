@@ -50,9 +50,10 @@ pub fn of_signal(signal: &StoredSignal, now: DateTime<Utc>) -> Option<StoredReac
             origin: Origin::User,
             reaction: Some(verdict).filter(|_| !core.retracted),
             confidence: 1.0,
-            ts: core.ts,
+            // Given again, it is the latest feedback again.
+            ts: core.updated_at,
             received_at: now,
-            submitted_at: Some(core.ts),
+            submitted_at: Some(core.updated_at),
             replaces: None,
             mirror: false,
             own: core.own,

@@ -46,6 +46,15 @@ wire_names!(MessageSignal {
 });
 
 impl MessageSignal {
+    /// Whether it says that the answer is good or bad.
+    #[must_use]
+    pub fn is_verdict(self) -> bool {
+        match self {
+            Self::Helpful | Self::NotHelpful | Self::Inaccurate | Self::Unsafe => true,
+            Self::Edit | Self::Regenerate => false,
+        }
+    }
+
     /// Whether the event in the ledger contains the reason.
     #[must_use]
     pub fn publishes_reason(self) -> bool {
@@ -102,7 +111,8 @@ pub struct SignalCore {
     pub created_at: DateTime<Utc>,
     /// The time of the feedback act.
     pub ts: DateTime<Utc>,
-    /// When the row was last written, by a feedback act or by another change, such as a new trace.
+    /// When the user last gave the signal: by a feedback act, by another change, such as a new trace, or by giving it
+    /// again.
     pub updated_at: DateTime<Utc>,
     /// The context of its event in the ledger.
     #[serde(default)]
@@ -191,7 +201,7 @@ pub enum SignalUpdate {
     Create(Box<StoredSignal>),
     /// It replaces the current one.
     Replace(Box<StoredSignal>),
-    /// It equals the current one and changes nothing.
+    /// It equals the current one, is no verdict, and changes nothing.
     Repeat(Box<StoredSignal>),
 }
 

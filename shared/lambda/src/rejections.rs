@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
-use serde_json::json;
-use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::IntoResponses;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::response::Response;
 use utoipa::openapi::schema::Ref;
-use utoipa::openapi::{ComponentsBuilder, RefOr};
-use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
-use crate::problem::{MEDIA_TYPE, ProblemDocument};
+#[cfg(feature = "description")]
+pub(crate) use description::describe;
 
 /// 400, 401 and 503: the errors of every operation that requires a token.
 #[derive(Debug)]
@@ -25,6 +24,13 @@ pub struct BodyRejections;
 pub struct ForbiddenRejection;
 
 /// A response that operations reference by name.
+#[cfg_attr(
+    not(feature = "description"),
+    expect(
+        dead_code,
+        reason = "a function names the responses and never describes them"
+    )
+)]
 struct SharedResponse {
     status: StatusCode,
     name: &'static str,
@@ -68,30 +74,6 @@ impl SharedResponse {
         let reference = Ref::from_response_name(self.name);
         (self.status.as_str().to_owned(), reference.into())
     }
-
-    fn response(&self) -> Response {
-        let invalid_member = (self.status == StatusCode::BAD_REQUEST).then(
-            || json!({"pointer": "/data/rating", "detail": "must be an integer from 1 to 5"}),
-        );
-        let mut example = json!({
-            "type": "about:blank",
-            "title": self.status.canonical_reason(),
-            "status": self.status.as_u16(),
-            "error": self.error,
-            "request_id": "5f0f6a4e-5b0f-4c53-9a77-0f2e6c1b94d4",
-        });
-        if let (Some(error), Some(members)) = (invalid_member, example.as_object_mut()) {
-            members.insert("errors".to_owned(), json!([error]));
-        }
-        let content = ContentBuilder::new()
-            .schema(Some(Ref::from_schema_name(ProblemDocument::name())))
-            .example(Some(example))
-            .build();
-        ResponseBuilder::new()
-            .description(self.description)
-            .content(MEDIA_TYPE, content)
-            .build()
-    }
 }
 
 fn references(shared: &[SharedResponse]) -> BTreeMap<String, RefOr<Response>> {
@@ -116,17 +98,56 @@ impl IntoResponses for ForbiddenRejection {
     }
 }
 
-/// Adds the responses that operations reference.
 #[cfg(feature = "description")]
-pub(crate) fn describe(components: ComponentsBuilder) -> ComponentsBuilder {
-    let mut schemas = vec![(
-        ProblemDocument::name().into_owned(),
-        ProblemDocument::schema(),
-    )];
-    ProblemDocument::schemas(&mut schemas);
-    let shared = [INVALID, UNAUTHORIZED, FORBIDDEN, TOO_LARGE, UNAVAILABLE];
-    let responses = shared.map(|shared| (shared.name, shared.response()));
-    components
-        .schemas_from_iter(schemas)
-        .responses_from_iter(responses)
+mod description {
+    use axum::http::StatusCode;
+    use serde_json::json;
+    use utoipa::openapi::ComponentsBuilder;
+    use utoipa::openapi::content::ContentBuilder;
+    use utoipa::openapi::response::{Response, ResponseBuilder};
+    use utoipa::openapi::schema::Ref;
+    use utoipa::{PartialSchema, ToSchema};
+
+    use super::{FORBIDDEN, INVALID, SharedResponse, TOO_LARGE, UNAUTHORIZED, UNAVAILABLE};
+    use crate::problem::{MEDIA_TYPE, ProblemDocument};
+
+    impl SharedResponse {
+        fn response(&self) -> Response {
+            let invalid_member = (self.status == StatusCode::BAD_REQUEST).then(
+                || json!({"pointer": "/data/rating", "detail": "must be an integer from 1 to 5"}),
+            );
+            let mut example = json!({
+                "type": "about:blank",
+                "title": self.status.canonical_reason(),
+                "status": self.status.as_u16(),
+                "error": self.error,
+                "request_id": "5f0f6a4e-5b0f-4c53-9a77-0f2e6c1b94d4",
+            });
+            if let (Some(error), Some(members)) = (invalid_member, example.as_object_mut()) {
+                members.insert("errors".to_owned(), json!([error]));
+            }
+            let content = ContentBuilder::new()
+                .schema(Some(Ref::from_schema_name(ProblemDocument::name())))
+                .example(Some(example))
+                .build();
+            ResponseBuilder::new()
+                .description(self.description)
+                .content(MEDIA_TYPE, content)
+                .build()
+        }
+    }
+
+    /// Adds the responses that operations reference.
+    pub(crate) fn describe(components: ComponentsBuilder) -> ComponentsBuilder {
+        let mut schemas = vec![(
+            ProblemDocument::name().into_owned(),
+            ProblemDocument::schema(),
+        )];
+        ProblemDocument::schemas(&mut schemas);
+        let shared = [INVALID, UNAUTHORIZED, FORBIDDEN, TOO_LARGE, UNAVAILABLE];
+        let responses = shared.map(|shared| (shared.name, shared.response()));
+        components
+            .schemas_from_iter(schemas)
+            .responses_from_iter(responses)
+    }
 }

@@ -53,6 +53,7 @@ fn timeline(turn: &str, text: &str, by: FeedbackBy) -> Option<(String, String)> 
     });
     let request = Timeline::parse(&request).unwrap();
     let reaction = TurnReaction {
+        id: Default::default(),
         turn_id,
         turn_ts: THEN.parse().unwrap(),
         origin: Origin::User,
@@ -61,6 +62,7 @@ fn timeline(turn: &str, text: &str, by: FeedbackBy) -> Option<(String, String)> 
         reaction: Some(Reaction::NotOk),
         confidence: 1.0,
         ts: THEN.parse().unwrap(),
+        received_at: THEN.parse().unwrap(),
         text: text.to_owned(),
     };
     let mut answer = refresh(&request, &[reaction], NOW.parse().unwrap());

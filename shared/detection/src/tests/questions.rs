@@ -482,3 +482,75 @@ fn embeddings_of_the_caller_count_for_a_rephrase() {
         assert!(!is_rephrase(&detection), "{next}: {detection:?}");
     }
 }
+
+#[test]
+fn a_question_repeated_word_for_word_is_a_rephrase_whatever_its_words_are() {
+    let questions = [
+        "What's wrong with my code?",
+        "what works best against mosquitoes?",
+        "What is a great gift for a ten year old?",
+        "Is there a better route to the airport?",
+        "How do I say thanks in Japanese?",
+        "What is the correct dosage of ibuprofen?",
+        "How do I cancel my order?",
+        "How do I fix a broken zipper?",
+        "What else should I pack for Iceland?",
+        "Which one is cheaper, the train or the bus?",
+        "And how much is the large pizza?",
+        "What about parking at the station?",
+        "Compare the iPhone and the Pixel",
+        "Tell me how to stop a nosebleed",
+        "Can you explain why my build fails?",
+        "Why does my code not work?",
+        "Perfect pancakes: how long do I whisk?",
+        "Is it good to drink milk before bed?",
+        "Are the results correct for 2002?",
+        "どうすればいいですか",
+        "パスワードを変更するにはどうすればいいですか",
+        "一番いいカメラはどれですか",
+        "这个错误怎么解决？",
+        "最好的办法是什么？",
+        "谢谢用日语怎么说？",
+        "Wie sage ich danke auf Spanisch?",
+        "Was hilft am besten gegen Mücken?",
+        "Was ist falsch an meinem Code?",
+        "Wie kann ich die Bestellung abbrechen?",
+        "Welches ist das perfekte Geschenk?",
+        "Comment dit-on merci en allemand ?",
+        "Quel est le meilleur restaurant de Lyon ?",
+        "Qu'est-ce qui ne va pas dans mon code ?",
+        "¿Cómo se dice gracias en alemán?",
+        "¿Cuál es la mejor playa de Cádiz?",
+        "¿Qué está mal en mi código?",
+        "Como se diz obrigado em alemão?",
+        "Qual é o melhor hotel de Lisboa?",
+        "O que está errado no meu código?",
+    ];
+    let answers = [
+        "There are several things to consider here.",
+        "Shall I look for more?",
+        "Here is a list:\n\n1. `one`\n2. `two`",
+    ];
+    let cases = questions.map(|question| answers.map(|answer| case(question, answer, question)));
+    all(cases.as_flattened(), is_rephrase);
+}
+
+#[test]
+fn what_is_said_twice_without_asking_is_no_rephrase() {
+    let said = [
+        ("Thanks a lot for that!", "You are welcome."),
+        ("That is perfect, thank you", "My pleasure."),
+        (
+            "Yes, please do that",
+            "Done. Shall I book the next one, too?",
+        ),
+        ("Business class", "From where? And in which class?"),
+        ("Why is that?", "Because owls see well at night."),
+        ("Tell me more", "Owls hunt mice."),
+        ("And then what happened?", "The owl flew away."),
+    ];
+    let cases = said.map(|(message, answer)| case(message, answer, message));
+    all(&cases, |detection| {
+        detection.correction_type != Some(RejectionKind::Rephrased)
+    });
+}

@@ -110,11 +110,12 @@ impl MessageSignalRequest {
             return SignalUpdate::Create(Box::new(next));
         };
         if next.has_same_event_as(live) {
-            // The event stays the same, so this is not a new act: its id and time are kept.
+            // The event stays the same, so this is not a new act: its id and time are kept. It is said again, though,
+            // which counts if other feedback was given in between.
             next.core.act = live.core.act;
             next.core.replaces = live.core.replaces;
             next.core.ts = live.core.ts;
-            if next == *live {
+            if next == *live && !next.core.signal.is_verdict() {
                 return SignalUpdate::Repeat(Box::new(next));
             }
         } else {

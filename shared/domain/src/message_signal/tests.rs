@@ -85,9 +85,36 @@ fn a_change_that_is_not_an_act_keeps_the_time_of_the_act_and_does_not_recreate_a
     assert_eq!(next.core.updated_at, now(much_later));
     assert!(event_of_signal(&first, now(2)).is_some());
     assert_eq!(event_of_signal(&next, now(much_later)), None);
-    // A repeat without a change is not written.
-    let again = resolved(Some(&next), &traced, much_later + 1);
-    assert_eq!(again, SignalUpdate::Repeat(Box::new(next)));
+}
+
+#[test]
+fn a_repeated_verdict_is_the_latest_feedback_again_and_no_new_act() {
+    let body = json!({"message_id": "m", "signal": "helpful"});
+    let first = stored(resolved(None, &body, 1));
+    let again = resolved(Some(&first), &body, 9);
+    assert!(matches!(again, SignalUpdate::Replace(_)));
+    let again = stored(again);
+    assert_eq!(again.core.act, first.core.act);
+    assert_eq!(
+        event_of_signal(&again, now(9)),
+        event_of_signal(&first, now(9))
+    );
+    let recency = |signal: &StoredSignal, second| {
+        let counted = crate::counted::of_signal(signal, now(second)).unwrap();
+        counted.core.recency()
+    };
+    let between = json!({"message_id": "m", "signal": "not_helpful"});
+    let between = stored(resolved(None, &between, 5));
+    assert!(recency(&first, 1) < recency(&between, 5));
+    assert!(recency(&between, 5) < recency(&again, 9));
+}
+
+#[test]
+fn a_repeated_edit_changes_nothing() {
+    let body = json!({"message_id": "m", "signal": "edit", "reason": "mine"});
+    let first = stored(resolved(None, &body, 1));
+    let again = resolved(Some(&first), &body, 9);
+    assert_eq!(again, SignalUpdate::Repeat(Box::new(first)));
 }
 
 #[test]

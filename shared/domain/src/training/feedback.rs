@@ -19,9 +19,9 @@ use uuid::Uuid;
 use super::Days;
 use crate::identifier::UserId;
 use crate::message_signal::{MessageSignal, StoredSignal};
-use crate::reaction::{MIN_CONFIDENCE, Origin, Reaction, ReactionCore, TrainingUse};
+use crate::reaction::{FeedbackKind, MIN_CONFIDENCE, Origin, Reaction, ReactionCore, TrainingUse};
 
-/// The feedback on an answer in a period, without feedback that is excluded from training.
+/// The feedback on an answer in a period.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Feedback {
     ratings: Vec<Rating>,
@@ -40,6 +40,8 @@ struct Rating {
     confidence: f64,
     ts: DateTime<Utc>,
     id: Uuid,
+    /// Whether it is excluded from training. Nothing is based on it then, but what it contradicts gets no label.
+    excluded: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,8 +117,8 @@ pub enum Consensus {
 
 impl Feedback {
     /// The feedback in these reactions and signals, without withdrawn feedback and feedback on other days. If a user
-    /// excludes a signal from training, their reactions and the machine reactions in their name are excluded, too,
-    /// because reactions have no such flag.
+    /// excludes a signal or an event from training, their reactions and the machine reactions in their name are
+    /// excluded, too, because reactions have no such flag.
     #[must_use]
     pub fn new(reactions: &[ReactionCore], signals: Vec<StoredSignal>, days: &Days) -> Self {
         let mut feedback = Self::default();
@@ -126,17 +128,19 @@ impl Feedback {
             if core.retracted || !days.contain(core.updated_at) {
                 continue;
             }
-            if core.exclude_from_training {
+            let excluded = core.exclude_from_training;
+            if excluded {
                 feedback.excluded += 1;
                 excluded_users.insert(core.user_id.clone());
-                continue;
             }
             let value = match core.signal {
                 MessageSignal::Helpful => RatingValue::Replaceable(Some(true)),
                 MessageSignal::NotHelpful => RatingValue::Replaceable(Some(false)),
                 MessageSignal::Inaccurate | MessageSignal::Unsafe => RatingValue::Fault,
                 MessageSignal::Edit => {
-                    feedback.edits.push(signal);
+                    if !excluded {
+                        feedback.edits.push(signal);
+                    }
                     continue;
                 }
                 MessageSignal::Regenerate => continue,
@@ -146,24 +150,30 @@ impl Feedback {
                 origin: Origin::User,
                 value,
                 confidence: 1.0,
-                ts: core.ts,
+                ts: core.updated_at,
                 id: core.act,
+                excluded,
             });
         }
-        let included = reactions.iter().filter(|core| {
-            let confident = core.origin == Origin::User || core.confidence >= MIN_CONFIDENCE;
-            confident && days.contain(core.ts) && !excluded_users.contains(&core.user_id)
-        });
-        for core in included {
-            match core.training_use {
-                TrainingUse::Nothing => {
-                    feedback.excluded += 1;
-                    continue;
-                }
-                TrainingUse::Correction => feedback.corrections.push(core.id),
-                TrainingUse::Verdict => {}
+        let reactions: Vec<_> = (reactions.iter())
+            .filter(|core| core.origin == Origin::User || core.confidence >= MIN_CONFIDENCE)
+            .filter(|core| days.contain(core.ts))
+            .collect();
+        for core in &reactions {
+            if core.training_use == TrainingUse::Nothing {
+                feedback.excluded += 1;
+                excluded_users.insert(core.user_id.clone());
             }
-            feedback.ratings.extend(Rating::of(core));
+        }
+        for core in reactions {
+            if core.training_use == TrainingUse::Correction {
+                feedback.corrections.push(core.id);
+            }
+            let excluded = match core.kind {
+                FeedbackKind::Reaction => excluded_users.contains(&core.user_id),
+                _ => core.training_use == TrainingUse::Nothing,
+            };
+            feedback.ratings.extend(Rating::of(core, excluded));
         }
         feedback
             .ratings
@@ -193,69 +203,83 @@ impl Feedback {
     }
 
     /// The combined verdict. Explicit feedback overrides inferred feedback. If users disagree, there is no label, not
-    /// even that of the majority.
+    /// even that of the majority. Nor is there one that feedback contradicts which is excluded from training.
     #[must_use]
     pub fn consensus(&self) -> Consensus {
-        let users: BTreeSet<_> = self.ratings.iter().map(|rating| &rating.user).collect();
-        let mut explicit = Vec::new();
-        let mut inferred = Vec::new();
-        for user in users {
-            match self.explicit_of(user) {
-                ExplicitVerdict::Verdict(verdict) => explicit.push(verdict),
-                ExplicitVerdict::Neutral => {}
-                ExplicitVerdict::Missing => inferred.extend(self.inferred_of(user)),
-            }
-        }
-        if explicit.is_empty() {
-            consensus(inferred)
-        } else {
-            consensus(explicit)
-        }
+        let ratings: Vec<_> = self.ratings.iter().collect();
+        undisputed(&ratings)
     }
 
     /// The verdict of a user: the explicit one, or else the inferred one. `None` if there is none, or if it is
     /// ambiguous.
     #[must_use]
     pub fn of_user(&self, user: &UserId) -> Option<Verdict> {
-        match self.explicit_of(user) {
-            ExplicitVerdict::Verdict(verdict) => Some(verdict),
-            ExplicitVerdict::Neutral => None,
-            ExplicitVerdict::Missing => match consensus(self.inferred_of(user)) {
-                Consensus::Agreed(verdict) => Some(verdict),
-                Consensus::NoVerdict | Consensus::Contested => None,
-            },
+        let own = self.ratings.iter().filter(|rating| rating.user == *user);
+        match undisputed(&own.collect::<Vec<_>>()) {
+            Consensus::Agreed(verdict) => Some(verdict),
+            Consensus::NoVerdict | Consensus::Contested => None,
         }
     }
+}
 
-    /// The explicit feedback of a user: a fault, or else the last rating.
-    fn explicit_of(&self, user: &UserId) -> ExplicitVerdict {
-        let ratings: Vec<_> = self.ratings_of(user, Origin::User).collect();
-        let fault = ratings
-            .iter()
-            .find(|rating| rating.value == RatingValue::Fault);
-        let Some(deciding) = fault.or(ratings.last()) else {
-            return ExplicitVerdict::Missing;
+/// The verdict in the ratings that are not excluded from training, unless all ratings together give another.
+fn undisputed(ratings: &[&Rating]) -> Consensus {
+    let usable: Vec<_> = (ratings.iter().copied())
+        .filter(|rating| !rating.excluded)
+        .collect();
+    match (consensus_of(&usable), consensus_of(ratings)) {
+        (Consensus::Agreed(verdict), Consensus::Agreed(all)) if verdict.good == all.good => {
+            Consensus::Agreed(verdict)
+        }
+        (Consensus::Agreed(_), Consensus::NoVerdict) | (Consensus::NoVerdict, _) => {
+            Consensus::NoVerdict
+        }
+        (Consensus::Agreed(_) | Consensus::Contested, _) => Consensus::Contested,
+    }
+}
+
+fn consensus_of(ratings: &[&Rating]) -> Consensus {
+    let users: BTreeSet<_> = ratings.iter().map(|rating| &rating.user).collect();
+    let mut explicit = Vec::new();
+    let mut inferred = Vec::new();
+    for user in users {
+        let of_user = |origin| {
+            let own = move |rating: &&Rating| rating.user == *user && rating.origin == origin;
+            ratings.iter().copied().filter(own)
         };
-        let Some(good) = deciding.value.good() else {
-            return ExplicitVerdict::Neutral;
-        };
-        let agreeing = ratings
-            .iter()
-            .filter(|rating| rating.value.good() == Some(good));
-        (agreeing.map(|rating| rating.verdict(good)))
-            .reduce(Verdict::or)
-            .map_or(ExplicitVerdict::Missing, ExplicitVerdict::Verdict)
+        match explicit_verdict(&of_user(Origin::User).collect::<Vec<_>>()) {
+            ExplicitVerdict::Verdict(verdict) => explicit.push(verdict),
+            ExplicitVerdict::Neutral => {}
+            ExplicitVerdict::Missing => inferred.extend(
+                of_user(Origin::Machine)
+                    .filter_map(|rating| Some(rating.verdict(rating.value.good()?))),
+            ),
+        }
     }
+    if explicit.is_empty() {
+        consensus(inferred)
+    } else {
+        consensus(explicit)
+    }
+}
 
-    fn inferred_of(&self, user: &UserId) -> impl Iterator<Item = Verdict> {
-        let inferred = self.ratings_of(user, Origin::Machine);
-        inferred.filter_map(|rating| Some(rating.verdict(rating.value.good()?)))
-    }
-
-    fn ratings_of(&self, user: &UserId, origin: Origin) -> impl Iterator<Item = &Rating> {
-        let of_user = move |rating: &&Rating| rating.origin == origin && rating.user == *user;
-        self.ratings.iter().filter(of_user)
-    }
+/// The verdict of a user's explicit ratings: a fault, or else the last rating.
+fn explicit_verdict(ratings: &[&Rating]) -> ExplicitVerdict {
+    let fault = ratings
+        .iter()
+        .find(|rating| rating.value == RatingValue::Fault);
+    let Some(deciding) = fault.or(ratings.last()) else {
+        return ExplicitVerdict::Missing;
+    };
+    let Some(good) = deciding.value.good() else {
+        return ExplicitVerdict::Neutral;
+    };
+    let agreeing = ratings
+        .iter()
+        .filter(|rating| rating.value.good() == Some(good));
+    (agreeing.map(|rating| rating.verdict(good)))
+        .reduce(Verdict::or)
+        .map_or(ExplicitVerdict::Missing, ExplicitVerdict::Verdict)
 }
 
 fn consensus(verdicts: impl IntoIterator<Item = Verdict>) -> Consensus {
@@ -274,7 +298,7 @@ fn consensus(verdicts: impl IntoIterator<Item = Verdict>) -> Consensus {
 
 impl Rating {
     /// The rating in a reaction; `None` for a tombstone.
-    fn of(core: &ReactionCore) -> Option<Self> {
+    fn of(core: &ReactionCore, excluded: bool) -> Option<Self> {
         Some(Self {
             user: core.user_id.clone(),
             origin: core.origin,
@@ -286,6 +310,7 @@ impl Rating {
             confidence: core.confidence,
             ts: core.ts,
             id: core.id,
+            excluded,
         })
     }
 

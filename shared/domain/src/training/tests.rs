@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::*;
 use crate::caller::Caller;
 use crate::message_signal::SignalCore;
-use crate::reaction::{NewReaction, ReactionCore};
+use crate::reaction::{FeedbackKind, NewReaction, ReactionCore, TrainingUse};
 use crate::turn::{Turn, TurnLog};
 use hearback_detection::{Detection, FeedbackStatus};
 
@@ -55,7 +55,8 @@ fn exchange(prompt: &str, answer: &str) -> PromptAndAnswer {
     })
 }
 
-/// Feedback on an answer, one item per second. Each item is `user feedback` or `machine:user feedback`.
+/// Feedback on an answer, one item per second. Each item is `user feedback` or `machine:user feedback`; the feedback
+/// `event excluded` is an event that rejects.
 fn feedback(items: &[&str]) -> Feedback {
     let turn = turn("t", 0);
     let (mut reactions, mut signals) = (Vec::new(), Vec::new());
@@ -66,6 +67,11 @@ fn feedback(items: &[&str]) -> Feedback {
             "ok" | "not_ok" | "neutral" | "cleared" => {
                 reactions.push(reaction(&turn, user, kind, ts));
             }
+            "event excluded" => reactions.push(ReactionCore {
+                kind: FeedbackKind::Event,
+                training_use: TrainingUse::Nothing,
+                ..reaction(&turn, user, "not_ok", ts)
+            }),
             _ => signals.push(signal(&turn, user, kind, ts)),
         }
     }
@@ -144,12 +150,23 @@ fn all_feedback_on_an_answer_becomes_one_verdict_or_none() {
         (&["machine:ada ok", "machine:ada not_ok"], "contested"),
         // An excluded signal also excludes the user's reactions and the machine reactions in their name.
         (&["ada helpful excluded"], "nothing"),
+        (&["ada event excluded", "ada ok"], "nothing"),
         (
             &["ada regenerate excluded", "ada ok", "machine:ada ok"],
             "nothing",
         ),
         (&["ada helpful excluded", "ada inaccurate"], "bad by user"),
         (&["ada helpful excluded", "eve ok"], "good by user"),
+        // Excluded feedback is not evidence, but what it contradicts gets no label.
+        (&["machine:ada ok", "ada event excluded"], "nothing"),
+        (&["eve ok", "ada event excluded"], "contested"),
+        (&["eve ok", "ada unsafe excluded"], "contested"),
+        (&["ada helpful", "ada unsafe excluded"], "contested"),
+        (
+            &["ada helpful", "ada event excluded", "ada helpful"],
+            "good by user",
+        ),
+        (&["machine:eve ok", "ada event excluded"], "contested"),
     ];
     for (items, expected) in table {
         let consensus = match feedback(items).consensus() {
@@ -278,7 +295,7 @@ fn a_rejected_answer_and_the_accepted_next_answer_are_a_pair() {
     assert!((corrected.verdict.confidence - 0.9).abs() < 1e-12);
 
     let explicit = rejection(Explicit);
-    let no_pair: [(&str, FollowUp, [&[&str]; 2], i64); 9] = [
+    let no_pair: [(&str, FollowUp, [&[&str]; 2], i64); 11] = [
         ("the user gave up", rejection(Abandonment), [bad, good], 1),
         (
             "the message rejects nothing",
@@ -319,8 +336,20 @@ fn a_rejected_answer_and_the_accepted_next_answer_are_a_pair() {
         ),
         (
             "the user excluded their feedback from training",
-            explicit,
+            explicit.clone(),
             [&["machine:ada not_ok", "ada unsafe excluded"], good],
+            1,
+        ),
+        (
+            "the user rejected the second, and excluded that from training",
+            explicit.clone(),
+            [bad, &["ada event excluded", "machine:ada ok"]],
+            1,
+        ),
+        (
+            "another user rejected the second, and excluded that from training",
+            explicit,
+            [bad, &["machine:ada ok", "eve event excluded"]],
             1,
         ),
     ];
