@@ -1,6 +1,8 @@
 //! Message signals and events about a turn: how they count for its status and in reports, and what others see of
 //! them.
 
+mod withdrawal;
+
 use chrono::{TimeDelta, Utc};
 use hearback_local::names::Names;
 use hearback_tests::app::{TestApp, eventually};

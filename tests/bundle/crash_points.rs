@@ -238,11 +238,13 @@ operations! {
     submit_signal: SubmitSignal, "submit a message signal";
     revise_signal: ReviseSignal, "change the message signal";
     withdraw_signal: WithdrawSignal, "withdraw the message signal";
+    withdraw_event: WithdrawEvent, "withdraw an event";
     change_preferences: ChangePreferences, "change preferences";
     process_events: ProcessEvents, "signal generator: three events of a user, one of them a duplicate and one about a turn";
     process_reactions: ProcessReactions, "signal generator: a reaction and the one that replaced it, mirrored";
     process_signals: ProcessSignals, "signal generator: a message signal that counts and the one that replaced it";
     process_withdrawal: ProcessWithdrawal, "signal generator: a withdrawn message signal";
+    process_event_withdrawal: ProcessEventWithdrawal, "signal generator: a withdrawn event about a turn, and an equal one that counts instead";
     request_erasure: RequestErasure, "request the erasure of a user's data";
     erase: Erase, "erase a user's data from the table and the bucket";
     export_day: ExportDay, "export the signals of a day";

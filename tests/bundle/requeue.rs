@@ -68,6 +68,15 @@ async fn events_lost_by_the_stream_are_requeued_and_processed_once() {
     let signal = json!({"message_id": "m", "signal": "helpful"});
     let response = app.post(&token, SIGNALS, &signal).await;
     assert_eq!(response.status, StatusCode::CREATED, "{response:?}");
+    let mut withdrawn = acceptance("ada");
+    withdrawn["context"] =
+        json!({"projectId": "order-service", "conversationId": "c", "turnId": "t"});
+    app.submit(&token, &withdrawn).await;
+    let withdrawn = id(&withdrawn);
+    let response = app
+        .delete(&token, &format!("/v1/feedback/{withdrawn}"))
+        .await;
+    assert_eq!(response.status, StatusCode::NO_CONTENT, "{response:?}");
     let mut lost = Vec::new();
     for _ in 0..25 {
         let event = acceptance("ada");
@@ -98,26 +107,32 @@ async fn events_lost_by_the_stream_are_requeued_and_processed_once() {
     let ended = command(data, &["requeue"]).await;
     assert_eq!(
         counted(&ended),
-        "0 events, 0 reactions, 0 signals; sent: 0",
+        "0 events, 0 reactions, 0 signals, 0 withdrawals; sent: 0",
         "recent items may still be in progress"
     );
     let dry = command(data, &[&requeue[..], &["--dry-run"]].concat()).await;
-    assert_eq!(counted(&dry), "25 events, 2 reactions, 1 signals; sent: 0");
+    assert_eq!(
+        counted(&dry),
+        "26 events, 2 reactions, 1 signals, 1 withdrawals; sent: 0"
+    );
     let sent = command(data, &requeue).await;
     assert_eq!(
         counted(&sent),
-        "25 events, 2 reactions, 1 signals; sent: 28"
+        "26 events, 2 reactions, 1 signals, 1 withdrawals; sent: 30"
     );
     for event in &lost {
         assert_eq!(app.outcome(&token, event).await["status"], "processed");
     }
     // The events of the reaction and the signal are delivered by the stream.
-    let learned_from = lost.len() + 4;
+    let learned_from = lost.len() + 5;
     let settled = command_until_none(data, &requeue).await;
     assert!(settled.ends_with("sent: 0"), "{settled}");
     assert_eq!(learned(&app, &token).await, learned_from);
     let sent = command(data, &[&requeue[..], &["--segments", "4"]].concat()).await;
-    assert_eq!(counted(&sent), "0 events, 0 reactions, 0 signals; sent: 0");
+    assert_eq!(
+        counted(&sent),
+        "0 events, 0 reactions, 0 signals, 0 withdrawals; sent: 0"
+    );
     assert_eq!(learned(&app, &token).await, learned_from, "nothing changed");
 }
 

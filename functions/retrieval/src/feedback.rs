@@ -3,12 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use hearback_domain::caller::{Caller as DomainCaller, Scope};
-use hearback_domain::event::{EventCore, FreeText};
+use hearback_domain::event::FreeText;
 use hearback_domain::identifier::Label;
 use hearback_domain::publication::Outcome;
 use hearback_domain::signal::LearningSignal;
 use hearback_lambda::caller::Caller;
+use hearback_lambda::events::VisibleEvent;
 use hearback_lambda::params::PathId;
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::rejections::Rejections;
@@ -91,18 +91,7 @@ async fn get_feedback(
     Caller(caller): Caller,
     PathId(feedback_id): PathId<Label>,
 ) -> Result<Json<FeedbackRecord>, Problem> {
-    let feedback_id =
-        Uuid::try_parse(feedback_id.as_str()).map_err(|_| Problem::no_such("event"))?;
-    let stored = app
-        .store
-        .event(&caller.tenant, feedback_id, app.clock.now())
-        .await?
-        .ok_or_else(|| Problem::no_such("event"))?;
-    let own = is_own(&app, &caller, &stored.core);
-    // A back end reads the events of its users, except private ones.
-    if !own && (!caller.has(Scope::OnBehalf) || stored.core.private) {
-        return Err(Problem::no_such("event"));
-    }
+    let VisibleEvent { stored, own } = app.visible_event(&caller, feedback_id.as_str()).await?;
     Ok(Json(FeedbackRecord::of(stored, own)))
 }
 
@@ -141,10 +130,4 @@ impl FeedbackRecord {
             ),
         }
     }
-}
-
-/// Whether an event is the caller's own, under the user id or the pseudonym.
-fn is_own(app: &App, caller: &DomainCaller, event: &EventCore) -> bool {
-    let pseudonym = app.pseudonyms.user(&caller.tenant, &caller.user);
-    event.user_id == caller.user || pseudonym.is_ok_and(|name| event.user_id == name)
 }

@@ -5,6 +5,7 @@
 use hearback_domain::counted;
 use hearback_domain::event::EventCore;
 use hearback_domain::reaction::{FeedbackKind, StoredReaction};
+use hearback_domain::turn::TurnCore;
 use hearback_lambda::clock::Clock;
 use hearback_storage::{Attempt, Store, Versioned, update};
 use uuid::Uuid;
@@ -22,12 +23,10 @@ pub(crate) async fn count(
 ) -> Result<(), Failure> {
     put(store, &reaction, erased).await?;
     let core = &reaction.core;
-    // An event is never withdrawn: one without a verdict has no effect on the status.
+    // An event without a verdict has no effect on the status.
     let has_verdict = core.reaction.is_some() || core.kind != FeedbackKind::Event;
     if core.own && has_verdict {
-        let turn = (&core.at, core.turn_ts);
-        let act = (core.reaction, core.recency());
-        store.note_given_feedback(turn, core.kind, act).await?;
+        store.note_given_feedback(core).await?;
     }
     Ok(())
 }
@@ -43,7 +42,8 @@ async fn put(
         let Some(next) = reaction.clone().replacement_of(value) else {
             return Ok(Attempt::Finished(()));
         };
-        if next.core.is_reportable() {
+        // An erasure finds the row by the marker, also the tombstone of an event that never counted.
+        if next.core.is_reportable() || next.core.is_event_tombstone() {
             // Before the row, so that no report misses it.
             store.mark_activity_once(&next.core, erased).await?;
         }
@@ -60,10 +60,7 @@ pub(crate) async fn count_event(
     event: &EventCore,
     erased: Option<Uuid>,
 ) -> Result<(), Failure> {
-    let Some(at) = counted::turn_of(event).filter(|_| counted::counts(event)) else {
-        return Ok(());
-    };
-    let Some(turn) = store.turn(&at, clock.now()).await? else {
+    let Some(turn) = turn_of(store, clock, event).await? else {
         return Ok(());
     };
     // Messages have no free text.
@@ -73,6 +70,37 @@ pub(crate) async fn count_event(
     } else {
         None
     };
-    let reaction = counted::of_event((event, comment), &turn.core, clock.now());
+    let reaction = counted::of_event((event, comment), &turn, clock.now());
     count(store, reaction, erased).await
+}
+
+/// Undoes what an event counts as, or will count as: the event may be processed later than its withdrawal.
+pub(crate) async fn uncount_event(
+    store: &Store,
+    clock: Clock,
+    event: &EventCore,
+    erased: Option<Uuid>,
+) -> Result<(), Failure> {
+    let Some(turn) = turn_of(store, clock, event).await? else {
+        return Ok(());
+    };
+    let tombstone = counted::of_withdrawn_event(event, &turn, clock.now());
+    put(store, &tombstone, erased).await?;
+    if tombstone.core.own && counted::has_verdict(event) {
+        store.note_given_feedback(&tombstone.core).await?;
+    }
+    Ok(())
+}
+
+/// The turn that an event counts for, if it is registered.
+async fn turn_of(
+    store: &Store,
+    clock: Clock,
+    event: &EventCore,
+) -> Result<Option<TurnCore>, Failure> {
+    let Some(at) = counted::turn_of(event).filter(|_| counted::counts(event)) else {
+        return Ok(None);
+    };
+    let turn = store.turn(&at, clock.now()).await?;
+    Ok(turn.map(|turn| turn.core))
 }

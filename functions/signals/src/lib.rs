@@ -9,7 +9,8 @@
 //!    from the table's stream ([`publish`]).
 //!
 //! A reaction to a turn, or a signal on its message, first becomes an event in the ledger, which then arrives here
-//! (`reactions.rs`, `message_signals.rs`).
+//! (`reactions.rs`, `message_signals.rs`). An event that its user withdraws no longer counts for its turn
+//! (`counted.rs`).
 //!
 //! Messages are isolated (`isolation.rs`): one that fails or panics does not affect the others. After its last receive
 //! it goes to the DLQ with its reason ([`DeadLetters`]).
@@ -40,6 +41,7 @@ use hearback_lambda::settings::{DEAD_LETTERS_URL, setting};
 use hearback_storage::stream::{self, Submitted};
 use hearback_storage::{Blobs, Store};
 
+use counted::uncount_event;
 use failure::Failure;
 
 /// Processes messages of the signals queue.
@@ -64,6 +66,7 @@ enum Task {
     Event(Box<EventCore>),
     Reaction(Box<ReactionCore>),
     Signal(Box<SignalCore>),
+    Withdrawal(Box<EventCore>),
 }
 
 impl Generator {
@@ -118,6 +121,13 @@ impl Generator {
                         message,
                         task: Task::Signal(signal),
                     }),
+                Ok(Submitted::Withdrawal(event)) => by_user
+                    .entry((event.tenant.clone(), event.user_id.clone()))
+                    .or_default()
+                    .push(Delivery {
+                        message,
+                        task: Task::Withdrawal(event),
+                    }),
                 Err(error) => failed.push((message, Reason::from(error))),
             }
         }
@@ -156,6 +166,14 @@ impl Generator {
                     if !is_erased(erasure.as_ref(), signal.ts) {
                         let erased = erasure.map(|erasure| erasure.id);
                         message_signals::process(&self.store, self.clock, &signal, erased).await?;
+                    }
+                }
+                Task::Withdrawal(event) => {
+                    let owner = (&event.tenant, &event.user_id);
+                    let erasure = work::erasure_of(&self.store, owner).await?;
+                    if !is_erased(erasure.as_ref(), event.received_at) {
+                        let erased = erasure.map(|erasure| erasure.id);
+                        uncount_event(&self.store, self.clock, &event, erased).await?;
                     }
                 }
             }

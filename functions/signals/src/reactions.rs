@@ -3,7 +3,7 @@
 
 use hearback_domain::ledger::{event_of, retraction_of};
 use hearback_domain::mirror;
-use hearback_domain::reaction::{FeedbackKind, Origin, ReactionCore, StoredReaction};
+use hearback_domain::reaction::{Origin, ReactionCore, StoredReaction};
 use hearback_lambda::clock::Clock;
 use hearback_storage::{Blobs, Store};
 
@@ -27,11 +27,7 @@ pub(crate) async fn process(
         && core.origin == Origin::User
     {
         // The current reaction may be later than this one. It counts.
-        let turn = (&core.at, core.turn_ts);
-        let act = (core.reaction, core.recency());
-        store
-            .note_given_feedback(turn, FeedbackKind::Reaction, act)
-            .await?;
+        store.note_given_feedback(core).await?;
     }
     let current = current.filter(|current| current.core.id == reaction.id);
     let text = current.as_ref().map_or("", |current| &current.text);

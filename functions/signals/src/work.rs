@@ -137,7 +137,8 @@ async fn claim(
     let newest = newest.map_or(0, |version| version.number);
     let mut open = Open::default();
     for event in events {
-        match store.claim(&event, newest).await? {
+        let claim = claim_of(store, &event, newest).await?;
+        match claim {
             Claim::New => open.events.push(event),
             Claim::Own { fence } => {
                 if !store.has_outcome(&event).await? {
@@ -155,6 +156,25 @@ async fn claim(
         }
     }
     Ok(open)
+}
+
+/// Claims the key of an event, also from an event that its user has withdrawn.
+async fn claim_of(store: &Store, event: &EventCore, newest: u64) -> Result<Claim, Failure> {
+    loop {
+        let claim = store.claim(event, newest).await?;
+        let Claim::Other { first } = claim else {
+            return Ok(claim);
+        };
+        // An event with an outcome held the claim before: delivered again, it must not take it back.
+        if !store.is_done_and_retracted(&event.tenant, first).await?
+            || store.has_outcome(event).await?
+        {
+            return Ok(claim);
+        }
+        if store.take_claim(event, (first, newest)).await? {
+            return Ok(Claim::New);
+        }
+    }
 }
 
 /// Appends what is learned from a user's events to their preferences.

@@ -6,6 +6,7 @@
 mod message_signals;
 mod reactions;
 mod wire;
+mod withdrawal;
 
 use axum::Json;
 use axum::extract::State;
@@ -32,6 +33,7 @@ pub fn routes() -> Routes<App> {
     routes!(App => submit_feedback)
         .and(reactions::routes())
         .and(message_signals::routes())
+        .and(withdrawal::routes())
 }
 
 /// Submit a feedback event

@@ -80,16 +80,17 @@ pub enum Destination {
 
 /// The messages of a record; empty if no pipe's filter matches it.
 pub fn messages(record: &Value) -> Result<Vec<(Destination, String)>, Error> {
+    let mut messages = Vec::new();
     if SUBMITTED.takes(record) {
-        return Ok(vec![(Destination::Signals, SUBMITTED.message(record))]);
+        messages.push((Destination::Signals, SUBMITTED.message(record)));
     }
-    if !RESULTS.takes(record) {
-        return Ok(Vec::new());
+    if RESULTS.takes(record) {
+        let addressed = publish::addressed(record)?.into_iter();
+        messages.extend(
+            addressed.map(|(subject, body)| (Destination::Subject(subject), body.to_string())),
+        );
     }
-    let addressed = publish::addressed(record)?.into_iter();
-    let messages =
-        addressed.map(|(subject, body)| (Destination::Subject(subject), body.to_string()));
-    Ok(messages.collect())
+    Ok(messages)
 }
 
 impl Relay {

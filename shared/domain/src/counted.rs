@@ -150,6 +150,29 @@ pub fn of_event(
     }
 }
 
+/// What remains of a withdrawn event among the reactions to its turn: a tombstone, which replaces the event in any order
+/// of processing, and has the same position in time, so that it replaces nothing later.
+#[must_use]
+pub fn of_withdrawn_event(
+    event: &EventCore,
+    turn: &TurnCore,
+    now: DateTime<Utc>,
+) -> StoredReaction {
+    let mut tombstone = of_event((event, None), turn, now);
+    let core = &mut tombstone.core;
+    core.reaction = None;
+    core.training_use = TrainingUse::Verdict;
+    // It is kept longer than any message about the event can be in flight.
+    core.expires_at = Some(now + TimeDelta::days(LEDGER_DAYS.into()));
+    tombstone
+}
+
+/// Whether the event gives a verdict on its turn.
+#[must_use]
+pub fn has_verdict(event: &EventCore) -> bool {
+    verdict(event).is_some()
+}
+
 /// The verdict of an explicit event.
 fn verdict(event: &EventCore) -> Option<Reaction> {
     if event.channel == Channel::Implicit {
@@ -178,7 +201,8 @@ impl StoredReaction {
     #[must_use]
     pub fn replacement_of(mut self, current: Option<&Self>) -> Option<Self> {
         if let Some(current) = current {
-            if current.core.recency() >= self.core.recency() {
+            let position = |core: &ReactionCore| (core.recency(), core.is_event_tombstone());
+            if position(&current.core) >= position(&self.core) {
                 return None;
             }
             self.core.trail = self.trail_after(&current.core);

@@ -257,6 +257,22 @@ pub fn retraction_of(reaction: &ReactionCore, now: DateTime<Utc>) -> Option<Retr
     })
 }
 
+/// The retraction of an event that its user withdraws at `now`.
+#[must_use]
+pub fn retraction_of_event(event: &EventCore, now: DateTime<Utc>) -> Retraction {
+    Retraction {
+        tenant: event.tenant.clone(),
+        feedback_id: event.feedback_id,
+        user_id: event.user_id.clone(),
+        reason: Withdrawal::Cleared,
+        replaced_by: None,
+        at: now,
+        occurred_at: Some(now),
+        published_at: Some(now),
+        context: event.context.clone(),
+    }
+}
+
 /// The retraction of the event that a message signal replaces or withdraws, processed at `now`.
 #[must_use]
 pub fn retraction_of_signal(signal: &SignalCore, now: DateTime<Utc>) -> Option<Retraction> {

@@ -341,6 +341,14 @@ impl ReactionCore {
         Recency::new(self.ts, received_at, self.id)
     }
 
+    /// Whether it is what remains of a withdrawn event.
+    #[must_use]
+    pub fn is_event_tombstone(&self) -> bool {
+        self.kind == FeedbackKind::Event
+            && self.reaction.is_none()
+            && self.training_use == TrainingUse::Verdict
+    }
+
     /// Whether reports or the training export read the reaction.
     #[must_use]
     pub fn is_reportable(&self) -> bool {

@@ -3,6 +3,7 @@
 //! Explicit feedback overrides inferred feedback. A user may give several kinds of explicit feedback: a reaction,
 //! message signals, and events. The latest one that was not withdrawn counts.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
@@ -11,15 +12,43 @@ use uuid::Uuid;
 
 use crate::follow_up::{Correction, UserFeedback};
 use crate::identifier::TurnId;
-use crate::reaction::{FeedbackKind, Reaction};
+use crate::reaction::{FeedbackKind, Reaction, ReactionCore};
 use crate::recency::Recency;
 use hearback_detection::FeedbackStatus;
+
+/// Explicit feedback of a turn's owner, or its withdrawal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExplicitAct {
+    /// Its kind.
+    pub kind: FeedbackKind,
+    /// The verdict; `None` if the feedback was withdrawn.
+    pub verdict: Option<Reaction>,
+    /// Its position in time.
+    pub recency: Recency,
+    /// When it no longer counts, if that may be before the turn expires.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+impl ExplicitAct {
+    /// A reaction of the turn's owner, or what counts as one.
+    #[must_use]
+    pub fn of(core: &ReactionCore) -> Self {
+        let is_event = core.kind == FeedbackKind::Event;
+        Self {
+            kind: core.kind,
+            verdict: core.reaction,
+            recency: core.recency(),
+            // The others are kept as long as their turn.
+            expires_at: core.expires_at.filter(|_| is_event),
+        }
+    }
+}
 
 /// The explicit feedback of a turn's owner: the latest of each kind, including withdrawals.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplicitFeedback(BTreeMap<FeedbackKind, TimedVerdict>);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct TimedVerdict {
     /// `None` if the feedback was withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,17 +60,50 @@ struct TimedVerdict {
     /// Missing in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     id: Option<Uuid>,
+    /// Never, if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at: Option<DateTime<Utc>>,
+    /// Earlier events, the latest first: each event counts for itself, and once the latest is withdrawn, the one before
+    /// it counts. Of any other kind, there is only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    earlier: Vec<TimedVerdict>,
 }
 
+/// Events of a turn's owner that are known by its row.
+const EVENTS: usize = 16;
+
 impl TimedVerdict {
-    fn new(verdict: Option<Reaction>, recency: Recency) -> Self {
-        let (at, received_at) = (recency.at(), recency.received_at());
+    fn new(act: ExplicitAct) -> Self {
+        let (at, received_at) = (act.recency.at(), act.recency.received_at());
         Self {
-            verdict,
+            verdict: act.verdict,
             at,
             received_at: (received_at != at).then_some(received_at),
-            id: Some(recency.id()),
+            id: Some(act.recency.id()),
+            expires_at: act.expires_at,
+            earlier: Vec::new(),
         }
+    }
+
+    /// These events with another; `None` if it is known, or not among the latest.
+    fn with_event(&self, event: Self) -> Option<Self> {
+        let mut events = self.clone();
+        let mut all = std::mem::take(&mut events.earlier);
+        all.push(events);
+        match all.iter_mut().find(|known| known.id == event.id) {
+            // Once withdrawn, an event does not count again, even if it is processed later.
+            Some(known) if known.verdict.is_some() && event.verdict.is_none() => *known = event,
+            Some(_) => return None,
+            None => all.push(event),
+        }
+        all.sort_by_key(|event| Reverse(event.recency()));
+        all.truncate(EVENTS);
+        let earlier = all.split_off(1);
+        let latest = Self {
+            earlier,
+            ..all.pop()?
+        };
+        (latest != *self).then_some(latest)
     }
 
     fn recency(&self) -> Recency {
@@ -51,26 +113,28 @@ impl TimedVerdict {
 }
 
 impl ExplicitFeedback {
-    /// The feedback with a new verdict of one kind; `None` if the stored verdict of that kind is newer or equal.
+    /// The feedback with another act; `None` if that is known, or one of the same kind is newer.
     #[must_use]
-    pub fn with(
-        &self,
-        kind: FeedbackKind,
-        (verdict, recency): (Option<Reaction>, Recency),
-    ) -> Option<Self> {
-        let stored = self.0.get(&kind).map(TimedVerdict::recency);
-        if stored >= Some(recency) {
-            return None;
-        }
-        let mut updated = self.clone();
-        updated.0.insert(kind, TimedVerdict::new(verdict, recency));
-        Some(updated)
+    pub fn with(&self, act: ExplicitAct) -> Option<Self> {
+        let stored = self.0.get(&act.kind);
+        let new = TimedVerdict::new(act);
+        let updated = match stored {
+            Some(stored) if act.kind == FeedbackKind::Event => stored.with_event(new)?,
+            Some(stored) if stored.recency() >= new.recency() => return None,
+            Some(_) | None => new,
+        };
+        let mut feedback = self.clone();
+        feedback.0.insert(act.kind, updated);
+        Some(feedback)
     }
 
-    /// The verdict that counts: the latest that was not withdrawn.
+    /// The verdict that counts at `now`: the latest that was not withdrawn and has not expired.
     #[must_use]
-    pub fn verdict(&self) -> Option<Reaction> {
-        let verdicts = (self.0.values()).filter(|timed| timed.verdict.is_some());
+    pub fn verdict(&self, now: DateTime<Utc>) -> Option<Reaction> {
+        let live = |timed: &&TimedVerdict| timed.expires_at.is_none_or(|expires| expires > now);
+        let all = self.0.values();
+        let all = all.flat_map(|timed| std::iter::once(timed).chain(&timed.earlier));
+        let verdicts = all.filter(|timed| timed.verdict.is_some()).filter(live);
         verdicts.max_by_key(|timed| timed.recency())?.verdict
     }
 }
@@ -138,6 +202,81 @@ const UNKNOWN: f64 = 0.5;
 mod tests {
     use super::*;
 
+    fn explicit(
+        kind: FeedbackKind,
+        (verdict, recency): (Option<Reaction>, Recency),
+    ) -> ExplicitAct {
+        ExplicitAct {
+            kind,
+            verdict,
+            recency,
+            expires_at: None,
+        }
+    }
+
+    #[test]
+    fn once_an_event_is_withdrawn_the_one_before_counts_in_any_order_of_processing() {
+        let at = |second| DateTime::from_timestamp(second, 0).unwrap();
+        let event = |second: u8, verdict| {
+            let ts = at(second.into());
+            let recency = Recency::new(ts, ts, Uuid::from_u128(second.into()));
+            explicit(FeedbackKind::Event, (verdict, recency))
+        };
+        let mut acts = [
+            event(1, Some(Reaction::NotOk)),
+            event(2, Some(Reaction::Neutral)),
+            event(3, Some(Reaction::Ok)),
+            event(2, None),
+            event(3, None),
+        ];
+        let processed = |acts: &[ExplicitAct]| {
+            let none = ExplicitFeedback::default();
+            acts.iter().fold(none, |feedback, act| {
+                feedback.with(*act).unwrap_or(feedback)
+            })
+        };
+        let expected = processed(&acts);
+        assert_eq!(expected.verdict(at(9)), Some(Reaction::NotOk));
+        for rotation in 0..acts.len() {
+            acts.rotate_left(1);
+            assert_eq!(processed(&acts), expected, "{rotation}");
+            acts.reverse();
+            assert_eq!(processed(&acts), expected, "{rotation}, reversed");
+            acts.reverse();
+        }
+    }
+
+    #[test]
+    fn a_row_knows_a_limited_number_of_events() {
+        let mut feedback = ExplicitFeedback::default();
+        for second in 0..40 {
+            let ts = DateTime::from_timestamp(second, 0).unwrap();
+            let recency = Recency::new(ts, ts, Uuid::from_u128(second.unsigned_abs().into()));
+            let event = explicit(FeedbackKind::Event, (Some(Reaction::Ok), recency));
+            feedback = feedback.with(event).unwrap();
+        }
+        assert_eq!(feedback.0[&FeedbackKind::Event].earlier.len(), EVENTS - 1);
+        assert!(serde_json::to_string(&feedback).unwrap().len() < 3_000);
+    }
+
+    #[test]
+    fn feedback_that_has_expired_does_not_count() {
+        let at = |second| DateTime::from_timestamp(second, 0).unwrap();
+        let act = |kind, verdict, second| {
+            let recency = Recency::new(at(second), at(second), Uuid::nil());
+            explicit(kind, (Some(verdict), recency))
+        };
+        let event = ExplicitAct {
+            expires_at: Some(at(10)),
+            ..act(FeedbackKind::Event, Reaction::NotOk, 2)
+        };
+        let feedback = ExplicitFeedback::default().with(event).unwrap();
+        assert_eq!(feedback.verdict(at(9)), Some(Reaction::NotOk));
+        assert_eq!(feedback.verdict(at(10)), None);
+        let feedback = feedback.with(act(FeedbackKind::Reaction, Reaction::Ok, 1));
+        assert_eq!(feedback.unwrap().verdict(at(10)), Some(Reaction::Ok));
+    }
+
     #[test]
     fn the_latest_verdict_that_was_not_withdrawn_counts_in_any_order_of_arrival() {
         let at = |second: u8| {
@@ -160,22 +299,23 @@ mod tests {
                 (Some(Reaction::Neutral), at(3)),
                 Some(Reaction::Neutral),
             ),
-            (FeedbackKind::Event, (None, at(4)), Some(Reaction::NotOk)),
+            (FeedbackKind::Event, (None, at(3)), Some(Reaction::NotOk)),
             (FeedbackKind::Inaccurate, (None, at(5)), Some(Reaction::Ok)),
             (FeedbackKind::Reaction, (None, at(6)), None),
         ];
         let mut feedback = ExplicitFeedback::default();
+        let now = DateTime::from_timestamp(9, 0).unwrap();
         for (kind, act, verdict) in acts {
-            feedback = feedback.with(kind, act).unwrap();
-            assert_eq!(feedback.verdict(), verdict, "{kind:?}");
+            feedback = feedback.with(explicit(kind, act)).unwrap();
+            assert_eq!(feedback.verdict(now), verdict, "{kind:?}");
         }
         let reversed = acts.iter().rev();
         let reversed = reversed.fold(ExplicitFeedback::default(), |feedback, (kind, act, _)| {
-            feedback.with(*kind, *act).unwrap_or(feedback)
+            feedback.with(explicit(*kind, *act)).unwrap_or(feedback)
         });
         assert_eq!(reversed, feedback);
         assert_eq!(
-            feedback.with(FeedbackKind::Reaction, (None, at(6))),
+            feedback.with(explicit(FeedbackKind::Reaction, (None, at(6)))),
             None,
             "the withdrawal is stored already"
         );
@@ -194,10 +334,10 @@ mod tests {
         for rotation in 0..acts.len() {
             let mut feedback = ExplicitFeedback::default();
             for (kind, verdict, recency) in acts.iter().cycle().skip(rotation).take(acts.len()) {
-                let updated = feedback.with(*kind, (Some(*verdict), *recency));
+                let updated = feedback.with(explicit(*kind, (Some(*verdict), *recency)));
                 feedback = updated.unwrap_or(feedback);
             }
-            assert_eq!(feedback.verdict(), Some(Reaction::Ok), "{rotation}");
+            assert_eq!(feedback.verdict(at(9)), Some(Reaction::Ok), "{rotation}");
         }
     }
 
@@ -205,7 +345,7 @@ mod tests {
     fn rows_of_older_versions_are_read() {
         let stored = r#"{"reaction":{"verdict":"ok","at":"2026-01-04T09:00:00Z"}}"#;
         let feedback: ExplicitFeedback = serde_json::from_str(stored).unwrap();
-        assert_eq!(feedback.verdict(), Some(Reaction::Ok));
+        assert_eq!(feedback.verdict(Utc::now()), Some(Reaction::Ok));
         assert_eq!(serde_json::to_string(&feedback).unwrap(), stored);
     }
 }

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod dead_letters;
 pub mod embedder;
 pub mod event_path;
+pub mod events;
 pub mod http;
 pub mod params;
 pub mod problem;

@@ -40,6 +40,16 @@ fn event_item(event: &FeedbackEvent) -> Result<Builder, Error> {
     item.json("event", TEXT, &event.text)
 }
 
+fn retraction_item(retraction: &Retraction) -> Result<Builder, Error> {
+    let Retraction {
+        tenant, user_id, ..
+    } = retraction;
+    let partition = keys::event(tenant, retraction.feedback_id);
+    let item =
+        Builder::new(partition, keys::RETRACTION).json(RETRACTION, RETRACTION, retraction)?;
+    Ok(item.string(AUTHOR, keys::user(tenant, user_id)))
+}
+
 impl Store {
     /// Stores an event if its id is new. One call, one write.
     pub async fn put_event(&self, event: &FeedbackEvent) -> Result<Written, Error> {
@@ -102,13 +112,40 @@ impl Store {
     /// and two writes, one of them to the author index, because the retraction may outlive the
     /// event and its claim.
     pub async fn put_retraction(&self, retraction: &Retraction) -> Result<Written, Error> {
-        let partition = keys::event(&retraction.tenant, retraction.feedback_id);
-        let item = Builder::new(partition, keys::RETRACTION)
-            .json(RETRACTION, RETRACTION, retraction)?
-            .string(AUTHOR, keys::user(&retraction.tenant, &retraction.user_id))
-            .expires(retraction.at, LEDGER_DAYS)
-            .build();
-        self.insert(item).await
+        let item = retraction_item(retraction)?.expires(retraction.at, LEDGER_DAYS);
+        self.insert(item.build()).await
+    }
+
+    /// Stores the withdrawal of an event by its user, if it has no retraction: the retraction, with the event's core,
+    /// which the pipe sends to the signal generator. One call and two writes for each KB.
+    pub async fn put_withdrawal(
+        &self,
+        retraction: &Retraction,
+        event: &EventCore,
+    ) -> Result<Written, Error> {
+        // The erasure finds the event by it: a later event may take over its claim.
+        let days = event.privacy.retention_days.max(LEDGER_DAYS);
+        let item = retraction_item(retraction)?
+            .json(RETRACTION, CORE, event)?
+            .expires(retraction.at, days);
+        self.insert(item.build()).await
+    }
+
+    /// Whether an event is retracted, and was processed. One call and one read; two of each if it is
+    /// retracted.
+    pub async fn is_done_and_retracted(
+        &self,
+        tenant: &TenantId,
+        feedback_id: Uuid,
+    ) -> Result<bool, Error> {
+        let partition = keys::event(tenant, feedback_id);
+        for row in [keys::RETRACTION, keys::RESULT] {
+            let response = self.get(partition.clone(), row.to_owned()).await?;
+            if response.item.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether an event has an outcome. One call, half a read.

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
+use hearback_domain::counted;
 use hearback_domain::identifier::TenantId;
 use hearback_domain::ledger::{event_of, event_of_signal, retraction_of, retraction_of_signal};
 use hearback_domain::message_signal::StoredSignal;
@@ -16,6 +17,7 @@ use uuid::Uuid;
 
 use crate::attributes::CORE;
 use crate::item::{self, Item};
+use crate::reactions::{COUNTED, ReactionRow, row};
 use crate::reads::{Key, key_of};
 use crate::stream::{SUBMITTED, Submitted, submitted};
 use crate::table::{EXPIRES_AT, PK, SK};
@@ -52,6 +54,8 @@ pub enum QueuedKind {
     Reaction,
     /// A message signal whose event is not in the ledger.
     Signal,
+    /// A withdrawn event that still counts for its turn.
+    Withdrawal,
 }
 
 /// Unprocessed feedback.
@@ -76,10 +80,19 @@ pub struct QueuedPage {
     pub next: Option<ScanCursor>,
 }
 
-/// Feedback that is unprocessed unless an item with the key `unless` exists.
+/// Feedback that is unprocessed unless an item with the key `unless` exists; for a withdrawn event,
+/// unless that item is its tombstone.
 struct Candidate {
     queued: Queued,
     unless: Key,
+}
+
+impl Candidate {
+    /// Whether it is processed after the outcome of an event, and from a row that may be expired.
+    fn retracts(&self) -> bool {
+        let (_, kind) = &self.unless;
+        kind == keys::RETRACTION || self.queued.kind == QueuedKind::Withdrawal
+    }
 }
 
 impl Store {
@@ -99,7 +112,7 @@ impl Store {
             .segment(segment.number)
             .total_segments(segment.of)
             .filter_expression(
-                "#sk = :event OR #sk = :result OR begins_with(#sk, :reaction) OR begins_with(#sk, :signal)",
+                "#sk IN (:event, :result, :retraction) OR begins_with(#sk, :reaction) OR begins_with(#sk, :signal)",
             )
             .projection_expression("#pk, #sk, #core, #expires")
             .expression_attribute_names("#pk", PK)
@@ -108,6 +121,7 @@ impl Store {
             .expression_attribute_names("#expires", EXPIRES_AT)
             .expression_attribute_values(":event", text(keys::EVENT))
             .expression_attribute_values(":result", text(keys::RESULT))
+            .expression_attribute_values(":retraction", text(keys::RETRACTION))
             .expression_attribute_values(":reaction", text(keys::REACTION_PREFIX))
             .expression_attribute_values(":signal", text(keys::SIGNAL_PREFIX))
             .set_exclusive_start_key(after.map(|after| after.0))
@@ -127,9 +141,8 @@ impl Store {
         let mut candidates = Vec::new();
         for item in items {
             match candidate(item, window) {
-                // A retraction follows the outcome of what it retracts.
-                Ok(Some(Candidate { unless, .. }))
-                    if unless.1 != keys::RETRACTION && with_outcome.contains(&unless.0) => {}
+                Ok(Some(candidate))
+                    if !candidate.retracts() && with_outcome.contains(&candidate.unless.0) => {}
                 Ok(candidate) => candidates.extend(candidate),
                 Err(_) => page.unreadable += 1,
             }
@@ -146,7 +159,8 @@ impl Store {
             .collect();
         let keys = Vec::from_iter(keys);
         let items = self.get_batch(&keys).await?;
-        let existing: BTreeSet<_> = items.iter().flatten().filter_map(key_of).collect();
+        let existing = items.iter().flatten().filter(|item| !is_live_event(item));
+        let existing: BTreeSet<_> = existing.filter_map(key_of).collect();
         let queued = candidates
             .into_iter()
             .filter(|candidate| !existing.contains(&candidate.unless));
@@ -156,6 +170,12 @@ impl Store {
 
 fn text(value: &str) -> AttributeValue {
     AttributeValue::S(value.to_owned())
+}
+
+/// Whether an item is an event that counts for its turn, and is not withdrawn.
+fn is_live_event(item: &Item) -> bool {
+    item.contains_key(COUNTED)
+        && matches!(row(item), ReactionRow::Counted(reaction) if !reaction.core.is_event_tombstone())
 }
 
 /// The partition of an event whose outcome this is.
@@ -179,17 +199,16 @@ fn candidate(item: &Item, window: ReceivedWindow) -> Result<Option<Candidate>, E
     let Some((kind, unless)) = expected(&message, &record, window)? else {
         return Ok(None);
     };
-    // A tombstone expires at once, but its retraction must still be processed.
-    if unless.1 != keys::RETRACTION && item::is_expired(item, window.until) {
-        return Ok(None);
-    }
     let queued = Queued { kind, message };
-    Ok(Some(Candidate { queued, unless }))
+    let candidate = Candidate { queued, unless };
+    // A tombstone expires at once, but its retraction must still be processed.
+    let expired = !candidate.retracts() && item::is_expired(item, window.until);
+    Ok((!expired).then_some(candidate))
 }
 
 /// The key of the item that processing a message creates, if the message is in the window: the
 /// outcome of an event; the event of a reaction or message signal, or else the retraction of the
-/// one before.
+/// one before; the tombstone of a withdrawn event about a turn.
 fn expected(
     message: &str,
     record: &Value,
@@ -229,6 +248,14 @@ fn expected(
                 event,
                 retraction,
             )
+        }
+        Submitted::Withdrawal(event) => {
+            let turn = counted::turn_of(&event).filter(|_| counted::counts(&event));
+            let tombstone = turn.map(|at| {
+                let key = keys::counted_event(&at.turn, event.feedback_id);
+                (keys::conversation(&at.within), key)
+            });
+            (QueuedKind::Withdrawal, event.received_at, tombstone, None)
         }
     };
     let retraction =

@@ -17,7 +17,7 @@ use crate::{Error, Replaced, Store, Versioned, keys};
 const REACTION: &str = "reaction";
 /// The core of feedback that counts as a reaction. It has another name than [`CORE`], so that the
 /// stream's readers ignore it: its feedback act is in the ledger already.
-const COUNTED: &str = "counted";
+pub(crate) const COUNTED: &str = "counted";
 
 /// A row of a conversation's reactions.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,11 +13,10 @@ use futures::future::try_join_all;
 use hearback_detection::{FeedbackStatus, RejectionKind};
 use hearback_domain::follow_up::{Precedence, UserFeedback};
 use hearback_domain::identifier::{ProjectId, TenantId, UserId};
-use hearback_domain::reaction::{FeedbackKind, Reaction, StoredReaction};
-use hearback_domain::recency::Recency;
+use hearback_domain::reaction::{ReactionCore, StoredReaction};
 use hearback_domain::sequence::MAX_COUNTED;
 use hearback_domain::turn::{ConversationRef, TurnRef};
-use hearback_domain::turn_status::{ExplicitFeedback, TurnStatus};
+use hearback_domain::turn_status::{ExplicitAct, ExplicitFeedback, TurnStatus};
 
 use crate::attributes::{GIVEN_FEEDBACK, USER_FEEDBACK};
 use crate::conditional::{WriteOutcome, outcome};
@@ -37,9 +36,8 @@ const TRIES: usize = 20;
 enum Note<'a> {
     /// An inference.
     Inferred(&'a UserFeedback, Precedence),
-    /// Explicit feedback of the turn's user by one means, with its time; `None` if it was
-    /// withdrawn.
-    Given(FeedbackKind, (Option<Reaction>, Recency)),
+    /// Explicit feedback of the turn's user, or its withdrawal.
+    Given(ExplicitAct),
 }
 
 /// A change of a row.
@@ -67,7 +65,7 @@ impl Note<'_> {
                 }
                 let status = TurnStatus {
                     inferred: Some((*feedback).clone()),
-                    explicit: given.verdict(),
+                    explicit: given.verdict(feedback.detected_at),
                 };
                 Ok(Some(Change {
                     part: USER_FEEDBACK,
@@ -76,11 +74,11 @@ impl Note<'_> {
                     depends_on: &[GIVEN_FEEDBACK],
                 }))
             }
-            Self::Given(means, act) => {
-                let Some(given) = given.with(*means, *act) else {
+            Self::Given(act) => {
+                let Some(given) = given.with(*act) else {
                     return Ok(None);
                 };
-                let verdict = given.verdict();
+                let verdict = given.verdict(act.recency.received_at());
                 let status = TurnStatus {
                     inferred: part(row, USER_FEEDBACK)?,
                     explicit: verdict,
@@ -136,16 +134,13 @@ impl Store {
         Ok(())
     }
 
-    /// Stores explicit feedback of the turn's user by one means, or its withdrawal, unless later
-    /// feedback by the same means is stored. Idempotent. One call, two if the turn has feedback;
-    /// writes as for an inference.
-    pub async fn note_given_feedback(
-        &self,
-        turn: (&TurnRef, DateTime<Utc>),
-        means: FeedbackKind,
-        act: (Option<Reaction>, Recency),
-    ) -> Result<(), Error> {
-        self.note(turn, &Note::Given(means, act)).await.map(|_| ())
+    /// Stores explicit feedback of the turn's user, or its withdrawal, unless later feedback of the
+    /// same kind is stored. Idempotent. One call, two if the turn has feedback; writes as for an
+    /// inference.
+    pub async fn note_given_feedback(&self, core: &ReactionCore) -> Result<(), Error> {
+        let turn = (&core.at, core.turn_ts);
+        let note = Note::Given(ExplicitAct::of(core));
+        self.note(turn, &note).await.map(|_| ())
     }
 
     /// Stores feedback; returns the row if nothing changes.
@@ -361,8 +356,8 @@ impl Store {
             .zip(rows)
             .filter_map(|((position, _), row)| {
                 // The index may still have turns that were just changed or deleted.
-                let row =
-                    index_row(&row?).map(|row| listed.matches(&row).then_some((position, row)));
+                let row = index_row(&row?, listed.now)
+                    .map(|row| listed.matches(&row).then_some((position, row)));
                 row.transpose()
             });
         let rows = rows.collect::<Result<_, _>>()?;

@@ -42,12 +42,14 @@ pub struct Pipe {
     pub attributes: Option<&'static [&'static str]>,
 }
 
-/// Stored events, reactions and message signals without free text, for the signal generator.
+/// Stored events and their withdrawals, reactions and message signals without free text, for the signal generator.
 pub const SUBMITTED: Pipe = Pipe {
     items: &[
         ItemFilter::NewUnsent(keys::EVENT),
         ItemFilter::Written(keys::REACTION_PREFIX),
         ItemFilter::Written(keys::SIGNAL_PREFIX),
+        // Those that the signal generator stores have no core.
+        ItemFilter::Written(keys::RETRACTION),
     ],
     attributes: Some(&[CORE]),
 };
@@ -214,6 +216,8 @@ pub enum Submitted {
     Reaction(Box<ReactionCore>),
     /// A message signal or its tombstone was written.
     Signal(Box<SignalCore>),
+    /// An event was withdrawn.
+    Withdrawal(Box<EventCore>),
 }
 
 /// Reads a record of [`SUBMITTED`].
@@ -225,6 +229,8 @@ pub fn submitted(body: &str) -> Result<Submitted, Error> {
         part(&record, CORE).map(|core| Submitted::Reaction(Box::new(core)))
     } else if of_kind(keys::SIGNAL_PREFIX) {
         part(&record, CORE).map(|core| Submitted::Signal(Box::new(core)))
+    } else if of_kind(keys::RETRACTION) {
+        part(&record, CORE).map(|core| Submitted::Withdrawal(Box::new(core)))
     } else {
         part(&record, CORE).map(|core| Submitted::Event(Box::new(core)))
     }

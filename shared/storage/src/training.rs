@@ -33,7 +33,7 @@ impl Store {
         let keys: Vec<_> = turns.iter().map(key).collect();
         let items = self.get_batch(&keys).await?.into_iter();
         let live = items.map(|item| item.filter(|item| !item::is_expired(item, now)));
-        live.map(|item| item.as_ref().map(index_row).transpose())
+        live.map(|item| item.map(|item| index_row(&item, now)).transpose())
             .collect()
     }
 

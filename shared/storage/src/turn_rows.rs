@@ -49,7 +49,8 @@ pub(crate) fn json_text(part: &impl Serialize) -> Result<String, Error> {
     serde_json::to_string(part).map_err(|error| Error::undecodable(TURN, &error))
 }
 
-pub(crate) fn index_row(item: &Item) -> Result<IndexRow, Error> {
+/// The index row of an item, with the status that it has at `now`.
+pub(crate) fn index_row(item: &Item, now: DateTime<Utc>) -> Result<IndexRow, Error> {
     let given: Option<ExplicitFeedback> = part(item, GIVEN_FEEDBACK)?;
     Ok(IndexRow {
         core: core(item)?,
@@ -59,7 +60,7 @@ pub(crate) fn index_row(item: &Item) -> Result<IndexRow, Error> {
         follow_up: part(item, FOLLOW_UP)?,
         status: TurnStatus {
             inferred: part(item, USER_FEEDBACK)?,
-            explicit: given.and_then(|given| given.verdict()),
+            explicit: given.and_then(|given| given.verdict(now)),
         },
     })
 }

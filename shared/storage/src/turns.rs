@@ -38,17 +38,20 @@ impl Store {
     /// A turn's index row, unless it has expired by `now`. Strongly consistent. One call, one read
     /// for each 4 KB.
     pub async fn turn(&self, at: &TurnRef, now: DateTime<Utc>) -> Result<Option<IndexRow>, Error> {
-        let row = self.kept_turn(at).await?;
+        let row = self.turn_row(at, now).await?;
         Ok(row.filter(|row| row.core.expires_at.is_none_or(|expires| expires > now)))
     }
 
-    /// A turn's index row, even if it has expired, to change or erase it. One call, one read for
-    /// each 4 KB.
+    /// A turn's index row, even if it or its feedback has expired, to change or erase it. One call,
+    /// one read for each 4 KB.
     pub async fn kept_turn(&self, at: &TurnRef) -> Result<Option<IndexRow>, Error> {
-        let response = self
-            .get(keys::conversation(&at.within), keys::turn(&at.turn))
-            .await?;
-        response.item.as_ref().map(index_row).transpose()
+        self.turn_row(at, DateTime::<Utc>::MIN_UTC).await
+    }
+
+    async fn turn_row(&self, at: &TurnRef, now: DateTime<Utc>) -> Result<Option<IndexRow>, Error> {
+        let key = (keys::conversation(&at.within), keys::turn(&at.turn));
+        let item = self.get(key.0, key.1).await?.item;
+        item.map(|item| index_row(&item, now)).transpose()
     }
 
     /// The index rows of distinct turns, even if they have expired, in the order of the turns. One
@@ -58,7 +61,8 @@ impl Store {
         let keys: Vec<_> = turns.iter().map(key).collect();
         let items = self.get_batch(&keys).await?.into_iter();
         items
-            .map(|item| item.as_ref().map(index_row).transpose())
+            .map(|item| item.map(|item| index_row(&item, DateTime::<Utc>::MIN_UTC)))
+            .map(Option::transpose)
             .collect()
     }
 

@@ -112,6 +112,43 @@ async fn processing_an_event_about_a_turn_also_updates_its_turn_and_activity_mar
 }
 
 #[tokio::test]
+async fn withdrawing_an_event_costs_one_write_and_what_it_undoes() {
+    let metered = Metered::start().await;
+    metered
+        .call(Method::PUT, &path("c", "t"), &turn_body("a", "b"))
+        .await;
+    let mut event = acceptance("ada");
+    event["context"]["conversationId"] = json!("c");
+    event["context"]["turnId"] = json!("t");
+    metered
+        .call(Method::POST, "/v1/feedback/submit", &event)
+        .await;
+    metered.generate(std::slice::from_ref(&event)).await;
+    let path = format!("/v1/feedback/{}", event["feedbackId"].as_str().unwrap());
+    // Reads the event with its outcome, and whether the user is being erased. Writes the retraction with its entry in
+    // the author index.
+    let withdrawn = metered.call(Method::DELETE, &path, &Value::Null).await;
+    assert_eq!(
+        withdrawn,
+        (
+            StatusCode::NO_CONTENT,
+            Cost::calls(3).reads(2.0).writes(2.0)
+        )
+    );
+    let engine = &metered.engine;
+    let generator = engine.generator(engine.store_with(metered.meter.clone()));
+    let messages = queue::batch(queue::submitted(engine, "RETRACTION").await);
+    let response = generator.handle(messages).await;
+    assert!(response.batch_item_failures.is_empty());
+    // Reads the erasure and the turn. Finds the markers of the month (1) and the minute (1), and the row that the event
+    // counts by (1), which it replaces (1). Finds the act that sets the turn's status (1), and removes the status with its
+    // index entry (2).
+    assert_eq!(metered.meter.take(), Cost::calls(8).reads(1.5).writes(7.0));
+    let again = metered.call(Method::DELETE, &path, &Value::Null).await;
+    assert_eq!(again, (StatusCode::NO_CONTENT, Cost::calls(2).reads(2.0)));
+}
+
+#[tokio::test]
 async fn the_outcome_of_a_reaction_with_labels_and_a_trace_fits_one_write_unit() {
     let metered = Metered::start().await;
     let turn = path(
@@ -155,7 +192,7 @@ async fn a_duplicate_costs_a_rejected_claim_and_an_indexed_outcome() {
     metered.generate(&[first]).await;
     assert_eq!(
         metered.generate(&[second]).await,
-        Cost::calls(4).reads(1.0).writes(3.0)
+        Cost::calls(5).reads(2.0).writes(3.0)
     );
 }
 

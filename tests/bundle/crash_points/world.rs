@@ -115,6 +115,26 @@ impl World {
                 messages.extend(submitted(&engine, "SIGNAL#").await);
             }
         }
+        if matches!(
+            operation,
+            Operation::WithdrawEvent | Operation::ProcessEventWithdrawal
+        ) {
+            let event = about_the_turn(1, "a");
+            assert!(functions.request(post.clone(), submit, &event).await);
+            let batch = queue::batch(submitted(&engine, "EVENT").await);
+            let response = functions.generator.handle(batch).await;
+            assert!(response.batch_item_failures.is_empty());
+        }
+        if operation == Operation::ProcessEventWithdrawal {
+            let withdraw = (Method::DELETE, WITHDRAW_EVENT);
+            let withdrawn = functions.request(withdraw.0, withdraw.1, &Value::Null);
+            assert!(withdrawn.await);
+            let event = about_the_turn(2, "a");
+            assert!(functions.request(post, submit, &event).await);
+            for kind in ["RETRACTION", "EVENT"] {
+                messages.extend(submitted(&engine, kind).await);
+            }
+        }
         if operation == Operation::ProcessWithdrawal {
             assert!(
                 functions
@@ -213,6 +233,12 @@ impl World {
                     .request(Method::DELETE, WITHDRAW, &Value::Null)
                     .await
             }
+            Operation::WithdrawEvent => {
+                let withdraw = (Method::DELETE, WITHDRAW_EVENT);
+                functions
+                    .request(withdraw.0, withdraw.1, &Value::Null)
+                    .await
+            }
             Operation::ChangePreferences => {
                 let change = json!({
                     "preferenceVersion": 0, "globalPreferences": {"detailLevel": "overview"}
@@ -239,7 +265,8 @@ impl World {
             Operation::ProcessEvents
             | Operation::ProcessReactions
             | Operation::ProcessSignals
-            | Operation::ProcessWithdrawal => {
+            | Operation::ProcessWithdrawal
+            | Operation::ProcessEventWithdrawal => {
                 let batch = queue::batch(self.messages.clone());
                 let response = functions.generator.handle(batch).await;
                 response.batch_item_failures.is_empty()
@@ -267,6 +294,7 @@ impl World {
 /// The file of an export of a day.
 pub const EXPORT: &str = "exports/signals/acme/2086-01-04/1/1-00001.jsonl";
 const ERASE: &str = "/v1/users/ada/data";
+const WITHDRAW_EVENT: &str = "/v1/feedback/00000000-0000-4000-8000-000000000001";
 const WITHDRAW: &str = "/api/v1/feedback?message_id=m&signal=inaccurate";
 
 /// Puts a reaction in the format of older versions.

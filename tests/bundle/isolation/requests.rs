@@ -139,6 +139,10 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
         "`GET /v1/feedback/{feedbackId}` of a signal" => {
             reads().with_name("feedbackId", &owner.signal_event)
         }
+        "`DELETE /v1/feedback/{feedbackId}`" => writes(),
+        "`DELETE /v1/feedback/{feedbackId}` of a signal" => {
+            writes().with_name("feedbackId", &owner.signal_event)
+        }
         "`GET /v1/preferences/{userId}`" | "`GET /v1/preferences/{userId}/history`" => reads(),
         "`PUT /v1/preferences/{userId}`" => writes().with_body(json!({
             "preferenceVersion": owner.version, "globalPreferences": {"detailLevel": "overview"}

@@ -305,7 +305,7 @@ impl Ledger {
         assert_eq!(events, outcomes, "each event has an outcome");
     }
 
-    /// Exactly one of equal events counts, and has the claim.
+    /// Exactly one of equal events counts, and has the claim; one more for each that was withdrawn.
     fn check_once(&self, tenant: &Tenant) {
         // Some data of a user who is being erased is gone already.
         let stays = |core: &&EventCore| !tenant.is_being_erased(core.user_id.as_str());
@@ -318,12 +318,17 @@ impl Ledger {
             let outcome = &self.outcomes[&core.feedback_id.to_string()];
             matches!(outcome, Outcome::Processed(_))
         };
+        let mut firsts = BTreeSet::new();
         for equal in equal.values() {
-            let counted = equal.iter().filter(counts).count();
-            assert_eq!(counted, 1, "one of equal events counts: {equal:#?}");
+            let counted = equal.iter().filter(counts);
+            let counted = counted.map(|core| core.feedback_id.to_string());
+            let (holders, others): (Vec<_>, Vec<_>) =
+                counted.partition(|id| self.claims.contains_key(id));
+            assert_eq!(holders.len(), 1, "one of equal events counts: {equal:#?}");
+            let withdrawn = others.iter().all(|id| self.retracted.contains(id));
+            assert!(withdrawn, "one of equal events counts: {equal:#?}");
+            firsts.extend(holders);
         }
-        let firsts = self.processed().filter(stays);
-        let firsts: BTreeSet<_> = firsts.map(|core| core.feedback_id.to_string()).collect();
         let claims = (self.claims.iter())
             .filter(|(_, user)| !tenant.is_being_erased(user))
             .map(|(event, _)| event.clone());
@@ -415,11 +420,17 @@ impl Ledger {
                 let feedback = part("said")
                     .map(|feedback| serde_json::from_str::<ExplicitFeedback>(feedback).unwrap());
                 if !tenant.is_being_erased(core.user_id.as_str()) {
-                    verdicts.insert(core.at, feedback.and_then(|feedback| feedback.verdict()));
+                    verdicts.insert(
+                        core.at,
+                        feedback.and_then(|feedback| {
+                            feedback.verdict(chrono::DateTime::<chrono::Utc>::MIN_UTC)
+                        }),
+                    );
                 }
             } else if let Some(core) = part("core").or_else(|| part("counted")) {
                 let core: ReactionCore = serde_json::from_str(core).unwrap();
                 if core.kind == FeedbackKind::Event
+                    && !core.is_event_tombstone()
                     && !tenant.is_being_erased(core.user_id.as_str())
                 {
                     events.insert(core.id.to_string());
@@ -433,8 +444,12 @@ impl Ledger {
         let stays = |core: &&EventCore| !tenant.is_being_erased(core.user_id.as_str());
         let about = self.processed().filter(stays);
         let about = about.filter(|core| counted::turn_of(core).is_some() && counted::counts(core));
+        let about = about.filter(|core| !tenant.withdrawn.contains(&core.feedback_id));
         let about: BTreeSet<_> = about.map(|core| core.feedback_id.to_string()).collect();
-        assert_eq!(events, about, "each event about a turn counts for it");
+        assert_eq!(
+            events, about,
+            "each event about a turn counts for it, unless it is withdrawn"
+        );
         for (at, verdict) in verdicts {
             let all = feedback.remove(&at).unwrap_or_default();
             let latest = all.iter().max_by_key(|(recency, _)| recency);

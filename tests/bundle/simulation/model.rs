@@ -25,6 +25,8 @@ pub type Turn = (&'static str, u64);
 pub struct Tenant {
     /// Acknowledged events, as they were sent.
     pub events: BTreeMap<Uuid, Value>,
+    /// Events that their users withdrew.
+    pub withdrawn: BTreeSet<Uuid>,
     /// Registered turns.
     pub turns: BTreeSet<Turn>,
     /// Open turns, each with the user's message.

@@ -79,6 +79,21 @@ impl World {
         assert_eq!(response.status, StatusCode::CONFLICT, "{}", response.body);
     }
 
+    pub async fn withdraw(&mut self, tenant: usize) {
+        let Some(event) = self.known_event(tenant) else {
+            return;
+        };
+        let user = event["userId"].as_str().unwrap();
+        let id: Uuid = event["feedbackId"].as_str().unwrap().parse().unwrap();
+        let path = format!("/v1/feedback/{id}");
+        let request = (Method::DELETE, path.as_str());
+        let response = self.ask((tenant, user), request, &Value::Null).await;
+        if !self.rejected((tenant, user), &response) {
+            assert_eq!(response.status, StatusCode::NO_CONTENT, "{}", response.body);
+            self.tenants[tenant].withdrawn.insert(id);
+        }
+    }
+
     fn some_events(&mut self, tenant: usize) -> Vec<(Uuid, Value)> {
         let count = 1 + self.random.below(5);
         (0..count).map(|_| self.event(tenant)).collect()

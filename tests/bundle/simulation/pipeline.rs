@@ -39,7 +39,8 @@ impl World {
             message.message_id = Some(self.name().to_string());
             message.body = Some(SUBMITTED.send(record).to_string());
             self.waiting.push(message);
-        } else if RESULTS.takes(record) {
+        }
+        if RESULTS.takes(record) {
             for (subject, message) in publish::addressed(record).unwrap() {
                 let id = message.get("signalId").unwrap_or(&message["feedbackId"]);
                 let name = format!("{subject:?} {} {id}", message["eventType"]);

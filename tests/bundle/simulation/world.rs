@@ -179,7 +179,8 @@ impl World {
         let user = self.one_of(&USERS);
         match self.random.below(100) {
             0..30 => self.submit(tenant).await,
-            30..36 => self.submit_again(tenant).await,
+            30..34 => self.submit_again(tenant).await,
+            34..36 => self.withdraw(tenant).await,
             36..40 => self.submit_batch(tenant).await,
             40..43 => self.send(tenant).await,
             43..55 => self.react(tenant, user).await,

@@ -114,11 +114,12 @@ impl Requeue {
         let mut out = std::io::stdout().lock();
         writeln!(
             out,
-            "items scanned: {}; waiting: {} events, {} reactions, {} signals; sent: {}",
+            "items scanned: {}; waiting: {} events, {} reactions, {} signals, {} withdrawals; sent: {}",
             done.scanned,
             done.of(QueuedKind::Event),
             done.of(QueuedKind::Reaction),
             done.of(QueuedKind::Signal),
+            done.of(QueuedKind::Withdrawal),
             done.sent
         )?;
         let (rejected, unreadable) = (done.rejected, done.unreadable);

@@ -1,0 +1,61 @@
+//! The withdrawal of an event: one conditional write of its retraction. The signal generator undoes what the event counts
+//! as on its turn, from the table's stream.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use hearback_domain::identifier::Label;
+use hearback_domain::ledger::retraction_of_event;
+use hearback_lambda::caller::Caller;
+use hearback_lambda::events::VisibleEvent;
+use hearback_lambda::params::PathId;
+use hearback_lambda::problem::ProblemDocument;
+use hearback_lambda::rejections::{ForbiddenRejection, Rejections};
+use hearback_lambda::routes::Routes;
+use hearback_lambda::{App, Problem, routes};
+
+/// The route of withdrawals.
+pub(crate) fn routes() -> Routes<App> {
+    routes!(App => withdraw_feedback)
+}
+
+/// Withdraw a feedback event
+///
+/// The event is `retracted`: it no longer counts for its turn, in reports and in training data, and the next event with
+/// its dedupe key counts. What preferences learned from it stays, its learning signals stay, and subscribers receive
+/// `feedback.retracted`. The response is the same if it is withdrawn already.
+#[utoipa::path(
+    delete,
+    path = "/v1/feedback/{feedbackId}",
+    tag = "feedback",
+    params(("feedbackId" = uuid::Uuid, Path, description = "The event")),
+    responses(
+        (status = 204, description = "The event is withdrawn"),
+        (status = 404, description = "No such event, or not the caller's", body = ProblemDocument),
+        (status = 409, description = "The event records a reaction or a message signal, which can be withdrawn itself; or the user's data is being erased", body = ProblemDocument),
+        Rejections,
+        ForbiddenRejection,
+    ),
+    security(("bearer" = []))
+)]
+async fn withdraw_feedback(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    PathId(feedback_id): PathId<Label>,
+) -> Result<StatusCode, Problem> {
+    let VisibleEvent { stored, own } = app.visible_event(&caller, feedback_id.as_str()).await?;
+    let event = &stored.core;
+    if !own {
+        caller.may_submit(event)?;
+    }
+    if event.derived {
+        return Err(Problem::new(StatusCode::CONFLICT, "not_withdrawable")
+            .detail("It records a reaction or a message signal. Withdraw that instead."));
+    }
+    app.reject_during_erasure(&event.tenant, &event.user_id)
+        .await?;
+    if stored.retraction.is_none() {
+        let retraction = retraction_of_event(event, app.clock.now());
+        app.store.put_withdrawal(&retraction, event).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
