@@ -124,6 +124,40 @@ async fn the_planner_context_does_not_list_an_inaccurate_answer_as_accepted() {
     wait_for_status(&app, &ada, "accepted").await;
 }
 
+/// The rejection in the planner's context of ada's turn.
+async fn rejection(app: &TestApp, token: &str) -> Value {
+    let context = format!("{}/feedback-context", path("c", "t"));
+    let request = app.request(reqwest::Method::GET, &context);
+    let request = request.bearer_auth(token);
+    let request = request.header(reqwest::header::ACCEPT, "application/json");
+    app.send(request).await.body["rejection"].clone()
+}
+
+#[tokio::test]
+async fn the_planner_context_has_the_words_of_the_event_that_rejects_and_no_settled_complaint() {
+    let (app, ada) = with_turn().await;
+    rate(&app, &ada, "unsafe", Some("OLD")).await;
+    wait_for_status(&app, &ada, "rejected").await;
+    assert_eq!(rejection(&app, &ada).await["user_said"], "OLD");
+    let feedback = format!("{}/feedback", path("c", "t"));
+    app.post(&ada, &feedback, &json!({"reaction": "ok"})).await;
+    wait_for_status(&app, &ada, "accepted").await;
+    let comment = "That is the result of 2002";
+    let event = about_the_turn("ada", "rejection", json!({"comment": comment}));
+    submit(&app, &ada, &event).await;
+    wait_for_status(&app, &ada, "rejected").await;
+    let found = rejection(&app, &ada).await;
+    assert_eq!(found["detected_by"], "user");
+    assert_eq!(found["user_said"], comment);
+    assert_eq!(found["what_went_wrong"], comment);
+    assert!(!found.to_string().contains("OLD"), "{found}");
+    // Others learn that the turn was rejected, and not what the user wrote in an event.
+    let report = app.token_of("analyst", "acme", "feedback:report");
+    let seen = rejection(&app, &report).await;
+    assert_eq!(seen["detected_by"], "user");
+    assert!(!seen.to_string().contains("2002"), "{seen}");
+}
+
 #[tokio::test]
 async fn a_clock_that_is_ahead_does_not_outrank_later_feedback() {
     let (app, ada) = with_turn().await;
@@ -388,4 +422,31 @@ async fn a_repeated_signal_is_the_latest_feedback() {
         rate(&app, &ada, signal, None).await;
         wait_for_status(&app, &ada, status).await;
     }
+}
+
+#[tokio::test]
+async fn an_event_inherits_what_its_turn_says_about_the_answer() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    let mut turn = turn_body("What is new?", "Nothing.");
+    turn["labels"] = json!({"model": "the turn's", "prompt_version": "v7"});
+    turn["artifact_type"] = json!("summary");
+    turn["trace_id"] = json!("4f3a");
+    let response = app.put(&ada, &path("c", "t"), &turn).await;
+    assert_eq!(response.status, StatusCode::CREATED, "{}", response.body);
+    let mut event = about_the_turn("ada", "rating", json!({"rating": 5}));
+    event["context"]["labels"] = json!({"model": "the event's"});
+    submit(&app, &ada, &event).await;
+    let outcome = app
+        .outcome(&ada, event["feedbackId"].as_str().unwrap())
+        .await;
+    assert_eq!(
+        outcome["signals"][0]["features"],
+        json!({
+            "artifactType": "summary", "label.model": "the event's", "label.prompt_version": "v7"
+        })
+    );
+    let learned = app.get(&ada, "/v1/preferences/ada").await.body;
+    let learned = &learned["artifactPreferences"]["summary"];
+    assert_eq!(learned["averageRating"], 5.0, "{learned}");
 }

@@ -8,10 +8,11 @@ use axum::response::{IntoResponse, Response};
 use hearback_detection::FeedbackStatus;
 use hearback_domain::caller::Caller;
 use hearback_domain::feedback_context::{
-    FeedbackContext, Rejection, RejectionFacts, SessionPreferences,
+    ExplicitRejection, FeedbackContext, Rejection, RejectionFacts, SessionPreferences,
 };
 use hearback_domain::message_signal::StoredSignal;
-use hearback_domain::reaction::Reaction;
+use hearback_domain::reaction::{FeedbackKind, Reaction};
+use hearback_domain::recency::Recency;
 use hearback_domain::sequence::Sequence;
 use hearback_lambda::accept::{not_acceptable, preferred, varying};
 use hearback_lambda::params::{InTurn, Parameters};
@@ -96,19 +97,23 @@ async fn get_feedback_context(
 
 /// Everything known about the rejection of a turn.
 async fn rejection(app: &App, caller: &Caller, row: &IndexRow) -> Result<Rejection, Problem> {
-    let (reaction, signals, before, preferences) = futures::join!(
-        comment(app, row),
+    let explicit = row.given.latest(app.clock.now());
+    let explicit = explicit.filter(|(_, verdict, _)| *verdict == Reaction::NotOk);
+    let (text, signals, before, preferences) = futures::join!(
+        text_of(app, caller, row, explicit),
         own_signals(app, caller, row),
         app.store.rejections_before(row, app.clock.now()),
         own_preferences(app, caller, row),
     );
-    let (reaction, signals) = (reaction?, signals?);
+    let (text, signals) = (text?, signals?);
     let signals: Vec<_> = (signals.iter())
         .map(|signal| (signal.core.signal, signal.reason.as_deref()))
         .collect();
     let inferred = row.status.inferred.as_ref();
     let known = RejectionFacts {
-        reaction: reaction.as_deref(),
+        explicit: explicit.map(|_| ExplicitRejection {
+            text: text.as_deref(),
+        }),
         inferred: inferred.filter(|inferred| inferred.status == FeedbackStatus::Rejected),
         signals: &signals,
         sequence: Sequence::of(std::iter::repeat_n(FeedbackStatus::Rejected, 1 + before?)),
@@ -120,26 +125,32 @@ async fn rejection(app: &App, caller: &Caller, row: &IndexRow) -> Result<Rejecti
     ))
 }
 
-/// The text of the user's explicit rejection, which may be empty; `None` if the user did not reject the turn
-/// explicitly.
-async fn comment(app: &App, row: &IndexRow) -> Result<Option<String>, Problem> {
-    if row.status.explicit.is_none() {
-        return Ok(None);
-    }
-    let at = &row.core.at;
-    let now = app.clock.now();
-    let found = app
-        .store
-        .turn_and_reaction(at, Some(&row.core.user_id), now)
-        .await?;
-    let current = found.and_then(|(_, current)| current);
-    let rejects = current.filter(|current| current.value.core.reaction == Some(Reaction::NotOk));
-    Ok(Some(
-        rejects.map_or_else(String::new, |current| current.value.text),
-    ))
+/// The text of the user's explicit rejection. The reason of a message signal is among [`own_signals`].
+async fn text_of(
+    app: &App,
+    caller: &Caller,
+    row: &IndexRow,
+    explicit: Option<(FeedbackKind, Reaction, Recency)>,
+) -> Result<Option<String>, Problem> {
+    let (at, now) = (&row.core.at, app.clock.now());
+    let rejection = match explicit {
+        Some((FeedbackKind::Reaction, ..)) => {
+            let user = Some(&row.core.user_id);
+            let found = app.store.turn_and_reaction(at, user, now).await?;
+            let current = found.and_then(|(_, current)| current);
+            current.map(|current| current.value)
+        }
+        Some((FeedbackKind::Event, _, recency)) => {
+            app.store.counted_event((at, recency.id()), now).await?
+        }
+        Some(_) | None => None,
+    };
+    let rejection = rejection.filter(|found| found.core.reaction == Some(Reaction::NotOk));
+    let rejection = rejection.filter(|found| found.is_visible_to(caller));
+    Ok(rejection.map(|rejection| rejection.text))
 }
 
-/// The signals of the turn's user on its answer. Only that user receives them.
+/// The signals of the turn's user on its answer that still hold. Only that user receives them.
 async fn own_signals(
     app: &App,
     caller: &Caller,
@@ -159,8 +170,12 @@ async fn own_signals(
         .store
         .signals_of(owner, filter, None, MAX_SIGNALS)
         .await?;
-    // Messages of two projects may have the same id.
-    signals.retain(|signal| signal.core.at == row.core.at);
+    // What the user said later settles a complaint, even if that was not withdrawn.
+    let settled = row.given.settled_at(app.clock.now());
+    signals.retain(|StoredSignal { core, .. }| {
+        // Messages of two projects may have the same id.
+        core.at == row.core.at && settled.is_none_or(|settled| core.updated_at > settled)
+    });
     Ok(signals)
 }
 

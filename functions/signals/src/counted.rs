@@ -53,16 +53,16 @@ async fn put(
     written.await?.ok_or(Failure::Contended)
 }
 
-/// Counts an event for the turn that it names, if that is registered.
+/// Counts an event for its turn.
 pub(crate) async fn count_event(
     store: &Store,
     clock: Clock,
-    event: &EventCore,
+    (event, turn): (&EventCore, &TurnCore),
     erased: Option<Uuid>,
 ) -> Result<(), Failure> {
-    let Some(turn) = turn_of(store, clock, event).await? else {
+    if !counted::counts(event) {
         return Ok(());
-    };
+    }
     // Messages have no free text.
     let comment = if event.commented {
         let stored = store.event(&event.tenant, event.feedback_id, clock.now());
@@ -70,7 +70,7 @@ pub(crate) async fn count_event(
     } else {
         None
     };
-    let reaction = counted::of_event((event, comment), &turn, clock.now());
+    let reaction = counted::of_event((event, comment), turn, clock.now());
     count(store, reaction, erased).await
 }
 
@@ -81,7 +81,8 @@ pub(crate) async fn uncount_event(
     event: &EventCore,
     erased: Option<Uuid>,
 ) -> Result<(), Failure> {
-    let Some(turn) = turn_of(store, clock, event).await? else {
+    let turn = turn_of(store, clock, event).await?;
+    let Some(turn) = turn.filter(|_| counted::counts(event)) else {
         return Ok(());
     };
     let tombstone = counted::of_withdrawn_event(event, &turn, clock.now());
@@ -92,13 +93,13 @@ pub(crate) async fn uncount_event(
     Ok(())
 }
 
-/// The turn that an event counts for, if it is registered.
-async fn turn_of(
+/// The turn that an event is about, if it is registered.
+pub(crate) async fn turn_of(
     store: &Store,
     clock: Clock,
     event: &EventCore,
 ) -> Result<Option<TurnCore>, Failure> {
-    let Some(at) = counted::turn_of(event).filter(|_| counted::counts(event)) else {
+    let Some(at) = counted::turn_of(event) else {
         return Ok(None);
     };
     let turn = store.turn(&at, clock.now()).await?;

@@ -29,7 +29,7 @@ use hearback_storage::preferences::{Freshness, VersionRange};
 use hearback_storage::{Error, Store};
 use uuid::Uuid;
 
-use crate::counted::count_event;
+use crate::counted::{count_event, turn_of};
 use crate::failure::Failure;
 
 /// The pauses before a preference version is written again after a conflict. Each conflict means that another worker
@@ -89,7 +89,14 @@ pub(crate) async fn process(
     } else {
         None
     };
-    let open = claim(store, clock, events, newest.as_ref()).await?;
+    let mut open = claim(store, clock, events, newest.as_ref()).await?;
+    let turns = open.events.iter().map(|event| turn_of(store, clock, event));
+    let turns = try_join_all(turns).await?;
+    for (event, turn) in open.events.iter_mut().zip(&turns) {
+        if let Some(turn) = turn {
+            event.context.inherit(&turn.context());
+        }
+    }
     let learner = Learner {
         store,
         clock,
@@ -97,13 +104,15 @@ pub(crate) async fn process(
         user: &user_id,
     };
     let crossings = learner.learn(&open, newest).await?;
-    try_join_all(open.events.iter().map(|event| {
+    try_join_all(open.events.iter().zip(&turns).map(|(event, turn)| {
         let processed = Processed::of(event, crossings.get(&event.feedback_id), clock.now());
         let outcome = Outcome::Processed(Box::new(processed));
         let erased = erasure.as_ref().map(|erasure| erasure.id);
         async move {
             // Before the outcome, because an event with an outcome is not processed again.
-            count_event(store, clock, event, erased).await?;
+            if let Some(turn) = turn {
+                count_event(store, clock, (event, turn), erased).await?;
+            }
             store.put_outcome(event, &outcome).await?;
             Ok::<_, Failure>(())
         }

@@ -224,6 +224,25 @@ pub struct EventContext {
     pub labels: Labels,
 }
 
+impl EventContext {
+    /// Adds what the context of the turn says and this one does not. The trace is the turn's.
+    pub fn inherit(&mut self, turn: &Self) {
+        let inherited = [
+            (&mut self.task_type, &turn.task_type),
+            (&mut self.agent_id, &turn.agent_id),
+            (&mut self.artifact_type, &turn.artifact_type),
+            (&mut self.trace_id, &turn.trace_id),
+            (&mut self.span_id, &turn.span_id),
+        ];
+        for (own, turns) in inherited {
+            if own.is_none() {
+                own.clone_from(turns);
+            }
+        }
+        self.labels.inherit(&turn.labels);
+    }
+}
+
 /// The first of several events with the same dedupe key in one batch. It claims the key, whichever of them is processed
 /// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -74,6 +74,15 @@ impl Labels {
         self.0.is_empty()
     }
 
+    /// Adds the labels of others whose keys these do not have, as far as there is room.
+    pub fn inherit(&mut self, others: &Self) {
+        for (key, value) in &others.0 {
+            if self.0.len() < MAX_LABELS && !self.0.contains_key(key) {
+                self.0.insert(key.clone(), value.clone());
+            }
+        }
+    }
+
     /// The keys and values, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let labels = self.0.iter();
@@ -115,6 +124,22 @@ mod tests {
         expected.push(format!("/labels/{long}"));
         expected.sort();
         assert_eq!(reported, expected);
+    }
+
+    #[test]
+    fn own_labels_outrank_inherited_ones_and_there_are_at_most_sixteen() {
+        let labels = |value: &Value| {
+            Labels::read(value, Pointer::ROOT, &mut Errors::default()).unwrap_or_default()
+        };
+        let mut own = labels(&json!({"model": "own"}));
+        own.inherit(&labels(&json!({"model": "turn's", "prompt_version": "v7"})));
+        assert_eq!(
+            own,
+            labels(&json!({"model": "own", "prompt_version": "v7"}))
+        );
+        let many = (0..16).map(|n| (format!("k{n}"), json!("v")));
+        own.inherit(&labels(&Value::Object(many.collect())));
+        assert_eq!(own.iter().count(), MAX_LABELS);
     }
 
     #[test]

@@ -90,6 +90,15 @@ pub struct SignalCore {
     /// Whether the user owns the turn. Only the owner's signals set the status of the turn.
     #[serde(default, skip_serializing_if = "is_false")]
     pub own: bool,
+    /// The track of the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub track_id: Option<Label>,
+    /// The kind of the turn's user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_type: Option<Label>,
+    /// The bundle of the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle_id: Option<Label>,
     /// The chat in the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_id: Option<ConversationId>,

@@ -131,11 +131,35 @@ impl ExplicitFeedback {
     /// The verdict that counts at `now`: the latest that was not withdrawn and has not expired.
     #[must_use]
     pub fn verdict(&self, now: DateTime<Utc>) -> Option<Reaction> {
-        let live = |timed: &&TimedVerdict| timed.expires_at.is_none_or(|expires| expires > now);
-        let all = self.0.values();
-        let all = all.flat_map(|timed| std::iter::once(timed).chain(&timed.earlier));
-        let verdicts = all.filter(|timed| timed.verdict.is_some()).filter(live);
-        verdicts.max_by_key(|timed| timed.recency())?.verdict
+        self.latest(now).map(|(_, verdict, _)| verdict)
+    }
+
+    /// The act that counts at `now`, with its kind and its verdict.
+    #[must_use]
+    pub fn latest(&self, now: DateTime<Utc>) -> Option<(FeedbackKind, Reaction, Recency)> {
+        self.live(now).max_by_key(|(_, _, recency)| *recency)
+    }
+
+    /// The time of the latest act that does not reject the turn: earlier complaints are settled by it.
+    #[must_use]
+    pub fn settled_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let settled = self
+            .live(now)
+            .filter(|(_, verdict, _)| *verdict != Reaction::NotOk);
+        settled.map(|(_, _, recency)| recency.at()).max()
+    }
+
+    /// The acts that were not withdrawn and have not expired.
+    fn live(&self, now: DateTime<Utc>) -> impl Iterator<Item = (FeedbackKind, Reaction, Recency)> {
+        let all = self.0.iter().flat_map(|(kind, timed)| {
+            let all = std::iter::once(timed).chain(&timed.earlier);
+            all.map(|timed| (*kind, timed))
+        });
+        all.filter_map(move |(kind, timed)| {
+            let expired = timed.expires_at.is_some_and(|expires| expires <= now);
+            let verdict = timed.verdict.filter(|_| !expired)?;
+            Some((kind, verdict, timed.recency()))
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use hearback_domain::identifier::{TurnId, UserId};
 use hearback_domain::legacy::{self, LegacyReaction};
 use hearback_domain::reaction::{ReactionCore, StoredReaction};
 use hearback_domain::turn::{ConversationRef, TurnCore, TurnRef};
+use uuid::Uuid;
 
 use crate::attributes::{CORE, TEXT};
 use crate::item::{self, Builder, Item};
@@ -78,6 +79,18 @@ impl Store {
         let read = |item: &Item| Versioned::of(item, REACTION, |item| stored(item, COUNTED));
         self.replace_live(item_of(counted, COUNTED)?, seen, read)
             .await
+    }
+
+    /// An event that counts for a turn, unless it has expired by `now`. One call, one read.
+    pub async fn counted_event(
+        &self,
+        (at, event): (&TurnRef, Uuid),
+        now: DateTime<Utc>,
+    ) -> Result<Option<StoredReaction>, Error> {
+        let key = keys::counted_event(&at.turn, event);
+        let item = self.get(keys::conversation(&at.within), key).await?.item;
+        let item = item.filter(|item| !item::is_expired(item, now));
+        item.as_ref().map(|item| stored(item, COUNTED)).transpose()
     }
 
     /// The current reaction at the key of this one, unless it is of an older system. One call, one read.

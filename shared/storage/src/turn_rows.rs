@@ -32,6 +32,8 @@ pub struct IndexRow {
     pub embedded: bool,
     /// Its inference about the turn before it, if any.
     pub follow_up: Option<FollowUp>,
+    /// The explicit feedback of its user.
+    pub given: ExplicitFeedback,
     /// Its status.
     pub status: TurnStatus,
 }
@@ -51,7 +53,7 @@ pub(crate) fn json_text(part: &impl Serialize) -> Result<String, Error> {
 
 /// The index row of an item, with the status that it has at `now`.
 pub(crate) fn index_row(item: &Item, now: DateTime<Utc>) -> Result<IndexRow, Error> {
-    let given: Option<ExplicitFeedback> = part(item, GIVEN_FEEDBACK)?;
+    let given: ExplicitFeedback = part(item, GIVEN_FEEDBACK)?.unwrap_or_default();
     Ok(IndexRow {
         core: core(item)?,
         summary: item::json(item, TURN, TEXT)?,
@@ -60,8 +62,9 @@ pub(crate) fn index_row(item: &Item, now: DateTime<Utc>) -> Result<IndexRow, Err
         follow_up: part(item, FOLLOW_UP)?,
         status: TurnStatus {
             inferred: part(item, USER_FEEDBACK)?,
-            explicit: given.and_then(|given| given.verdict(now)),
+            explicit: given.verdict(now),
         },
+        given,
     })
 }
 

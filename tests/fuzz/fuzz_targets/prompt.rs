@@ -7,7 +7,7 @@
 
 use hearback_detection::FeedbackStatus;
 use hearback_domain::feedback_context::{
-    FeedbackContext, Rejection, RejectionFacts, SessionPreferences,
+    ExplicitRejection, FeedbackContext, Rejection, RejectionFacts, SessionPreferences,
 };
 use hearback_domain::follow_up::{Correction, UserFeedback};
 use hearback_domain::message_signal::MessageSignal;
@@ -84,7 +84,7 @@ fn planner(turn: &str, text: &str, strategy: &str) -> Option<String> {
         user_said: Some(text.to_owned()),
     };
     let known = RejectionFacts {
-        reaction: Some(text),
+        explicit: Some(ExplicitRejection { text: Some(text) }),
         inferred: Some(&inferred),
         signals: &[(MessageSignal::Inaccurate, Some(text))],
         sequence: Sequence {

@@ -78,6 +78,9 @@ impl MessageSignalRequest {
             own: caller.user == turn.user_id,
             user_id: caller.user.clone(),
             signal: self.signal,
+            track_id: turn.track_id.clone(),
+            user_type: turn.user_type.clone(),
+            bundle_id: turn.bundle_id.clone(),
             chat_id: (self.chat_id.clone())
                 .or_else(|| live_core.and_then(|core| core.chat_id.clone())),
             trace_id: (self.trace_id.clone())
