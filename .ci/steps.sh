@@ -31,6 +31,8 @@ table() {
 # Runs cargo test, which is the last step: the table comes before the number of its tests.
 tests_then_table() {
     local log=$tools/tests.log
+    # Many tests wait for a queue, so that a thread for each core leaves the cores idle.
+    export RUST_TEST_THREADS=$((2 * $(getconf _NPROCESSORS_ONLN)))
     "$@" 2>&1 | tee "$log"
     table
     awk '/^test result:/ { passed += $4; failed += $6 } END { print passed " passed, " failed " failed" }' "$log"

@@ -51,9 +51,18 @@ async fn assert_no_work_left(import: &Import) {
     assert_eq!(work.count(), 0, "{left:?}");
 }
 
-/// One call fails. The progress before it is recorded, and counts once.
 #[tokio::test]
-async fn a_failure_of_any_call_does_not_change_the_result_of_an_import() {
+async fn a_call_that_did_not_arrive_does_not_change_the_result_of_an_import() {
+    at_each_call(Fault::Unreachable).await;
+}
+
+#[tokio::test]
+async fn a_call_whose_response_was_lost_does_not_change_the_result_of_an_import() {
+    at_each_call(Fault::Unanswered).await;
+}
+
+/// One call fails. The progress before it is recorded, and counts once.
+async fn at_each_call(fault: Fault) {
     let (mut lines, expected) = generated(11, 12);
     lines.insert(3, "no event".to_owned());
     let file = lines.join("\n").into_bytes();
@@ -61,23 +70,21 @@ async fn a_failure_of_any_call_does_not_change_the_result_of_an_import() {
         rejected: expected.rejected + 1,
         ..expected
     };
-    for fault in [Fault::Unreachable, Fault::Unanswered] {
-        let failures = Faults::at_each_call(fault, async |faults| {
-            let import = Import::of(file.clone()).await;
-            let store = import.engine.failing_store(faults);
-            let blobs = import.engine.failing_blobs(faults);
-            let importer = import.engine.importer_with(store, blobs);
-            let report = import.work_until(&importer, || None).await;
-            assert_eq!(counts_of(&report), expected, "{faults:?}");
-            assert_eq!(report.counts.lines, 13, "{faults:?}");
-            let numbers = import.rejects().await;
-            let numbers = numbers.iter().map(|reject| reject["line_number"].as_u64());
-            assert!(numbers.is_sorted(), "{faults:?}");
-            assert_no_work_left(&import).await;
-        })
-        .await;
-        assert!(failures >= 20, "only {failures} failures");
-    }
+    let failures = Faults::at_each_call(fault, async |faults| {
+        let import = Import::of(file.clone()).await;
+        let store = import.engine.failing_store(faults);
+        let blobs = import.engine.failing_blobs(faults);
+        let importer = import.engine.importer_with(store, blobs);
+        let report = import.work_until(&importer, || None).await;
+        assert_eq!(counts_of(&report), expected, "{faults:?}");
+        assert_eq!(report.counts.lines, 13, "{faults:?}");
+        let numbers = import.rejects().await;
+        let numbers = numbers.iter().map(|reject| reject["line_number"].as_u64());
+        assert!(numbers.is_sorted(), "{faults:?}");
+        assert_no_work_left(&import).await;
+    })
+    .await;
+    assert!(failures >= 20, "only {failures} failures");
 }
 
 #[tokio::test]

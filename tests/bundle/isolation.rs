@@ -16,6 +16,7 @@ use hearback_tests::app::TestApp;
 use hearback_tests::stored::Stored;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use callers::{Caller, callers};
 use owner::Owner;
@@ -48,32 +49,19 @@ fn the_isolation_page_lists_every_route_and_every_caller() {
 }
 
 #[tokio::test]
-async fn every_caller_gets_what_the_isolation_page_says_and_no_other_data_of_the_owner() {
-    let folder = tempfile::tempdir().unwrap();
-    let app = TestApp::on(Some(folder.path().to_owned())).await;
-    let key = std::fs::read(folder.path().join(TOKEN_KEY_FILE)).unwrap();
-    let pseudonym = pseudonym(folder.path());
-    let mut matrix = Matrix {
-        callers: callers(&app, &key, &pseudonym),
-        owner: owner::create(&app, pseudonym).await,
-        table: Table::read(),
-        app,
-    };
-    assert_eq!(
-        matrix.table.callers,
-        matrix
-            .callers
-            .iter()
-            .map(|caller| caller.name)
-            .collect::<Vec<_>>()
-    );
+async fn a_request_that_the_isolation_page_rejects_writes_and_reveals_nothing() {
+    let mut matrix = Matrix::new().await;
     let before = settled(&matrix.app).await;
     assert!(before.with(owner::WORDS).len() > 8, "the owner has data");
-
-    // Rejected requests write nothing.
     let rejected = |_: &Sent, cell: Cell| cell.is_rejected();
     assert!(matrix.run(rejected).await > 2_000);
     assert_eq!(stored(&matrix.app).await, before);
+}
+
+#[tokio::test]
+async fn every_caller_gets_what_the_isolation_page_says_and_no_other_data_of_the_owner() {
+    let mut matrix = Matrix::new().await;
+    let before = settled(&matrix.app).await;
 
     // Before others write anything, their own views are empty, and the owner's data is visible only to those who may
     // see it.
@@ -117,9 +105,28 @@ struct Matrix {
     table: Table,
     callers: Vec<Caller>,
     owner: Owner,
+    _folder: TempDir,
 }
 
 impl Matrix {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let app = TestApp::on(Some(folder.path().to_owned())).await;
+        let key = std::fs::read(folder.path().join(TOKEN_KEY_FILE)).unwrap();
+        let pseudonym = pseudonym(folder.path());
+        let callers = callers(&app, &key, &pseudonym);
+        let table = Table::read();
+        let names: Vec<_> = callers.iter().map(|caller| caller.name).collect();
+        assert_eq!(table.callers, names);
+        Self {
+            callers,
+            owner: owner::create(&app, pseudonym).await,
+            table,
+            app,
+            _folder: folder,
+        }
+    }
+
     /// Sends the requests of these cells, row by row, and returns their number.
     async fn run(&mut self, these: impl Fn(&Sent, Cell) -> bool) -> usize {
         let mut count = 0;

@@ -26,7 +26,7 @@ use tokio::runtime;
 use world::World;
 
 /// The default number of operations.
-const OPERATIONS: u64 = 2_000;
+const OPERATIONS: u64 = 1_000;
 /// Operations of users and workers in one world. The store must stay small enough to read it completely.
 const STEPS: u64 = 600;
 /// Concurrent worlds, each in its own thread with its own clock.

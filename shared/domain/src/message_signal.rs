@@ -210,7 +210,7 @@ pub enum SignalUpdate {
     Create(Box<StoredSignal>),
     /// It replaces the current one.
     Replace(Box<StoredSignal>),
-    /// It equals the current one, is no verdict, and changes nothing.
+    /// It equals the current one, is no verdict or a retry, and changes nothing.
     Repeat(Box<StoredSignal>),
 }
 

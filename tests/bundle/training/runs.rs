@@ -63,7 +63,7 @@ async fn the_set_is_complete_however_often_the_run_times_out() {
     assert!(with_timeouts.run.labels.files.len() > 2);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_turn_of_a_large_conversation_is_exported_once() {
     let mut project = Project::start().await;
     let now = Utc::now();

@@ -114,11 +114,12 @@ impl MessageSignalRequest {
         };
         if next.has_same_event_as(live) {
             // The event stays the same, so this is not a new act: its id and time are kept. It is said again, though,
-            // which counts if other feedback was given in between.
+            // which counts if other feedback was given in between. In the same instant it is a retry.
             next.core.act = live.core.act;
             next.core.replaces = live.core.replaces;
             next.core.ts = live.core.ts;
-            if next == *live && !next.core.signal.is_verdict() {
+            let retried = to_instant(now) == live.core.updated_at;
+            if next == *live && (retried || !next.core.signal.is_verdict()) {
                 return SignalUpdate::Repeat(Box::new(next));
             }
         } else {

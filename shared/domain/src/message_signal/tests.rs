@@ -110,6 +110,14 @@ fn a_repeated_verdict_is_the_latest_feedback_again_and_no_new_act() {
 }
 
 #[test]
+fn a_verdict_repeated_in_the_same_instant_is_a_retry() {
+    let body = json!({"message_id": "m", "signal": "helpful"});
+    let first = stored(resolved(None, &body, 1));
+    let again = resolved(Some(&first), &body, 1);
+    assert_eq!(again, SignalUpdate::Repeat(Box::new(first)));
+}
+
+#[test]
 fn a_repeated_edit_changes_nothing() {
     let body = json!({"message_id": "m", "signal": "edit", "reason": "mine"});
     let first = stored(resolved(None, &body, 1));
