@@ -103,14 +103,7 @@ async fn the_planner_context_does_not_list_an_inaccurate_answer_as_accepted() {
     let turn = app.get(&ada, &path("c", "t")).await.body;
     assert_eq!(turn["feedback_confidence"], 1.0);
     let context = format!("{}/feedback-context", path("c", "t"));
-    let context = app
-        .send(
-            app.request(reqwest::Method::GET, &context)
-                .bearer_auth(&ada)
-                .header(reqwest::header::ACCEPT, "application/json"),
-        )
-        .await
-        .body;
+    let context = app.get(&ada, &context).await.body;
     assert_eq!(context["status"], "rejected");
     assert_eq!(context["rejection"]["detected_by"], "user");
     let wrong = context["rejection"]["what_went_wrong"].as_str().unwrap();
@@ -127,10 +120,7 @@ async fn the_planner_context_does_not_list_an_inaccurate_answer_as_accepted() {
 /// The rejection in the planner's context of ada's turn.
 async fn rejection(app: &TestApp, token: &str) -> Value {
     let context = format!("{}/feedback-context", path("c", "t"));
-    let request = app.request(reqwest::Method::GET, &context);
-    let request = request.bearer_auth(token);
-    let request = request.header(reqwest::header::ACCEPT, "application/json");
-    app.send(request).await.body["rejection"].clone()
+    app.get(token, &context).await.body["rejection"].clone()
 }
 
 #[tokio::test]
@@ -260,6 +250,7 @@ async fn reports_count_message_signals_without_revealing_authors_or_text() {
     let eve = app.token("eve");
     let report = app.token_of("analyst", "acme", "feedback:report");
     for (token, signal, reason) in [
+        (&ada, "not_helpful", Some("my salary is 4713")),
         (&ada, "inaccurate", Some("my salary is forty thousand")),
         (&ada, "edit", Some("my salary is 4712")),
         (&ada, "regenerate", None),
@@ -267,35 +258,40 @@ async fn reports_count_message_signals_without_revealing_authors_or_text() {
     ] {
         rate(&app, token, signal, reason).await;
     }
-    let turn = reported(&app, &report, 2).await;
+    // Each user counts once in the rate, and each act in the counts.
+    let turn = reported(&app, &report, 3).await;
     assert_eq!(turn["satisfaction_rate"], 0.5);
     for artifact in turn["reactions"].as_array().unwrap() {
         assert_eq!(artifact["user_id"], Value::Null);
         assert_eq!(artifact["reaction"]["text"], "");
+        assert!(!artifact["tags"].to_string().contains("by:"), "{artifact}");
     }
     let item = counts(&app, &report).await;
     assert_eq!(
         item["feedback_counts"],
-        json!({"total": 2, "user": 2, "machine": 0, "ok": 1, "not_ok": 1, "neutral": 0})
+        json!({"total": 3, "user": 3, "machine": 0, "ok": 1, "not_ok": 2, "neutral": 0})
     );
+    assert_eq!(item["satisfaction_rate"], 0.5);
     let text = format!("{turn}{item}");
     for secret in ["471", "\"ada\"", "\"eve\""] {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
-    // A user sees their own signal only, with its text.
-    let own = reported(&app, &ada, 1).await;
+    // Users see only their own signals, with their text.
+    let own = reported(&app, &ada, 2).await;
     assert_eq!(own["reactions"][0]["user_id"], "ada");
     assert_eq!(
         own["reactions"][0]["reaction"]["text"],
         "my salary is forty thousand"
     );
     assert_eq!(own["reactions"][0]["reaction"]["reaction"], "not_ok");
+    assert_eq!(own["reactions"][1]["reaction"]["text"], "my salary is 4713");
     let tags = own["reactions"][0]["tags"].as_array().unwrap();
     assert!(tags.contains(&json!("by:inaccurate")), "{tags:?}");
     assert_eq!(counts(&app, &eve).await["feedback_counts"]["total"], 1);
     // Another user's signal does not count for the turn's status.
     wait_for_status(&app, &ada, "rejected").await;
     withdraw(&app, &ada, "inaccurate").await;
+    withdraw(&app, &ada, "not_helpful").await;
     wait_for_status(&app, &ada, "neutral").await;
     assert_eq!(reported(&app, &report, 1).await["satisfaction_rate"], 1.0);
 }
@@ -343,6 +339,72 @@ async fn an_event_about_a_turn_counts_for_its_status_and_in_its_reports() {
         item["feedback_counts"],
         json!({"total": 3, "user": 2, "machine": 1, "ok": 1, "not_ok": 1, "neutral": 1})
     );
+}
+
+#[tokio::test]
+async fn the_timeline_of_a_user_has_what_counts_for_the_status() {
+    let (app, ada) = with_turn().await;
+    let report = app.token_of("analyst", "acme", "feedback:report");
+    let refresh = format!("{}/timeline/refresh", conversation_path("c"));
+    let blocks = async |token: &str, known: &Value| {
+        let request = json!({"turn_ids": ["t"], "cache": {"ttl_seconds": 0}, "blocks": known});
+        app.post(token, &refresh, &request).await.body["blocks"].clone()
+    };
+    let of_user = |blocks: &Value| {
+        let blocks = blocks.as_array().unwrap().iter();
+        let mut of_user = blocks.filter(|block| block["path"] == "ar:t.feedback.user");
+        of_user.next().cloned().unwrap_or_default()
+    };
+    let none = json!([]);
+    accept_by_the_next_turn(&app, &ada).await;
+    rate(&app, &ada, "unsafe", Some("It names my street")).await;
+    wait_for_status(&app, &ada, "rejected").await;
+    let rejected = blocks(&ada, &none).await;
+    let text = of_user(&rejected)["text"].as_str().unwrap().to_owned();
+    let reason = "reaction: not_ok\ntext: unsafe: It names my street";
+    assert!(text.ends_with(reason), "{text}");
+    assert_eq!(of_user(&blocks(&report, &none).await), Value::Null);
+
+    // The rating counts instead of the signal, and once it is withdrawn the signal counts again.
+    let data = json!({"rating": 5, "comment": "Now it is fine"});
+    let mut rating = about_the_turn("ada", "rating", data);
+    rating.as_object_mut().unwrap().remove("timestamp");
+    submit(&app, &ada, &rating).await;
+    wait_for_status(&app, &ada, "accepted").await;
+    let accepted = blocks(&ada, &rejected).await;
+    let text = of_user(&accepted)["text"].as_str().unwrap().to_owned();
+    assert!(text.ends_with("reaction: ok\nNow it is fine"), "{text}");
+    let path = format!("/v1/feedback/{}", rating["feedbackId"].as_str().unwrap());
+    assert_eq!(app.delete(&ada, &path).await.status, StatusCode::NO_CONTENT);
+    wait_for_status(&app, &ada, "rejected").await;
+    let again = of_user(&blocks(&ada, &accepted).await);
+    assert!(again["text"].as_str().unwrap().ends_with(reason), "{again}");
+    withdraw(&app, &ada, "unsafe").await;
+    wait_for_status(&app, &ada, "accepted").await;
+    let hidden = of_user(&blocks(&ada, &json!([again])).await);
+    assert_eq!(hidden["hidden"], true);
+}
+
+#[tokio::test]
+async fn ratings_of_two_turns_in_one_session_and_hour_are_no_duplicates() {
+    let (app, ada) = with_turn().await;
+    accept_by_the_next_turn(&app, &ada).await;
+    let rated = |turn: &str, rating: u8| {
+        let mut event = about_the_turn("ada", "rating", json!({"rating": rating}));
+        event["timestamp"] = json!("2026-01-04T10:02:00Z");
+        event.as_object_mut().unwrap().remove("artifactId");
+        event["context"]["turnId"] = json!(turn);
+        event
+    };
+    let outcome = async |event: &Value| {
+        submit(&app, &ada, event).await;
+        let id = event["feedbackId"].as_str().unwrap();
+        app.outcome(&ada, id).await["status"].clone()
+    };
+    assert_eq!(outcome(&rated("t", 1)).await, "processed");
+    assert_eq!(outcome(&rated("u", 5)).await, "processed");
+    assert_eq!(outcome(&rated("u", 1)).await, "deduplicated");
+    wait_for_status(&app, &ada, "rejected").await;
 }
 
 #[tokio::test]

@@ -281,6 +281,7 @@ async fn the_planner_context_names_the_rejection_and_what_to_avoid() {
         async move {
             let path = format!("{}/feedback-context", path("c", "turn_001233"));
             let request = app.request(reqwest::Method::GET, &path).bearer_auth(token);
+            let request = request.header(reqwest::header::ACCEPT, "text/markdown");
             let response = request.send().await.unwrap();
             (response.status(), response.text().await.unwrap())
         }

@@ -298,7 +298,7 @@ async fn the_planner_context_has_the_same_facts_as_json_and_rejects_other_types_
     let ada = app.token("ada");
     register(&app, &ada, ("c", "turn_001233"), (0, QUERY)).await;
     let at = ("c", "turn_001233");
-    let ((status, media_type), json) = context(&app, &ada, at, "application/json").await;
+    let ((status, media_type), json) = context(&app, &ada, at, "*/*").await;
     assert_eq!(
         (status, media_type.as_str()),
         (StatusCode::OK, "application/json")
@@ -388,7 +388,7 @@ async fn a_rejection_without_text_quotes_nothing() {
     app.post(&ada, &feedback, &json!({"reaction": "not_ok"}))
         .await;
     eventually(|| async {
-        let (_, markdown) = context(&app, &ada, ("c", "t"), "*/*").await;
+        let (_, markdown) = context(&app, &ada, ("c", "t"), "text/markdown").await;
         let rejected = markdown.contains("**Status:** REJECTED");
         assert!(!markdown.contains("User said") && !markdown.contains("What went wrong"));
         rejected.then_some(())

@@ -1,4 +1,4 @@
-//! The feedback on a turn for a planner, as Markdown or as JSON.
+//! The feedback on a turn for a planner, as JSON or as Markdown.
 
 use axum::Json;
 use axum::extract::State;
@@ -25,7 +25,7 @@ use hearback_storage::preferences::Freshness;
 use hearback_storage::turn_rows::IndexRow;
 
 /// The media types of the response, the default first.
-const MEDIA_TYPES: [&str; 2] = [MARKDOWN, JSON];
+const MEDIA_TYPES: [&str; 2] = [JSON, MARKDOWN];
 const MARKDOWN: &str = "text/markdown";
 const JSON: &str = "application/json";
 /// More signals than a user can give on one message.
@@ -39,8 +39,8 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
 
 /// The feedback on a turn, for a planner
 ///
-/// Section 2 of its context, in Markdown, or with `Accept: application/json` the same facts as JSON. A
-/// rejected turn has the user's words, what is known to be wrong, and what to do; any other turn has its status.
+/// A rejected turn has the user's words, what is known to be wrong, and what to do; any other turn has its status. With
+/// `Accept: text/markdown`, the same facts are section 2 of the planner's context.
 #[utoipa::path(
     get,
     path = "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}/feedback-context",
@@ -50,9 +50,9 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
         ViewQuery,
     ),
     responses(
-        (status = 200, description = "The section", content(
-            (String = "text/markdown"),
-            (FeedbackContext = "application/json")
+        (status = 200, description = "The feedback on the turn", content(
+            (FeedbackContext = "application/json"),
+            (String = "text/markdown")
         )),
         (status = 404, description = "No such turn, or not the caller's", body = ProblemDocument),
         (status = 406, description = "`Accept` names neither media type", body = ProblemDocument),

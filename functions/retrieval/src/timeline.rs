@@ -7,6 +7,7 @@ use hearback_domain::caller::Scope;
 use hearback_domain::identifier::{TurnId, UserId};
 use hearback_domain::legacy::LegacyReaction;
 use hearback_domain::payload;
+use hearback_domain::reaction::{FeedbackKind, StoredReaction};
 use hearback_domain::timeline::{
     FeedbackBy, Refresh, Timeline, TimelineRequest, TurnReaction, refresh,
 };
@@ -62,23 +63,11 @@ async fn refresh_timeline(
     for row in rows {
         match row {
             ReactionRow::Reaction(reaction) if within.caller.sees(&reaction.core.user_id) => {
-                reactions.push(TurnReaction {
-                    turn_id: reaction.core.at.turn,
-                    turn_ts: reaction.core.turn_ts,
-                    received_at: reaction.core.received_at,
-                    id: reaction.core.id,
-                    origin: reaction.core.origin,
-                    by: if reaction.core.own {
-                        FeedbackBy::Owner
-                    } else {
-                        FeedbackBy::Other
-                    },
-                    user_id: Some(reaction.core.user_id),
-                    reaction: reaction.core.reaction,
-                    confidence: reaction.core.confidence,
-                    ts: reaction.core.ts,
-                    text: reaction.text,
-                });
+                reactions.push(of_reaction(*reaction));
+            }
+            // What counts for the status. Signals and events are private to their user.
+            ReactionRow::Counted(counted) if counted.core.user_id == within.caller.user => {
+                reactions.extend(of_counted(*counted));
             }
             ReactionRow::Legacy(legacy, user) => {
                 // The author of an older system's reaction may be unknown.
@@ -87,7 +76,6 @@ async fn refresh_timeline(
                 }
             }
             ReactionRow::Unreadable => unreadable += 1,
-            // Signals and events are not in timelines.
             ReactionRow::Reaction(_) | ReactionRow::Counted(_) => {}
         }
     }
@@ -95,6 +83,45 @@ async fn refresh_timeline(
         tracing::warn!(unreadable, "reactions skipped");
     }
     Ok(Json(refresh(&request, &reactions, app.clock.now())))
+}
+
+fn of_reaction(StoredReaction { core, text }: StoredReaction) -> TurnReaction {
+    TurnReaction {
+        turn_ts: core.turn_ts,
+        received_at: core.recency().received_at(),
+        id: core.id,
+        origin: core.origin,
+        by: if core.own {
+            FeedbackBy::Owner
+        } else {
+            FeedbackBy::Other
+        },
+        reaction: core.reaction,
+        confidence: core.confidence,
+        ts: core.ts,
+        turn_id: core.at.turn,
+        user_id: Some(core.user_id),
+        text,
+    }
+}
+
+/// A message signal or an event; `None` for an event that is only a correction. The text of a signal begins with its
+/// name, because an agent must do something else about an unsafe answer than about an inaccurate one.
+fn of_counted(counted: StoredReaction) -> Option<TurnReaction> {
+    let core = &counted.core;
+    if core.reaction.is_none() && core.kind == FeedbackKind::Event && !core.is_event_tombstone() {
+        return None;
+    }
+    let name = core.kind.signal_name().filter(|_| core.reaction.is_some());
+    let mut reaction = of_reaction(counted);
+    if let Some(name) = name {
+        reaction.text = if reaction.text.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{name}: {}", reaction.text)
+        };
+    }
+    Some(reaction)
 }
 
 /// A row of an older system does not have the time of its turn; that of the reaction is the best estimate. In the older

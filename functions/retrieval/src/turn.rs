@@ -13,8 +13,8 @@ use hearback_domain::identifier::{TurnId, UserId};
 use hearback_domain::labels::Labels;
 use hearback_domain::mirror;
 use hearback_domain::payload::{MAX_PAGE, escaped_json_size};
-use hearback_domain::period::FeedbackCounts;
 use hearback_domain::reaction::StoredReaction;
+use hearback_domain::satisfaction::satisfaction_rate;
 use hearback_domain::turn::{Status, TurnCore, TurnLog, TurnRef};
 use hearback_domain::turn_report::ReactionArtifact;
 use hearback_domain::turn_status::TurnStatus;
@@ -56,7 +56,7 @@ pub(crate) struct TurnWithFeedback {
     feedbacks: Vec<Value>,
     /// The reactions themselves, as artifacts.
     pub(crate) reactions: Vec<ReactionArtifact>,
-    /// ok ÷ (ok + `not_ok` + neutral), 0 to 1; `null` without reactions.
+    /// ok ÷ (ok + `not_ok` + neutral), 0 to 1, where each user counts once; `null` without reactions.
     satisfaction_rate: Option<f64>,
 }
 
@@ -78,7 +78,7 @@ impl TurnWithFeedback {
             user: None,
             feedbacks: Vec::new(),
             reactions: Vec::new(),
-            satisfaction_rate: FeedbackCounts::of(&reactions).satisfaction_rate(),
+            satisfaction_rate: satisfaction_rate(&reactions),
         };
         if let Some(log) = log {
             let feedbacks = log.turn_log.get("feedbacks").and_then(Value::as_array);

@@ -10,7 +10,7 @@ pub(crate) struct QueuedFeedback {
     /// The event.
     pub feedback_id: uuid::Uuid,
     /// Of several events with this key, the first counts:
-    /// `userId:artifactId:feedbackType:<UTC hour>`.
+    /// `userId:artifactId:feedbackType:<UTC hour>`, and `:projectId:conversationId:turnId` if the event names a turn.
     pub dedupe_key: String,
     /// Where it is in processing.
     pub status: SubmissionStatus,

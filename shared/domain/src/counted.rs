@@ -38,7 +38,8 @@ pub fn of_signal(signal: &StoredSignal, now: DateTime<Utc>) -> Option<StoredReac
         MessageSignal::Unsafe => (FeedbackKind::Unsafe, Reaction::NotOk),
         MessageSignal::Edit | MessageSignal::Regenerate => return None,
     };
-    let reason = signal.published_reason().filter(|_| !core.retracted);
+    // Only its user receives it, a thumb's too, which is not published.
+    let reason = signal.reason.as_deref().filter(|_| !core.retracted);
     // The training export reads the signals themselves.
     Some(StoredReaction {
         core: ReactionCore {

@@ -5,12 +5,13 @@ use std::fmt;
 use uuid::Uuid;
 
 use crate::digest::digest;
-use crate::event::EventCore;
+use crate::event::{EventContext, EventCore};
+use crate::identifier::{ConversationId, Label};
 
 /// What makes two events duplicates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DedupeKey {
-    /// The user, the subject, the kind of feedback and the hour.
+    /// The user, the subject, the kind of feedback, the hour, and the turn.
     Hour {
         /// The user.
         user: String,
@@ -20,6 +21,9 @@ pub enum DedupeKey {
         act: &'static str,
         /// The hour, in UTC.
         hour: String,
+        /// The project, the conversation and the id of the turn that the event names, as far as it does. Feedback on two
+        /// turns of a session is no duplicate.
+        turn: Vec<String>,
     },
     /// The event's own id, for the event of a feedback act: a change of mind within the hour is a new act.
     Identity(Uuid),
@@ -31,6 +35,19 @@ impl EventCore {
     pub fn dedupe_key(&self) -> DedupeKey {
         DedupeKey::of(self)
     }
+}
+
+/// The names of the turn in a context, empty where one is left out; none without a turn.
+fn turn_of(context: &EventContext) -> Vec<String> {
+    let Some(turn) = &context.turn_id else {
+        return Vec::new();
+    };
+    let project = context.project_id.as_ref().map_or("", Label::as_str);
+    let conversation = context.conversation_id.as_ref();
+    let conversation = conversation.map_or("", ConversationId::as_str);
+    [project, conversation, turn.as_str()]
+        .map(str::to_owned)
+        .into()
 }
 
 impl DedupeKey {
@@ -49,6 +66,7 @@ impl DedupeKey {
                 .feedback_type
                 .map_or(core.channel.as_str(), crate::event::FeedbackType::as_str),
             hour: core.timestamp.format("%Y-%m-%dT%H").to_string(),
+            turn: turn_of(&core.context),
         }
     }
 
@@ -79,7 +97,11 @@ impl DedupeKey {
                 subject,
                 act,
                 hour,
-            } => digest([user.as_str(), subject, act, hour]),
+                turn,
+            } => {
+                let turn = turn.iter().map(String::as_str);
+                digest([user.as_str(), subject, act, hour].into_iter().chain(turn))
+            }
             Self::Identity(id) => digest([id.to_string().as_str()]),
         }
     }
@@ -93,7 +115,12 @@ impl fmt::Display for DedupeKey {
                 subject,
                 act,
                 hour,
-            } => write!(f, "{user}:{subject}:{act}:{hour}"),
+                turn,
+            } => {
+                write!(f, "{user}:{subject}:{act}:{hour}")?;
+                let mut named = turn.iter().filter(|name| !name.is_empty());
+                named.try_for_each(|name| write!(f, ":{name}"))
+            }
             Self::Identity(id) => write!(f, "{id}"),
         }
     }

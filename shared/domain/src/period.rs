@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use crate::digest::digest;
 use crate::identifier::{ConversationId, TurnId, UserId};
 use crate::reaction::{Origin, Reaction, ReactionCore, StoredReaction};
+use crate::satisfaction::satisfaction_rate;
 use hearback_wire::{FieldError, Integer, from_json_with, request};
 
 /// Maximum number of conversations or turns on a page.
@@ -163,7 +164,7 @@ pub struct ConversationFeedback {
     pub started_at: Option<DateTime<Utc>>,
     /// The counts of feedback.
     pub feedback_counts: FeedbackCounts,
-    /// ok ÷ (ok + `not_ok` + neutral), 0 to 1.
+    /// ok ÷ (ok + `not_ok` + neutral), 0 to 1, where each user counts once for a turn.
     pub satisfaction_rate: Option<f64>,
     /// The turns with feedback, the most recent first.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -237,18 +238,6 @@ impl ReportedFeedback {
 }
 
 impl FeedbackCounts {
-    /// The counts of reactions. Tombstones do not count.
-    #[must_use]
-    pub fn of(reactions: &[StoredReaction]) -> Self {
-        let mut counts = Self::default();
-        for reaction in reactions {
-            if let Some(verdict) = reaction.core.reaction {
-                counts.add(reaction.core.origin, verdict);
-            }
-        }
-        counts
-    }
-
     fn add(&mut self, origin: Origin, reaction: Reaction) {
         self.total += 1;
         match origin {
@@ -260,13 +249,6 @@ impl FeedbackCounts {
             Reaction::NotOk => self.not_ok += 1,
             Reaction::Neutral => self.neutral += 1,
         }
-    }
-
-    /// The satisfaction rate; `None` without reactions.
-    #[must_use]
-    pub fn satisfaction_rate(self) -> Option<f64> {
-        let all = self.ok + self.not_ok + self.neutral;
-        (all > 0).then(|| f64::from(self.ok) / f64::from(all))
     }
 }
 
@@ -281,9 +263,11 @@ impl ConversationFeedback {
         let mut counts = FeedbackCounts::default();
         let mut latest = None;
         let mut turns: BTreeMap<&TurnId, Vec<ReportedFeedback>> = BTreeMap::new();
-        for reaction in reactions {
+        let in_window = |reaction: &&StoredReaction| request.window().contains(reaction.core.ts);
+        let counted = reactions.iter().filter(in_window);
+        for reaction in counted.clone() {
             let core = &reaction.core;
-            let Some(verdict) = core.reaction.filter(|_| request.window().contains(core.ts)) else {
+            let Some(verdict) = core.reaction else {
                 continue;
             };
             counts.add(core.origin, verdict);
@@ -299,7 +283,7 @@ impl ConversationFeedback {
             last_activity_at: latest?,
             started_at: None,
             feedback_counts: counts,
-            satisfaction_rate: counts.satisfaction_rate(),
+            satisfaction_rate: satisfaction_rate(counted),
             turns,
         })
     }

@@ -89,6 +89,15 @@ impl FeedbackKind {
     fn is_reaction(&self) -> bool {
         *self == Self::Reaction
     }
+
+    /// The name of the message signal; `None` for a reaction and an event.
+    #[must_use]
+    pub fn signal_name(self) -> Option<&'static str> {
+        match self {
+            Self::Reaction | Self::Event => None,
+            signal => Some(signal.as_str()),
+        }
+    }
 }
 
 /// What a model may learn from a reaction.
@@ -379,10 +388,14 @@ impl ReactionCore {
             format!("turn:{}", self.at.turn),
             format!("origin:{}", self.origin.as_str()),
         ];
-        if self.kind != FeedbackKind::Reaction {
-            tags.push(format!("by:{}", self.kind.as_str()));
-        }
         tags.extend(self.track_id.iter().map(|track| format!("track:{track}")));
         tags
+    }
+
+    /// The tag of the message signal or event that counts as this reaction; `None` for a reaction. Only its user
+    /// receives it: a signal that only the turn's user can give would name them.
+    #[must_use]
+    pub fn kind_tag(&self) -> Option<String> {
+        (self.kind != FeedbackKind::Reaction).then(|| format!("by:{}", self.kind.as_str()))
     }
 }

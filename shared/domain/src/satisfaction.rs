@@ -1,14 +1,17 @@
-//! Satisfaction scores of turns, and the ranking of turns in the strategy search.
+//! The satisfaction rate of reports, satisfaction scores of turns, and the ranking of turns in the strategy search.
 //!
 //! See docs/reference/rules.md, "Satisfaction" and "Ranking of strategies".
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use hearback_wire::wire_names;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use hearback_detection::FeedbackStatus;
+
+use crate::reaction::{Origin, Reaction, StoredReaction};
 
 /// The result of a validation of the answer before the user saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -56,6 +59,34 @@ impl ValidationOutcome {
             Self::Fail => -0.5,
         }
     }
+}
+
+/// ok ÷ (ok + `not_ok` + neutral) of reactions in one conversation, 0 to 1; `None` without any. Tombstones do not count.
+///
+/// Each user counts once for a turn, by the latest verdict. A verdict that the machine inferred from the user's message
+/// counts only where the user gave none.
+#[must_use]
+pub fn satisfaction_rate<'a>(
+    reactions: impl IntoIterator<Item = &'a StoredReaction>,
+) -> Option<f64> {
+    let mut voices = BTreeMap::new();
+    for StoredReaction { core, .. } in reactions {
+        let Some(verdict) = core.reaction else {
+            continue;
+        };
+        let rank = (core.origin == Origin::User, core.recency());
+        let voice = voices.entry((&core.at.turn, &core.user_id));
+        let latest = voice.or_insert((rank, verdict));
+        if latest.0 < rank {
+            *latest = (rank, verdict);
+        }
+    }
+    let (mut ok, mut all) = (0, 0);
+    for (_, verdict) in voices.values() {
+        ok += u32::from(*verdict == Reaction::Ok);
+        all += 1;
+    }
+    (all > 0).then(|| f64::from(ok) / f64::from(all))
 }
 
 /// The satisfaction score, −1 to 1. The base score of a turn without a validation outcome is 0.
@@ -125,8 +156,53 @@ impl Rank {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+    use serde_json::json;
+    use uuid::Uuid;
+
     use super::*;
     use FeedbackStatus::{Accepted, Neutral, Rejected};
+
+    /// A reaction to the turn `t` at a second.
+    fn reaction(
+        user: &str,
+        origin: Origin,
+        verdict: Option<Reaction>,
+        second: i64,
+    ) -> StoredReaction {
+        let at = DateTime::from_timestamp(second, 0).unwrap();
+        let core = json!({
+            "id": Uuid::from_u128(second.unsigned_abs().into()),
+            "tenant": "acme", "project": "p", "conversation_id": "c", "turn_id": "t", "turn_ts": at,
+            "user_id": user, "origin": origin, "reaction": verdict, "confidence": 1.0, "ts": at, "received_at": at
+        });
+        StoredReaction {
+            core: serde_json::from_value(core).unwrap(),
+            text: String::new(),
+        }
+    }
+
+    #[test]
+    fn each_user_counts_once_in_the_satisfaction_rate() {
+        let user = |name, verdict, second| reaction(name, Origin::User, Some(verdict), second);
+        let clicks = [
+            user("ada", Reaction::Ok, 1),
+            user("eve", Reaction::Ok, 2),
+            user("eve", Reaction::NotOk, 4),
+            user("eve", Reaction::NotOk, 3),
+            reaction("eve", Origin::User, None, 9),
+        ];
+        assert_eq!(satisfaction_rate(&clicks), Some(0.5));
+        assert_eq!(satisfaction_rate(&clicks[4..]), None);
+    }
+
+    #[test]
+    fn an_inferred_verdict_counts_only_for_a_user_who_gave_none() {
+        let inferred = reaction("ada", Origin::Machine, Some(Reaction::Ok), 9);
+        assert_eq!(satisfaction_rate([&inferred]), Some(1.0));
+        let given = reaction("ada", Origin::User, Some(Reaction::NotOk), 1);
+        assert_eq!(satisfaction_rate([&inferred, &given]), Some(0.0));
+    }
 
     #[test]
     fn satisfaction_scores_follow_the_table() {

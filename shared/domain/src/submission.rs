@@ -227,6 +227,29 @@ mod tests {
     }
 
     #[test]
+    fn the_turn_that_an_event_names_is_in_its_key() {
+        let key_of = |context: Value| {
+            let mut body = minimal();
+            body["context"] = context;
+            let submission = parse(&body).unwrap();
+            (
+                submission.dedupe_key,
+                submission.event.core.dedupe_key().fingerprint(),
+            )
+        };
+        let in_turn = |turn| json!({"projectId": "p", "conversationId": "c", "turnId": turn});
+        let (key, fingerprint) = key_of(in_turn("t"));
+        assert_eq!(key, "user-123:session-abc:explicit:2026-01-04T09:p:c:t");
+        for other in [
+            in_turn("u"),
+            json!({"turnId": "t"}),
+            json!({"projectId": "p"}),
+        ] {
+            assert_ne!(key_of(other).1, fingerprint);
+        }
+    }
+
+    #[test]
     fn the_hour_of_the_key_is_in_utc() {
         let mut body = minimal();
         body["timestamp"] = json!("2026-01-04T00:30:00+02:00");

@@ -139,6 +139,11 @@ impl ReactionArtifact {
     pub fn of(reaction: &StoredReaction, caller: &Caller) -> Self {
         let core = &reaction.core;
         let turn_id = core.at.turn.to_string();
+        let visible = reaction.is_visible_to(caller);
+        let mut tags = core.tags();
+        if visible {
+            tags.extend(core.kind_tag());
+        }
         Self {
             reaction: ArtifactReaction {
                 turn_id: turn_id.clone(),
@@ -155,12 +160,10 @@ impl ReactionArtifact {
                 user_type: core.user_type.as_ref().map(ToString::to_string),
                 kind: "turn.log.reaction",
             },
-            user_id: reaction
-                .is_visible_to(caller)
-                .then(|| core.user_id.to_string()),
+            user_id: visible.then(|| core.user_id.to_string()),
             conversation_id: core.at.within.conversation.to_string(),
             bundle_id: core.bundle_id.as_ref().map(ToString::to_string),
-            tags: core.tags(),
+            tags,
         }
     }
 }

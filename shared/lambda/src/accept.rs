@@ -101,14 +101,14 @@ fn quality(ranges: &[Range<'_>], media_type: &str) -> f32 {
 mod tests {
     use super::*;
 
-    const OFFERED: [&str; 2] = ["text/markdown", "application/json"];
+    const OFFERED: [&str; 2] = ["application/json", "text/markdown"];
 
     #[test]
     fn the_type_with_the_highest_quality_is_preferred_and_the_default_among_equals() {
         for (accept, expected) in [
-            (None, Some("text/markdown")),
-            (Some(""), Some("text/markdown")),
-            (Some("*/*"), Some("text/markdown")),
+            (None, Some("application/json")),
+            (Some(""), Some("application/json")),
+            (Some("*/*"), Some("application/json")),
             (Some("application/json"), Some("application/json")),
             (
                 Some("Application/JSON; charset=utf-8"),
@@ -118,8 +118,8 @@ mod tests {
                 Some("text/*;q=0.5, application/json;q=0.6"),
                 Some("application/json"),
             ),
-            (Some("text/html, */*;q=0.1"), Some("text/markdown")),
-            (Some("*/*, text/markdown;q=0"), Some("application/json")),
+            (Some("text/html, */*;q=0.1"), Some("application/json")),
+            (Some("*/*, application/json;q=0"), Some("text/markdown")),
             (Some("application/*"), Some("application/json")),
             (Some("text/html"), None),
             (Some("application/json;q=0"), None),

@@ -132,11 +132,15 @@ proptest! {
 
     #[test]
     fn different_dedupe_keys_have_different_fingerprints(
-        a in ("[ab:]{1,4}", "[ab:]{1,4}"), b in ("[ab:]{1,4}", "[ab:]{1,4}")
+        a in ("[ab:]{1,4}", "[ab:]{1,4}", "[ab:]{1,4}"), b in ("[ab:]{1,4}", "[ab:]{1,4}", "[ab:]{1,4}")
     ) {
-        let key = |(user, artifact): &(String, String)| EventCore {
+        let key = |(user, artifact, turn): &(String, String, String)| EventCore {
             user_id: user.as_str().try_into().expect("a user"),
             artifact_id: Some(artifact.as_str().try_into().expect("an artifact")),
+            context: EventContext {
+                turn_id: turn.as_str().try_into().ok(),
+                ..EventContext::default()
+            },
             ..submitted(&example())
         }.dedupe_key();
         prop_assert_eq!(a == b, key(&a).fingerprint() == key(&b).fingerprint());
