@@ -426,16 +426,49 @@ async fn an_event_does_not_count_for_a_turn_of_a_project_its_sender_cannot_acces
     unregistered["context"]["turnId"] = json!("never");
     submit(&app, &ada, &unregistered).await;
     let id = unregistered["feedbackId"].as_str().unwrap();
-    assert_eq!(app.outcome(&ada, id).await["status"], "processed");
+    let outcome = app.outcome(&ada, id).await;
+    assert_eq!(outcome["status"], "processed");
+    let not_registered = json!({"turn": "never", "as": null, "reason": "turn_not_registered"});
+    assert_eq!(outcome["counted"], not_registered);
     let first = about_the_turn("ada", "rating", json!({"rating": 5}));
     submit(&app, &ada, &first).await;
     wait_for_status(&app, &ada, "accepted").await;
+    let id = first["feedbackId"].as_str().unwrap();
+    let counted = app.outcome(&ada, id).await["counted"].clone();
+    assert_eq!(counted, json!({"turn": "t", "as": "ok"}));
     let mut second = about_the_turn("ada", "rating", json!({"rating": 1}));
     second["artifactId"] = first["artifactId"].clone();
     submit(&app, &ada, &second).await;
     let id = second["feedbackId"].as_str().unwrap();
-    assert_eq!(app.outcome(&ada, id).await["status"], "deduplicated");
+    let outcome = app.outcome(&ada, id).await;
+    assert_eq!(outcome["status"], "deduplicated");
+    assert_eq!(outcome["counted"]["reason"], "deduplicated");
     wait_for_status(&app, &ada, "accepted").await;
+}
+
+#[tokio::test]
+async fn an_event_says_why_it_does_not_count_for_the_turn_that_it_names() {
+    let (app, ada) = with_turn().await;
+    let reason = async |context: Value, kind: &str| {
+        let mut event = about_the_turn("ada", kind, json!({"rating": 5}));
+        event["context"] = context;
+        submit(&app, &ada, &event).await;
+        let id = event["feedbackId"].as_str().unwrap();
+        app.outcome(&ada, id).await["counted"]["reason"].clone()
+    };
+    let complete = json!({"projectId": "order-service", "conversationId": "c", "turnId": "t"});
+    let without = |name: &str| {
+        let mut context = complete.clone();
+        context.as_object_mut().unwrap().remove(name);
+        context
+    };
+    assert_eq!(reason(without("projectId"), "rating").await, "no_project");
+    assert_eq!(
+        reason(without("conversationId"), "rating").await,
+        "no_conversation"
+    );
+    assert_eq!(reason(without("turnId"), "rating").await, Value::Null);
+    assert_eq!(reason(complete, "dwell-time").await, "no_verdict");
 }
 
 #[tokio::test]

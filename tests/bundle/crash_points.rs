@@ -237,6 +237,7 @@ operations! {
     react_as_machine: ReactAsMachine, "react as the machine";
     submit_signal: SubmitSignal, "submit a message signal";
     revise_signal: ReviseSignal, "change the message signal";
+    submit_contrary_signal: SubmitContrarySignal, "submit a message signal that withdraws the contrary one";
     withdraw_signal: WithdrawSignal, "withdraw the message signal";
     withdraw_event: WithdrawEvent, "withdraw an event";
     change_preferences: ChangePreferences, "change preferences";

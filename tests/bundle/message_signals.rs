@@ -84,6 +84,39 @@ async fn each_of_the_six_signals_is_accepted_listed_and_withdrawn() {
 }
 
 #[tokio::test]
+async fn an_exclusive_signal_withdraws_the_contrary_ones_of_its_user_only() {
+    let (app, ada) = with_message().await;
+    let eve = app.token("eve");
+    let names = async |token: &str| {
+        let rows = rows(&app, token, "?message_id=m").await;
+        let mut names: Vec<_> = rows.iter().map(|row| row["signal"].clone()).collect();
+        names.sort_by_key(Value::to_string);
+        names
+    };
+    for name in ["not_helpful", "inaccurate", "unsafe", "edit"] {
+        submit_signal(&app, &ada, signal(name)).await;
+    }
+    submit_signal(&app, &eve, signal("not_helpful")).await;
+    let mut helpful = signal("helpful");
+    helpful["exclusive"] = json!(true);
+    for status in [StatusCode::CREATED, StatusCode::OK] {
+        assert_eq!(
+            submit_signal(&app, &ada, helpful.clone()).await.status,
+            status
+        );
+        assert_eq!(names(&ada).await, ["edit", "helpful"]);
+    }
+    assert_eq!(names(&eve).await, ["not_helpful"]);
+    // Two complaints are not contrary to each other.
+    for name in ["inaccurate", "not_helpful"] {
+        let mut complaint = signal(name);
+        complaint["exclusive"] = json!(true);
+        submit_signal(&app, &ada, complaint).await;
+    }
+    assert_eq!(names(&ada).await, ["edit", "inaccurate", "not_helpful"]);
+}
+
+#[tokio::test]
 async fn a_repeat_replaces_in_place_and_keeps_its_id() {
     let (app, token) = with_message().await;
     let first = submit_signal(&app, &token, signal("not_helpful")).await;

@@ -1,5 +1,6 @@
 //! The training export: rows in the format of trainers, without feedback that is excluded from training.
 
+mod meaning;
 mod requests;
 mod rows;
 mod runs;

@@ -19,6 +19,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::counted::Counted;
 use crate::event::StoredFeedbackEvent;
 
 pub(crate) fn routes() -> Routes<WithBlobs> {
@@ -63,6 +64,9 @@ struct FeedbackRecord {
     /// For `retracted`: the event that replaced it.
     #[serde(skip_serializing_if = "Option::is_none")]
     replaced_by: Option<Uuid>,
+    /// As what it counts for the turn in its context; absent until it is processed, and without a turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted: Option<Counted>,
     /// Its learning signals.
     signals: Vec<LearningSignal>,
     /// The event itself, with its texts for its user only.
@@ -92,11 +96,12 @@ async fn get_feedback(
     PathId(feedback_id): PathId<Label>,
 ) -> Result<Json<FeedbackRecord>, Problem> {
     let VisibleEvent { stored, own } = app.visible_event(&caller, feedback_id.as_str()).await?;
-    Ok(Json(FeedbackRecord::of(stored, own)))
+    let counted = Counted::read(&app, &stored).await?;
+    Ok(Json(FeedbackRecord::of(stored, counted, own)))
 }
 
 impl FeedbackRecord {
-    fn of(stored: StoredEvent, own: bool) -> Self {
+    fn of(stored: StoredEvent, counted: Option<Counted>, own: bool) -> Self {
         let (status, duplicate_of, signals) = match &stored.outcome {
             None => (ProcessingStatus::Queued, None, Vec::new()),
             Some(Outcome::Processed(processed)) => {
@@ -119,6 +124,7 @@ impl FeedbackRecord {
             duplicate_of,
             retracted_at: retraction.map(|retraction| retraction.at),
             replaced_by: retraction.and_then(|retraction| retraction.replaced_by),
+            counted,
             signals,
             event: StoredFeedbackEvent::of(
                 &stored.core,

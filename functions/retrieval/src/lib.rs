@@ -1,5 +1,6 @@
 //! Reads of turns, feedback and outcomes: every read except that of preferences.
 
+mod counted;
 mod event;
 mod feedback;
 mod feedback_context;

@@ -1,5 +1,7 @@
 //! The feedback on its turns that an agent receives.
 
+use std::collections::BTreeSet;
+
 use axum::Json;
 use axum::extract::State;
 use futures::future::try_join_all;
@@ -56,7 +58,7 @@ async fn refresh_timeline(
 ) -> Result<Json<Refresh>, Problem> {
     let mut request = Timeline::parse(&body).map_err(Problem::invalid)?;
     within.caller = within.caller.on_behalf_of(request.user_id.take())?;
-    let rows = rows(&app, &within, &request.turn_ids).await?;
+    let rows = rows(&app, &within, &request.turns()).await?;
     let all = within.caller.has(Scope::Report);
     let mut unreadable = 0_usize;
     let mut reactions = Vec::new();
@@ -145,7 +147,7 @@ fn from_legacy(legacy: LegacyReaction, user_id: Option<UserId>) -> Option<TurnRe
 async fn rows(
     app: &App,
     within: &InConversation,
-    turns: &[TurnId],
+    turns: &BTreeSet<&TurnId>,
 ) -> Result<Vec<ReactionRow>, Error> {
     if turns.len() > FEW_TURNS {
         return app.store.reactions(&within.at, app.clock.now()).await;
@@ -153,7 +155,7 @@ async fn rows(
     let reads = turns.iter().map(|turn| async {
         let at = TurnRef {
             within: within.at.clone(),
-            turn: turn.clone(),
+            turn: TurnId::clone(turn),
         };
         app.store.reactions_of(&at, app.clock.now()).await
     });

@@ -58,7 +58,8 @@ struct MessageSignalId {
 
 /// Rate a message
 ///
-/// There is one signal for each user, message and kind: a repeat replaces it. The response is the same for an unknown
+/// There is one signal for each user, message and kind: a repeat replaces it. With `exclusive`, the contrary ones are
+/// withdrawn once it is stored; a retry withdraws what is left. The response is the same for an unknown
 /// message and for one of a project that the token does not hold. The body has at most 16 KiB.
 #[utoipa::path(
     post,
@@ -80,6 +81,7 @@ async fn send_message_signal(
     Caller(caller): Caller,
     Body(mut posted): Body<MessageSignalRequest, MAX_BODY>,
 ) -> Result<Response, Problem> {
+    let own = caller.user.clone();
     let caller = caller.on_behalf_of(posted.user_id.take())?;
     // Both are awaited: the time of the response must not reveal whether the message exists in another project.
     let erasure = app.reject_during_erasure(&caller.tenant, &caller.user);
@@ -101,7 +103,14 @@ async fn send_message_signal(
         let replaced = app.store.put_signal(&next, current.as_ref()).await?;
         Ok::<_, Problem>(Attempt::of(replaced, stored(status, &next)))
     });
-    sent.await?.ok_or_else(contended)
+    let response = sent.await?.ok_or_else(contended)?;
+    if posted.exclusive {
+        // After the new signal is stored: a user who changes their mind always has one that counts.
+        for signal in posted.signal.contrary() {
+            withdraw(app, (caller, &own), (&posted.message_id, *signal)).await?;
+        }
+    }
+    Ok(response)
 }
 
 /// The turn of the message, if it is in a project of the caller's, and the current signal.
@@ -170,13 +179,23 @@ async fn withdraw_message_signal(
 ) -> Result<StatusCode, Problem> {
     let own = caller.user.clone();
     let caller = caller.on_behalf_of(query.user_id)?;
+    // Allowed during an erasure: a tombstone only replaces an existing row.
+    withdraw(&app, (&caller, &own), (&query.message_id, query.signal)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Withdraws a signal, if there is one. `own` is the user of the token.
+async fn withdraw(
+    app: &App,
+    (caller, own): (&DomainCaller, &UserId),
+    (message, signal): (&MessageId, MessageSignal),
+) -> Result<(), Problem> {
     // Users withdraw their own signals with any token, and a back end those in the projects of its token.
     let may_withdraw =
-        |signal: &StoredSignal| caller.user == own || caller.holds(&signal.core.workspace);
-    // Allowed during an erasure: a tombstone only replaces an existing row.
+        |signal: &StoredSignal| caller.user == *own || caller.holds(&signal.core.workspace);
     let owner = (&caller.tenant, &caller.user);
     let store = &app.store;
-    let current = store.current_signal(owner, &query.message_id, (query.signal, app.clock.now()));
+    let current = store.current_signal(owner, message, (signal, app.clock.now()));
     let (clock, may_withdraw) = (app.clock, &may_withdraw);
     let withdrawn = update(ATTEMPTS, current.await?, |current| async move {
         let own = current
@@ -188,8 +207,7 @@ async fn withdraw_message_signal(
         let replaced = store.put_signal(&tombstone, current.as_ref()).await?;
         Ok::<_, Problem>(Attempt::of(replaced, ()))
     });
-    withdrawn.await?.ok_or_else(contended)?;
-    Ok(StatusCode::NO_CONTENT)
+    withdrawn.await?.ok_or_else(contended)
 }
 
 fn contended() -> Problem {

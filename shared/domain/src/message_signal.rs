@@ -55,6 +55,16 @@ impl MessageSignal {
         }
     }
 
+    /// The signals that say the contrary.
+    #[must_use]
+    pub fn contrary(self) -> &'static [Self] {
+        match self {
+            Self::Helpful => &[Self::NotHelpful, Self::Inaccurate, Self::Unsafe],
+            Self::NotHelpful | Self::Inaccurate | Self::Unsafe => &[Self::Helpful],
+            Self::Edit | Self::Regenerate => &[],
+        }
+    }
+
     /// Whether the event in the ledger contains the reason.
     #[must_use]
     pub fn publishes_reason(self) -> bool {

@@ -125,6 +125,9 @@ async fn withdrawing_an_event_costs_one_write_and_what_it_undoes() {
         .await;
     metered.generate(std::slice::from_ref(&event)).await;
     let path = format!("/v1/feedback/{}", event["feedbackId"].as_str().unwrap());
+    // Reads the event with its outcome, and as what it counts for the turn.
+    let read = metered.call(Method::GET, &path, &Value::Null).await;
+    assert_eq!(read, (StatusCode::OK, Cost::calls(2).reads(2.0)));
     // Reads the event with its outcome, and whether the user is being erased. Writes the retraction with its entry in
     // the author index.
     let withdrawn = metered.call(Method::DELETE, &path, &Value::Null).await;

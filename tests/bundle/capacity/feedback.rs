@@ -101,6 +101,23 @@ async fn a_message_signal_costs_two_reads_and_a_write_with_its_index_entries() {
     );
     let repeated = submit(signal("two")).await;
     assert_eq!(repeated, (StatusCode::OK, Cost::calls(3).reads(4.0)));
+    // The contrary signal is read, and withdrawn if there is one.
+    let exclusive = |name: &str| json!({"message_id": "m", "signal": name, "exclusive": true});
+    let first = submit(exclusive("unsafe")).await;
+    let set = Cost::calls(4).reads(4.0).writes(3.0);
+    let looked_up = Cost::calls(1).reads(1.0);
+    assert_eq!(first, (StatusCode::CREATED, set + looked_up));
+    let contrary = submit(exclusive("helpful")).await;
+    let withdrawn = Cost::calls(1).writes(3.0);
+    assert_eq!(
+        contrary,
+        (
+            StatusCode::CREATED,
+            set + looked_up + looked_up + looked_up + withdrawn
+        )
+    );
+    let target = format!("{SIGNALS}?message_id=m&signal=helpful");
+    metered.call(Method::DELETE, &target, &Value::Null).await;
     let listed = metered.call(Method::GET, SIGNALS, &Value::Null).await;
     assert_eq!(listed, (StatusCode::OK, Cost::calls(1).reads(1.0)));
     let target = format!("{SIGNALS}?message_id=m&signal=edit");

@@ -38,6 +38,7 @@ async fn a_withdrawn_event_no_longer_counts_and_the_one_before_it_does() {
 
     let record = app.get(&ada, &event_path(&rating)).await.body;
     assert_eq!(record["status"], "retracted");
+    assert_eq!(record["counted"]["reason"], "retracted");
     assert_eq!(record["replacedBy"], Value::Null);
     assert_eq!(record["event"]["data"]["rating"], 1);
 }

@@ -24,6 +24,7 @@ pub enum Operation {
     ReactAsMachine,
     SubmitSignal,
     ReviseSignal,
+    SubmitContrarySignal,
     WithdrawSignal,
     WithdrawEvent,
     ChangePreferences,
@@ -89,6 +90,11 @@ pub fn edit(reason: &str) -> Value {
 /// A signal that counts for its turn.
 pub fn inaccurate(reason: &str) -> Value {
     json!({"message_id": "m", "signal": "inaccurate", "reason": reason})
+}
+
+/// A signal that withdraws the contrary one.
+pub fn helpful() -> Value {
+    json!({"message_id": "m", "signal": "helpful", "exclusive": true})
 }
 
 /// An event that counts for the turn, and may correct its answer.

@@ -16,8 +16,8 @@ use hearback_tests::turns::{SIGNALS, exported, message, path};
 use serde_json::{Value, json};
 
 use super::operations::{
-    Operation, about_the_turn, before, edit, event, inaccurate, judgement, now, open, reaction,
-    registered,
+    Operation, about_the_turn, before, edit, event, helpful, inaccurate, judgement, now, open,
+    reaction, registered,
 };
 
 /// The functions, with clients that fail as `faults` says.
@@ -98,9 +98,10 @@ impl World {
             }
         }
         let reasons: &[&str] = match operation {
-            Operation::ReviseSignal | Operation::WithdrawSignal | Operation::ProcessWithdrawal => {
-                &["one"]
-            }
+            Operation::ReviseSignal
+            | Operation::SubmitContrarySignal
+            | Operation::WithdrawSignal
+            | Operation::ProcessWithdrawal => &["one"],
             Operation::ProcessSignals => &["one", "other"],
             _ => &[],
         };
@@ -228,6 +229,7 @@ impl World {
             }
             Operation::SubmitSignal => functions.request(post, SIGNALS, &inaccurate("one")).await,
             Operation::ReviseSignal => functions.request(post, SIGNALS, &inaccurate("other")).await,
+            Operation::SubmitContrarySignal => functions.request(post, SIGNALS, &helpful()).await,
             Operation::WithdrawSignal => {
                 functions
                     .request(Method::DELETE, WITHDRAW, &Value::Null)

@@ -47,20 +47,19 @@ pub fn signals(tenant: &Tenant, user: &str, response: &Response) {
     }
 }
 
-/// Checks the reactions in a conversation, of one user or of all: the last one of each user to each turn, and each
-/// signal on its messages once, without a name.
+/// Checks the reactions in a conversation, of one user or of all: the last one of each user to each turn. What private
+/// feedback counts as has no name and no text for others.
 pub fn reactions(tenant: &Tenant, owner: &str, of: Option<&str>, response: &Response) {
     let mut listed = BTreeMap::new();
     let mut inferred = BTreeSet::new();
-    let mut signals: BTreeMap<String, usize> = BTreeMap::new();
     for turn in response.body["turns"].as_array().unwrap() {
         for artifact in turn["reactions"].as_array().unwrap() {
             let tagged = |tag: &str| artifact["tags"].as_array().unwrap().contains(&tag.into());
-            if tagged("by:event") {
+            if artifact["user_id"].is_null() {
+                assert_eq!(artifact["reaction"]["text"], "", "{}", response.body);
                 continue;
             }
-            if tagged("by:inaccurate") {
-                *signals.entry(text(&turn["turn_id"])).or_default() += 1;
+            if tagged("by:event") || tagged("by:inaccurate") {
                 continue;
             }
             let by = text(&artifact["user_id"]);
@@ -83,16 +82,6 @@ pub fn reactions(tenant: &Tenant, owner: &str, of: Option<&str>, response: &Resp
         .map(|((turn, by), verdict)| ((turn_id(*turn), (*by).to_owned()), (*verdict).to_owned()))
         .collect();
     assert_eq!(listed, expected, "{}", response.body);
-    let mut expected_signals: BTreeMap<String, usize> = BTreeMap::new();
-    for (turn, by) in tenant.signals.keys() {
-        if turn.0 == owner && of.is_none_or(|user| user == *by) {
-            *expected_signals.entry(turn_id(*turn)).or_default() += 1;
-        }
-    }
-    // Signals are counted asynchronously, at the latest when everything is processed.
-    if of.is_none() {
-        assert_eq!(signals, expected_signals, "{}", response.body);
-    }
 }
 
 fn text(value: &Value) -> String {
@@ -403,7 +392,8 @@ impl Ledger {
         assert_eq!(stored, expected);
     }
 
-    /// Each event about a turn counts for it once, and the latest feedback of the turn's user determines its status.
+    /// Each event about a turn and each signal counts for it once, and the latest feedback of the turn's user determines
+    /// its status.
     fn check_counted(&self, rows: &[Row], tenant: &Tenant) {
         let conversations = format!("CONV#{}#", self.tenant);
         let rows = rows
@@ -411,7 +401,7 @@ impl Ledger {
             .filter(|row| row["PK"].as_s().unwrap().starts_with(&conversations));
         let mut feedback: BTreeMap<TurnRef, Vec<(Recency, Reaction)>> = BTreeMap::new();
         let mut verdicts: BTreeMap<TurnRef, Option<Reaction>> = BTreeMap::new();
-        let mut events = BTreeSet::new();
+        let (mut events, mut signals) = (BTreeSet::new(), BTreeSet::new());
         for row in rows {
             let part = |name: &str| row.get(name).map(|part| part.as_s().unwrap().as_str());
             let sk = part("SK").unwrap();
@@ -435,6 +425,12 @@ impl Ledger {
                 {
                     events.insert(core.id.to_string());
                 }
+                if core.kind == FeedbackKind::Inaccurate
+                    && core.reaction.is_some()
+                    && !tenant.is_being_erased(core.user_id.as_str())
+                {
+                    signals.insert((core.at.turn.to_string(), core.user_id.to_string()));
+                }
                 if core.own && core.origin == Origin::User {
                     let verdict = core.reaction.map(|verdict| (core.recency(), verdict));
                     feedback.entry(core.at).or_default().extend(verdict);
@@ -450,6 +446,13 @@ impl Ledger {
             events, about,
             "each event about a turn counts for it, unless it is withdrawn"
         );
+        let given = tenant.signals.keys();
+        let given = given
+            .filter(|(turn, by)| !tenant.is_being_erased(by) && !tenant.is_being_erased(turn.0));
+        let given: BTreeSet<_> = given
+            .map(|(turn, by)| (turn_id(*turn), (*by).to_owned()))
+            .collect();
+        assert_eq!(signals, given, "each signal counts for its turn");
         for (at, verdict) in verdicts {
             let all = feedback.remove(&at).unwrap_or_default();
             let latest = all.iter().max_by_key(|(recency, _)| recency);

@@ -28,6 +28,9 @@ request! {
         "trace_id" => trace_id: nullable Label,
         /// Whether the signal is excluded from training.
         "exclude_from_training" => exclude_from_training: nullable bool,
+        /// Whether the signal withdraws the same user's contrary ones: `helpful` the other three verdicts, each of which
+        /// withdraws `helpful`.
+        "exclusive" => exclusive: nullable bool = false,
         /// The user whose signal it is, with `feedback:on-behalf`; the caller if left out.
         "user_id" => user_id: nullable UserId,
     }

@@ -96,9 +96,11 @@ impl PreferencesPatch {
         })
     }
 
-    /// The profile after the change. Removing an artifact type or a context also removes what was learned about it.
+    /// The profile after the change. Removing an artifact type or a context also removes what was learned about it. A
+    /// learned value that is sent back unchanged is still a learned one.
     pub fn apply(self, to: &Profile) -> Result<Profile, TooLarge> {
-        let changed = self.merged(to);
+        let mut changed = self.merged(to);
+        to.keep_learned(&mut changed.preferences);
         let measured =
             serde_json::to_vec(&changed.preferences).map_or(usize::MAX, |json| json.len());
         if measured <= MAX_BYTES {

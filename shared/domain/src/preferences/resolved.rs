@@ -82,6 +82,13 @@ pub struct Sources {
     pub learning_mode: Source,
 }
 
+/// Unsets a value that was not set before and equals the learned one.
+fn keep<T: PartialEq>(value: &mut Option<T>, (before, learned): (Option<T>, Option<T>)) {
+    if before.is_none() && *value == learned {
+        *value = None;
+    }
+}
+
 impl Profile {
     /// The preferences with learned values where the user set none.
     #[must_use]
@@ -110,6 +117,44 @@ impl Profile {
                 .or(learned.preferred_code_style);
         }
         shown
+    }
+
+    /// Removes values from `changed` that the user did not set before and that equal the learned ones: they were read,
+    /// and put back with a change of something else.
+    pub(super) fn keep_learned(&self, changed: &mut Preferences) {
+        for (label, artifact) in &mut changed.artifact_preferences {
+            let before = self.preferences.artifact_preferences.get(label);
+            let before = before.cloned().unwrap_or_default();
+            let learned = self.learned_artifact(label);
+            keep(
+                &mut artifact.preferred_complexity,
+                (before.preferred_complexity, learned.preferred_complexity),
+            );
+            keep(
+                &mut artifact.preferred_format,
+                (before.preferred_format, learned.preferred_format),
+            );
+        }
+        for (label, context) in &mut changed.context_preferences {
+            let before = self.preferences.context_preferences.get(label);
+            let before = before.cloned().unwrap_or_default();
+            let learned = self.learned_context(label);
+            keep(
+                &mut context.preferred_agents,
+                (before.preferred_agents, learned.preferred_agents),
+            );
+            keep(
+                &mut context.preferred_response_length,
+                (
+                    before.preferred_response_length,
+                    learned.preferred_response_length,
+                ),
+            );
+            keep(
+                &mut context.preferred_code_style,
+                (before.preferred_code_style, learned.preferred_code_style),
+            );
+        }
     }
 
     /// The learned preferences for an artifact type.

@@ -1,5 +1,7 @@
 //! The request that refreshes a timeline.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use hearback_wire::{FieldError, Integer, List, from_json, request};
 use serde_json::Value;
@@ -79,6 +81,13 @@ impl Timeline {
     pub fn parse(body: &Value) -> Result<Self, Vec<FieldError>> {
         from_json::<TimelineRequest>(body).map(Self::from)
     }
+
+    /// The requested turns, and those of the blocks, whose feedback may have changed.
+    #[must_use]
+    pub fn turns(&self) -> BTreeSet<&TurnId> {
+        let of_blocks = self.blocks.iter().filter_map(|block| block.turn.as_ref());
+        self.turn_ids.iter().chain(of_blocks).collect()
+    }
 }
 
 impl From<TimelineRequest> for Timeline {
@@ -102,15 +111,23 @@ impl From<TimelineRequest> for Timeline {
 pub struct KnownBlock {
     /// `ar:<turn_id>.feedback.<key>`.
     pub path: String,
+    /// The turn in the path; `None` in any other path.
+    pub turn: Option<TurnId>,
     /// `hidden`.
     pub hidden: bool,
     /// `meta.digest`.
     pub digest: Option<String>,
 }
 
+fn turn_in(path: &str) -> Option<TurnId> {
+    let (turn, _) = path.strip_prefix("ar:")?.rsplit_once(".feedback.")?;
+    turn.try_into().ok()
+}
+
 impl From<&Block> for KnownBlock {
     fn from(block: &Block) -> Self {
         Self {
+            turn: turn_in(&block.path),
             path: block.path.clone(),
             hidden: block.hidden,
             digest: Some(block.meta.digest.clone()),
@@ -121,6 +138,7 @@ impl From<&Block> for KnownBlock {
 impl From<KnownBlockRequest> for KnownBlock {
     fn from(block: KnownBlockRequest) -> Self {
         Self {
+            turn: turn_in(&block.path),
             path: block.path,
             hidden: block.hidden,
             digest: block.meta.and_then(|meta| meta.digest),

@@ -82,10 +82,10 @@ pub(super) struct Change<'a> {
 
 /// Feedback that is not in the timeline yet: the owner's first, then by time, turn and origin.
 ///
-/// Each block of the request is compared with the current feedback. Without a block, current feedback is new; if the
-/// request has no blocks at all, only if it is not older than the watermark.
+/// Each block of the request is compared with the current feedback. Without a block, current feedback on a requested
+/// turn is new; if the request has no blocks at all, only if it is not older than the watermark.
 pub(super) fn changes<'a>(request: &'a Timeline, reactions: &'a [TurnReaction]) -> Vec<Change<'a>> {
-    let turns: BTreeSet<&TurnId> = request.turn_ids.iter().collect();
+    let (turns, requested) = (request.turns(), request.turn_ids.iter().collect());
     let current = current(&turns, reactions);
     // Of several blocks with the same path, the last one counts.
     let known: HashMap<&str, &KnownBlock> = (request.blocks.iter())
@@ -99,7 +99,10 @@ pub(super) fn changes<'a>(request: &'a Timeline, reactions: &'a [TurnReaction]) 
         Change::of(slot, state.unwrap_or(State::Empty(None)))
     });
     let mut changes: Vec<_> = changes
-        .filter(|change| change.is_new(request, known.get(change.path.as_str()).copied()))
+        .filter(|change| {
+            let known = known.get(change.path.as_str()).copied();
+            change.is_new((request, &requested), known)
+        })
         .collect();
     changes.sort_by_key(|change| (change.slot.by, change.ts(), change.slot));
     changes
@@ -179,14 +182,19 @@ impl<'a> Change<'a> {
         self.source().map_or(1.0, |source| source.confidence)
     }
 
-    fn is_new(&self, request: &Timeline, known: Option<&KnownBlock>) -> bool {
+    fn is_new(
+        &self,
+        (request, requested): (&Timeline, &BTreeSet<&TurnId>),
+        known: Option<&KnownBlock>,
+    ) -> bool {
         let is_up_to_date =
             |block: &KnownBlock| block.digest.as_deref() == Some(self.digest.as_str());
         match (self.state, known) {
             (State::Current(_), Some(block)) => !is_up_to_date(block),
             (State::Current(reaction), None) => {
                 let keeps_blocks = !request.blocks.is_empty();
-                keeps_blocks || Some(reaction.ts) >= request.last_known_feedback_ts
+                requested.contains(self.slot.turn)
+                    && (keeps_blocks || Some(reaction.ts) >= request.last_known_feedback_ts)
             }
             (State::Empty(_), Some(block)) => !block.hidden && !is_up_to_date(block),
             // Given and withdrawn before the agent received it.

@@ -286,6 +286,26 @@ fn reactions_to_other_turns_are_ignored() {
 }
 
 #[test]
+fn a_block_of_a_turn_that_is_not_requested_is_updated_but_none_is_added() {
+    let first = refresh(&cold(), &[example()], at(NOW));
+    let mut request = following(&cold(), &first);
+    request.turn_ids = vec![turn(OTHER)];
+    assert_eq!(refresh(&request, &[example()], at(NOW)).announce, None);
+    let replaced = TurnReaction {
+        text: "another text".to_owned(),
+        ..example()
+    };
+    let machine = TurnReaction {
+        origin: Origin::Machine,
+        ..example()
+    };
+    let blocks = refresh(&request, &[replaced, machine], at(NOW)).blocks;
+    let paths: Vec<_> = blocks.iter().map(|block| &block.path).collect();
+    assert_eq!(paths, [&first.blocks[0].path]);
+    assert_eq!(blocks[0].meta.reaction, first.blocks[0].meta.reaction);
+}
+
+#[test]
 fn withdrawn_feedback_is_replaced_by_older_feedback_before_the_watermark() {
     // Eve's reaction is current until she withdraws it; then Bob's is, which is older than the watermark.
     let bob = TurnReaction {

@@ -189,6 +189,17 @@ fn accepted_choices_become_preferences() {
         json!({"preferredAgents": ["writer"], "preferredResponseLength": "concise"})
     );
 
+    // What was read and is put back is still learned.
+    let mut read = shown;
+    read["contextPreferences"]["code-review"]["preferredCodeStyle"] = json!("minimal");
+    let patch = PreferencesPatch::parse(&read, "ada").expect("a patch");
+    user.profile = patch.apply(&user.profile).expect("small");
+    let source = user.resolved()["source"].clone();
+    for name in values {
+        assert_eq!(source[name], "learned", "{name}");
+    }
+    assert_eq!(source["preferredCodeStyle"], "user");
+
     let patch = json!({
         "artifactPreferences": {"checklist": {"preferredFormat": "code"}},
         "contextPreferences": {"code-review": {"preferredAgents": ["critic"]}},
