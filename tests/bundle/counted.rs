@@ -107,7 +107,7 @@ async fn the_planner_context_does_not_list_an_inaccurate_answer_as_accepted() {
     assert_eq!(context["status"], "rejected");
     assert_eq!(context["rejection"]["detected_by"], "user");
     let wrong = context["rejection"]["what_went_wrong"].as_str().unwrap();
-    assert!(wrong.contains("inaccurate: It is 1969"), "{wrong}");
+    assert!(wrong.contains("inaccurate: \"It is 1969\""), "{wrong}");
     let listed = app.get(&ada, BY_STATUS).await.body;
     assert_eq!(listed["turns"][0]["turn_id"], "t");
     let search = app.post(&ada, SEARCH, &json!({"query": QUERY})).await.body;
@@ -139,7 +139,7 @@ async fn the_planner_context_has_the_words_of_the_event_that_rejects_and_no_sett
     let found = rejection(&app, &ada).await;
     assert_eq!(found["detected_by"], "user");
     assert_eq!(found["user_said"], comment);
-    assert_eq!(found["what_went_wrong"], comment);
+    assert_eq!(found["what_went_wrong"], format!("\"{comment}\""));
     assert!(!found.to_string().contains("OLD"), "{found}");
     // Others learn that the turn was rejected, and not what the user wrote in an event.
     let report = app.token_of("analyst", "acme", "feedback:report");

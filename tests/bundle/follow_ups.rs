@@ -382,6 +382,30 @@ async fn accepted_strategies_come_first_and_rejected_ones_are_excluded() {
 }
 
 #[tokio::test]
+async fn a_good_strategy_is_found_after_any_number_of_rejected_ones() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    let turn = async |name: String, query: &str, verdict: &str| {
+        let body = turn_body(query, "An answer.");
+        app.put(&ada, &path(&name, "t"), &body).await;
+        let feedback = format!("{}/feedback", path(&name, "t"));
+        app.post(&ada, &feedback, &json!({"reaction": verdict}))
+            .await;
+    };
+    let rejected = (0..30).map(|n| turn(format!("c-{n}"), "cheap gaming laptops", "not_ok"));
+    futures::future::join_all(rejected).await;
+    turn("good".to_owned(), "gaming laptops", "ok").await;
+    let search = "/conversations/acme/order-service/strategies/search";
+    let query = json!({"query": "cheap gaming laptops"});
+    eventually(|| async {
+        let found = app.post(&ada, search, &query).await.body;
+        let found = found["strategies"].as_array()?;
+        (found.len() == 1 && found[0]["conversation_id"] == "good").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_losing_registration_reads_and_changes_nothing_of_the_winner() {
     let app = TestApp::start().await;
     let (ada, eve) = (app.token("ada"), app.token("eve"));

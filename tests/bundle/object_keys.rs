@@ -1,4 +1,5 @@
-//! Object keys that cannot be file names are rejected with a client error, and reads survive concurrent deletions.
+//! Object keys that cannot be file names are rejected with a client error; reads and deletions survive concurrent
+//! deletions.
 
 use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
@@ -40,6 +41,12 @@ fn status_and_code<T, E: ProvideErrorMetadata>(result: Result<T, SdkError<E>>) -
             (status.unwrap_or_default(), code)
         }
     }
+}
+
+/// A client without retries, which would hide a failure.
+fn without_retries(s3: &aws_sdk_s3::Client) -> aws_sdk_s3::Client {
+    let once = s3.config().to_builder();
+    aws_sdk_s3::Client::from_conf(once.retry_config(RetryConfig::disabled()).build())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,12 +191,7 @@ async fn an_object_that_is_deleted_during_a_read_is_no_failure() {
     };
     let writers = futures::future::join_all((0..4).map(churn));
     let writing = tokio::spawn(writers);
-    // A second attempt of the client would hide the failure.
-    let once = s3
-        .config()
-        .to_builder()
-        .retry_config(RetryConfig::disabled());
-    let reader = aws_sdk_s3::Client::from_conf(once.build());
+    let reader = without_retries(&s3);
     let mut lists = 0;
     while !writing.is_finished() {
         let list = reader.list_objects_v2().bucket(&bucket).send().await;
@@ -198,4 +200,20 @@ async fn an_object_that_is_deleted_during_a_read_is_no_failure() {
     }
     assert!(lists > 0);
     writing.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_others_delete_at_the_same_time_is_no_failure() {
+    let engine = Engine::start().await;
+    let (s3, bucket) = (&engine.clients.s3, engine.names.bucket());
+    let once = without_retries(s3);
+    for round in 0..100 {
+        let body = ByteStream::from_static(b"x");
+        let put = s3.put_object().bucket(&bucket).key("a/x").body(body);
+        put.send().await.unwrap();
+        let deletes = (0..8).map(|_| once.delete_object().bucket(&bucket).key("a/x").send());
+        for deleted in futures::future::join_all(deletes).await {
+            assert_eq!(status_and_code(deleted), (200, String::new()), "{round}");
+        }
+    }
 }

@@ -29,6 +29,7 @@ const TEMPLATE: &str = include_str!("../../template.yaml");
 /// Numbers that are private to a function of several steps, or of the deployment. Their behavior has tests of its own.
 const NOT_COMPARED: &[&str] = &[
     "confidence.evidence",
+    "detection.contradicted",
     "detection.neutral",
     "detection.rephrase_cosine",
     "detection.rephrase_cosine_other_words",
@@ -123,13 +124,10 @@ fn numbers_of_code() -> Vec<(&'static str, f64)> {
         ("confidence.correction", confidence("correction")),
         ("confidence.implicit", confidence("implicit")),
         ("hint.acceptance_rate", learning::HIGH_ACCEPTANCE),
-        ("hint.min_samples", whole(learning::MIN_SAMPLES)),
-        ("learning.max_weight", whole(learning::MAX_WEIGHT)),
-        (
-            "learning.option_min_samples",
-            learning::MIN_OPTION_SAMPLES.into(),
-        ),
-        ("learning.option_max_samples", learning::MAX_SAMPLES.into()),
+        ("hint.min_samples", learning::MIN_SAMPLES),
+        ("learning.max_weight", learning::MAX_WEIGHT),
+        ("learning.option_min_samples", learning::MIN_OPTION_SAMPLES),
+        ("learning.option_max_samples", learning::MAX_SAMPLES),
         ("learning.option_without_rival", learning::EVEN),
         ("learning.z", learning::Z),
         (

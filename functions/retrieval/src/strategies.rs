@@ -114,19 +114,15 @@ async fn search_strategies(
         .await;
     let owner = (&within.tenant, &caller.user);
     let now = app.clock.now();
-    let targets = app
+    let about = (&vector, search.min_similarity.0);
+    let found = app
         .store
-        .targets(owner, &within.project, &vector, now)
-        .await?;
-    let mut ranked: Vec<(Rank, Strategy)> = (targets.found.into_iter())
-        .filter(|(target, _)| target.similarity >= search.min_similarity.0)
-        .filter_map(|(target, row)| ranked(&target, row))
-        .take(TOP_K)
-        .collect();
+        .wanted_targets((owner, &within.project), about, now, (TOP_K, ranked));
+    let (mut ranked, compared) = found.await?;
     ranked.sort_by(|(one, _), (other, _)| -> Ordering { one.order(other) });
     Ok(Json(Strategies {
         embedder: vector.embedder,
-        vectors: targets.compared,
+        vectors: compared,
         strategies: ranked.into_iter().map(|(_, strategy)| strategy).collect(),
     }))
 }

@@ -322,3 +322,30 @@ fn a_long_message_is_about_the_answer_at_its_ends() {
             .is_none_or(|said| said.chars().count() <= 1000)
     );
 }
+
+#[test]
+fn praise_with_a_complaint_is_too_unsure_for_a_machine_reaction() {
+    let unsure = [
+        "Thanks, actually make it red instead",
+        "Great, never mind then",
+        "Perfect, but I get an error",
+        "Thanks, gaming, not business",
+        "No. Thanks though",
+    ];
+    for message in unsure {
+        let detection = about_laptops(message);
+        assert_eq!(
+            (detection.feedback_type, detection.confidence),
+            (FeedbackStatus::Accepted, 0.6),
+            "{message}"
+        );
+    }
+    for message in ["No worries, thanks!", "Actually, that works", "Thanks!"] {
+        let detection = about_laptops(message);
+        assert_eq!(
+            (detection.feedback_type, detection.confidence),
+            (FeedbackStatus::Accepted, 0.7),
+            "{message}"
+        );
+    }
+}

@@ -97,6 +97,18 @@ impl Verdict {
 /// The confidence of a verdict without a cue.
 const NEUTRAL: f64 = 0.5;
 
+/// The most confidence in an acceptance by a message with a cue that rejects: too little for a machine reaction.
+const CONTRADICTED: f64 = 0.6;
+
+/// Cues that may give way to another cue of their message, and leave a doubt.
+const CONTRARY: &[Cue] = &[
+    Cue::Negation,
+    Cue::Symptom,
+    Cue::Change,
+    Cue::Contrast,
+    Cue::Abandonment,
+];
+
 /// Cues that reject wherever they stand and whatever was asked.
 const STRONG: &[Cue] = &[
     Cue::Correction,
@@ -133,8 +145,22 @@ impl Case<'_> {
             .or_else(|| self.explicit())
             .or_else(|| self.rephrased())
             .or_else(|| self.abandoned())
-            .or_else(|| self.accepted())
+            .or_else(|| self.accepted().map(|verdict| self.doubted(verdict)))
             .unwrap_or_else(|| self.neutral())
+    }
+
+    /// Less sure if the same message also speaks against the answer.
+    fn doubted(&self, verdict: Verdict) -> Verdict {
+        // A "no" to a question declines what that offers.
+        let contrary = (CONTRARY.iter()).any(|cue| match cue {
+            Cue::Negation => self.has(*cue) && !self.asked().wants_reply(),
+            other => self.has(*other),
+        });
+        let limit = if contrary { CONTRADICTED } else { 1.0 };
+        Verdict {
+            confidence: verdict.confidence.min(limit),
+            ..verdict
+        }
     }
 
     /// Priority 1: it says so.

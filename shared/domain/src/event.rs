@@ -368,6 +368,14 @@ impl EventCore {
             | None => None,
         }
     }
+
+    /// How sure its verdict is: 1, or the confidence of an implicit event that has one.
+    #[must_use]
+    pub fn certainty(&self) -> f64 {
+        let inferred = self.channel == Channel::Implicit;
+        let confidence = self.confidence.filter(|_| inferred);
+        confidence.unwrap_or(1.0).clamp(0.0, 1.0)
+    }
 }
 
 /// What a user wrote. It is stored with the event, and never sent to a queue.

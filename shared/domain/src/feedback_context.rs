@@ -155,10 +155,12 @@ impl RejectionFacts<'_> {
     }
 
     fn what_went_wrong(&self) -> Option<String> {
-        let mut problems: Vec<String> = self.comment().map(one_line).into_iter().collect();
+        // In quotes, a user's words cannot continue with what the system would say.
+        let mut problems: Vec<String> = self.comment().map(prompt::quoted).into_iter().collect();
         for (complaint, reason) in self.complaints() {
-            let reason =
-                reason.map_or_else(String::new, |reason| format!(": {}", one_line(reason)));
+            let reason = reason.map_or_else(String::new, |reason| {
+                format!(": {}", prompt::quoted(reason))
+            });
             problems.push(format!("The user marked the answer as {complaint}{reason}"));
         }
         let correction = self.correction().map(|correction| match correction {
@@ -446,7 +448,10 @@ mod tests {
         let rejection = rejection(known(None, Some(saying("Too expensive"))));
         assert_eq!(rejection.detected_by, DetectedBy::User);
         assert_eq!(rejection.user_said.as_deref(), Some("Too expensive"));
-        assert_eq!(rejection.what_went_wrong.as_deref(), Some("Too expensive"));
+        assert_eq!(
+            rejection.what_went_wrong.as_deref(),
+            Some("\"Too expensive\"")
+        );
     }
 
     #[test]
@@ -483,7 +488,7 @@ mod tests {
         assert_eq!(
             rejection.what_went_wrong.as_deref(),
             Some(
-                "The user marked the answer as inaccurate: It costs $1,200; The user marked the answer as unsafe"
+                "The user marked the answer as inaccurate: \"It costs $1,200\"; The user marked the answer as unsafe"
             )
         );
         assert_eq!(rejection.user_said.as_deref(), Some("It costs $1,200"));

@@ -24,8 +24,10 @@ const EMBEDDING: &str = "embedding";
 /// Turns among which the previous one is searched. More in other conversations within a session are
 /// not expected.
 const LATEST: i32 = 25;
-/// Largest number of candidates for a target.
+/// Largest number of candidates whose rows are read at once.
 const CANDIDATES: usize = 25;
+/// Largest number of candidates whose rows are read if those before do not suffice.
+const MAX_CANDIDATES: usize = 250;
 
 /// A reference to a user's turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,6 +124,46 @@ impl Store {
         about: &Embedded,
         now: DateTime<Utc>,
     ) -> Result<Targets, Error> {
+        let (mut candidates, compared) = self.candidates(owner, project, about, now).await?;
+        candidates.truncate(CANDIDATES);
+        Ok(Targets {
+            found: self.own_turns(owner, candidates, now).await?,
+            compared,
+        })
+    }
+
+    /// Up to `count` of the user's own turns of a project that a text may be about, the likeliest first. Those that
+    /// `wanted` rejects, and those less similar than `least`, are skipped, however many they are among the 250 likeliest.
+    /// The costs are those of [`targets`](Self::targets), for each 25 candidates that are `least` similar.
+    pub async fn wanted_targets<T>(
+        &self,
+        (owner, project): ((&TenantId, &UserId), &ProjectId),
+        (about, least): (&Embedded, f64),
+        now: DateTime<Utc>,
+        (count, wanted): (usize, impl Fn(&Target<TurnRef>, IndexRow) -> Option<T>),
+    ) -> Result<(Vec<T>, Compared), Error> {
+        let (mut candidates, compared) = self.candidates(owner, project, about, now).await?;
+        candidates.retain(|target| target.similarity >= least);
+        let mut found = Vec::new();
+        while found.len() < count && !candidates.is_empty() {
+            let rest = candidates.split_off(candidates.len().min(CANDIDATES));
+            let turns = self.own_turns(owner, candidates, now).await?;
+            let turns = turns.into_iter();
+            found.extend(turns.filter_map(|(target, row)| wanted(&target, row)));
+            candidates = rest;
+        }
+        found.truncate(count);
+        Ok((found, compared))
+    }
+
+    /// The likeliest turns that a text may be about, and the vectors that were compared.
+    async fn candidates(
+        &self,
+        owner: (&TenantId, &UserId),
+        project: &ProjectId,
+        about: &Embedded,
+        now: DateTime<Utc>,
+    ) -> Result<(Vec<Target<TurnRef>>, Compared), Error> {
         let span = TimeRange {
             from: now - WINDOW,
             to: now + MAX_AHEAD,
@@ -141,7 +183,7 @@ impl Store {
             vector: &turn.embedding,
         });
         let mut targets: Vec<Target<TurnRef>> = Vec::new();
-        for target in nearest(about, stored, now, CANDIDATES) {
+        for target in nearest(about, stored, now, MAX_CANDIDATES) {
             // A turn may have two vectors, one of which is valid.
             if !targets.iter().any(|other| other.turn == *target.turn) {
                 targets.push(Target {
@@ -152,18 +194,24 @@ impl Store {
                 });
             }
         }
+        Ok((targets, compared))
+    }
+
+    /// The turns that are still stored, complete, and the user's own.
+    async fn own_turns(
+        &self,
+        (_, user): (&TenantId, &UserId),
+        targets: Vec<Target<TurnRef>>,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<(Target<TurnRef>, IndexRow)>, Error> {
         let at: Vec<TurnRef> = targets.iter().map(|target| target.turn.clone()).collect();
         let rows = self.live_turns(&at, now).await?;
-        let (_, user) = owner;
         let own = targets.into_iter().zip(rows).filter_map(|(target, row)| {
             // An open turn has no answer yet.
             let row = row.filter(|row| row.core.user_id == *user && !row.core.open)?;
             Some((target, row))
         });
-        Ok(Targets {
-            found: own.collect(),
-            compared,
-        })
+        Ok(own.collect())
     }
 
     async fn vectors_of(

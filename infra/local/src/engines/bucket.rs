@@ -24,7 +24,8 @@ use super::object_keys::ObjectKeys;
 use super::rejection::EngineRejection;
 use crate::files::BUCKET_FOLDER;
 
-/// How often a failed read is repeated. The engine fails if another request deletes a file while it reads the folder.
+/// How often a failed read or deletion is repeated. The engine fails if another request deletes a file between two of
+/// its own steps.
 const RETRIES: usize = 5;
 /// Response headers with a checksum of an object.
 const CHECKSUMS: [&str; 5] = [
@@ -58,8 +59,8 @@ pub(super) fn start(
         async move {
             match check_origin(request.uri(), request.headers()) {
                 Ok(()) => {
-                    let reads = matches!(method, Method::GET | Method::HEAD);
-                    let again = reads.then(|| copy_of_head(&request));
+                    let repeatable = matches!(method, Method::GET | Method::HEAD | Method::DELETE);
+                    let again = repeatable.then(|| copy_of_head(&request));
                     let mut response = service.call(request.map(Body::from)).await;
                     for _ in 0..RETRIES {
                         match &again {
@@ -116,7 +117,7 @@ fn is_failure<E>(response: &Result<HttpResponse, E>) -> bool {
     status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR) == StatusCode::INTERNAL_SERVER_ERROR
 }
 
-/// The request without its body, which reads do not have.
+/// The request without its body, which reads and deletions do not have.
 fn copy_of_head<B>(request: &Request<B>) -> Request<Body> {
     let mut copy = Request::new(Body::empty());
     *copy.method_mut() = request.method().clone();

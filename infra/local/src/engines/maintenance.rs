@@ -95,16 +95,23 @@ pub(super) async fn run(
         let (file, database) = (file.clone(), database.clone());
         let (progress, may_expire) = (maintenance.progress.clone(), expiry.check());
         let done = tokio::task::spawn_blocking(move || {
-            if may_expire {
-                database
-                    .sweep_ttl()
-                    .map_err(|error| anyhow::anyhow!("{error}"))?;
-            }
-            delete_relayed(&file, &progress)?;
-            return_pages(&file)?;
-            truncate_log(&file)
+            let expired = if may_expire {
+                let swept = database.sweep_ttl();
+                swept.map_err(|error| anyhow::anyhow!("{error}")).map(drop)
+            } else {
+                Ok(())
+            };
+            // A step that fails does not keep the next from freeing space.
+            let steps = [
+                expired,
+                delete_relayed(&file, &progress),
+                return_pages(&file),
+                truncate_log(&file),
+            ];
+            steps.map(Result::err)
         });
-        if let Ok(Err(error)) = done.await {
+        let errors = done.await.into_iter().flatten().flatten();
+        for error in errors {
             tracing::warn!(%error, "expired data was not deleted");
         }
     }

@@ -4,6 +4,7 @@
 //! states of pages until it is truncated, which happens once a minute.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rusqlite::Connection;
@@ -22,10 +23,15 @@ pub(super) fn check_build() -> Result<()> {
     Ok(())
 }
 
+/// How long the truncation waits for readers. Meanwhile nobody can write.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// Moves the content of the write-ahead log into the database and truncates the log. This costs two syncs, or none if
 /// the log is empty.
 pub(super) fn truncate_log(file: &Path) -> Result<()> {
-    let busy: bool = open(file)?
+    let database = open(file)?;
+    database.busy_timeout(PATIENCE)?;
+    let busy: bool = database
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
         .context("cannot truncate the write-ahead log")?;
     if busy {

@@ -10,6 +10,11 @@ use rusqlite::Connection;
 /// of changes.
 pub(crate) const BEGINS_ANEW_AFTER: Duration = Duration::from_secs(5);
 
+/// How long the truncation waits for another process. Meanwhile the queues wait.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How long any other statement waits for another process.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// When to truncate the log.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
@@ -43,10 +48,14 @@ impl Log {
     }
 }
 
-/// Checkpoints and truncates the log. Returns `false` if another process reads the file.
+/// Checkpoints and truncates the log. Returns `false` if another process reads the file for longer than [`PATIENCE`].
 pub(crate) fn truncate(database: &Connection) -> rusqlite::Result<bool> {
-    let busy: bool = database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-    Ok(!busy)
+    database.busy_timeout(PATIENCE)?;
+    let busy = database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+        row.get::<_, bool>(0)
+    });
+    database.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(!busy?)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(crate) mod space;
 mod tests;
 pub(crate) mod times;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
@@ -83,7 +83,7 @@ pub(crate) struct Unit<'a> {
 
 /// Makes a connection durable and its schema present.
 pub(crate) fn prepare(connection: &Connection) -> Result<(), Error> {
-    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.busy_timeout(log::BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // FULL syncs each commit before its response, so it also survives a crash of the machine.

@@ -9,48 +9,51 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// Minimum number of samples of a preferred option (`docs/reference/rules.md`, "Preference learning").
-pub const MIN_SAMPLES: u32 = 10;
+pub const MIN_SAMPLES: f64 = 10.0;
 /// Number of samples at which the counts of an option are halved, so that recent feedback has more weight.
-pub const MAX_SAMPLES: u32 = 200;
+pub const MAX_SAMPLES: f64 = 200.0;
 /// The acceptance rate that an option without alternatives must exceed.
 pub const EVEN: f64 = 0.5;
 /// The standard normal quantile of a two-sided interval of 95 %.
 pub const Z: f64 = 1.96;
 
-/// How often an option occurred, and was accepted. Stored as an array of two numbers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "(u32, u32)", into = "(u32, u32)")]
+/// How often an option occurred, and was accepted. Inferred feedback counts as much as its confidence. Stored as an array
+/// of two numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f64, f64)", into = "(f64, f64)")]
 struct Tally {
-    accepted: u32,
-    samples: u32,
+    accepted: f64,
+    samples: f64,
 }
 
-impl From<(u32, u32)> for Tally {
-    fn from((accepted, samples): (u32, u32)) -> Self {
+impl From<(f64, f64)> for Tally {
+    fn from((accepted, samples): (f64, f64)) -> Self {
         Self { accepted, samples }
     }
 }
 
-impl From<Tally> for (u32, u32) {
+impl From<Tally> for (f64, f64) {
     fn from(tally: Tally) -> Self {
         (tally.accepted, tally.samples)
     }
 }
 
 impl Tally {
-    fn count(&mut self, accepted: bool) {
-        self.accepted += u32::from(accepted);
-        self.samples += 1;
+    fn count(&mut self, accepted: bool, confidence: f64) {
+        if accepted {
+            self.accepted += confidence;
+        }
+        self.samples += confidence;
         if self.samples >= MAX_SAMPLES {
-            self.accepted /= 2;
-            self.samples /= 2;
+            self.accepted /= 2.0;
+            self.samples /= 2.0;
         }
     }
 
     /// The 95 % Wilson interval of the acceptance rate.
     fn interval(self) -> (f64, f64) {
-        let n = f64::from(self.samples.max(1));
-        let rate = f64::from(self.accepted) / n;
+        let n = self.samples.max(1.0);
+        let rate = self.accepted / n;
         let center = rate + Z * Z / (2.0 * n);
         let half = Z * (rate * (1.0 - rate) / n + Z * Z / (4.0 * n * n)).sqrt();
         let scale = 1.0 + Z * Z / n;
@@ -59,7 +62,7 @@ impl Tally {
 }
 
 /// The counts of each option.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Choices<T: Ord>(BTreeMap<T, Tally>);
 
@@ -71,13 +74,21 @@ impl<T: Ord> Default for Choices<T> {
 
 impl<T: Ord + Clone> Choices<T> {
     /// Counts a sample of an option. A new option beyond `max_options` replaces the one with the fewest samples.
-    pub(super) fn count(&mut self, option: T, accepted: bool, max_options: usize) {
+    pub(super) fn count(
+        &mut self,
+        option: T,
+        (accepted, confidence): (bool, f64),
+        max_options: usize,
+    ) {
         if !self.0.contains_key(&option) && self.0.len() >= max_options {
-            let rarest = self.0.iter().min_by_key(|(_, tally)| tally.samples);
+            let rarest = (self.0.iter()).min_by(|(_, a), (_, b)| a.samples.total_cmp(&b.samples));
             let rarest = rarest.map(|(option, _)| option.clone());
             rarest.and_then(|option| self.0.remove(&option));
         }
-        self.0.entry(option).or_default().count(accepted);
+        self.0
+            .entry(option)
+            .or_default()
+            .count(accepted, confidence);
     }
 
     /// The preferred option, if the difference is significant.
@@ -112,8 +123,8 @@ mod tests {
     fn choices(counts: &[(u32, u32)]) -> Choices<char> {
         let mut choices = Choices::default();
         for (option, (accepted, rejected)) in ('a'..).zip(counts) {
-            (0..*accepted).for_each(|_| choices.count(option, true, 9));
-            (0..*rejected).for_each(|_| choices.count(option, false, 9));
+            (0..*accepted).for_each(|_| choices.count(option, (true, 1.0), 9));
+            (0..*rejected).for_each(|_| choices.count(option, (false, 1.0), 9));
         }
         choices
     }
@@ -147,8 +158,8 @@ mod tests {
     #[test]
     fn the_wilson_interval_is_correct() {
         let tally = Tally {
-            accepted: 8,
-            samples: 10,
+            accepted: 8.0,
+            samples: 10.0,
         };
         let (low, high) = tally.interval();
         assert!((low - 0.4902).abs() < 1e-4, "{low}");
@@ -159,8 +170,8 @@ mod tests {
     fn recent_feedback_outweighs_older_feedback() {
         let mut choices = choices(&[(1_000, 0), (0, 50)]);
         for _ in 0..400 {
-            choices.count('a', false, 9);
-            choices.count('b', true, 9);
+            choices.count('a', (false, 1.0), 9);
+            choices.count('b', (true, 1.0), 9);
         }
         assert_eq!(choices.preferred(), Some(&'b'));
     }
@@ -169,7 +180,7 @@ mod tests {
     fn the_option_with_the_fewest_samples_is_replaced() {
         let mut choices = Choices::default();
         for option in ['a', 'a', 'b', 'b', 'c', 'd'] {
-            choices.count(option, true, 3);
+            choices.count(option, (true, 1.0), 3);
         }
         let options: Vec<_> = choices.options().copied().collect();
         assert_eq!(options, ['a', 'b', 'd']);

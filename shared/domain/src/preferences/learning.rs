@@ -1,8 +1,8 @@
 //! Updates preferences from feedback: weighted moving averages, and the options that a user accepts.
 //!
-//! Averages are updated by `new = (old × weight + sample) / (weight + 1)` with `weight = min(samples, 100)`. Ratings
-//! and acceptances have separate sample counts
-//! ([decision](../../../../docs/decisions/0026-ratings-and-acceptances-are-counted-apart.md)).
+//! Averages are updated by `new = (old × weight + sample × c) / (weight + c)`, with `weight = min(samples, 100)`. `c` is
+//! 1, or the confidence of inferred feedback, which is also that part of a sample. Ratings and acceptances have separate
+//! sample counts ([decision](../../../../docs/decisions/0026-ratings-and-acceptances-are-counted-apart.md)).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,11 +18,11 @@ use crate::event::{EventCore, Rating};
 use crate::identifier::Label;
 
 /// Maximum weight of the previous average, in samples.
-pub const MAX_WEIGHT: u64 = 100;
+pub const MAX_WEIGHT: f64 = 100.0;
 /// An acceptance rate above this value gives an exploration hint.
 pub const HIGH_ACCEPTANCE: f64 = 0.9;
 /// Minimum number of acceptances and rejections for an exploration hint.
-pub const MIN_SAMPLES: u64 = 20;
+pub const MIN_SAMPLES: f64 = 20.0;
 /// Maximum number of artifact types. Further types are learned together as `unknown`, because the size of an item in
 /// the table is limited.
 pub const MAX_ARTIFACT_TYPES: usize = 200;
@@ -42,6 +42,8 @@ pub struct Lesson {
     artifact_type: Label,
     rating: Option<Rating>,
     accepted: Option<bool>,
+    /// 1, or the confidence of inferred feedback.
+    confidence: f64,
     complexity: Option<Complexity>,
     format: Option<Format>,
     contexts: BTreeSet<Label>,
@@ -74,6 +76,7 @@ impl Lesson {
             artifact_type: event.artifact_type(),
             rating: event.rating,
             accepted: event.verdict(),
+            confidence: event.certainty(),
             complexity: named(context.artifact_complexity.as_ref(), Complexity::NAMES),
             format: named(context.artifact_format.as_ref(), Format::NAMES),
             contexts: contexts.into_iter().flatten().cloned().collect(),
@@ -122,6 +125,9 @@ pub(super) struct ArtifactLearning {
     ratings: u64,
     /// Number of acceptances and rejections in the acceptance rate.
     acceptances: u64,
+    /// What inferred ones among them lack to full samples: the sum of 1 − confidence.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    uncertainty: f64,
     /// Whether the rate crossed the threshold and no hint was published yet.
     #[serde(
         default,
@@ -136,6 +142,11 @@ pub(super) struct ArtifactLearning {
 }
 
 impl ArtifactLearning {
+    /// The acceptances and rejections, each as much as its confidence.
+    fn certain(&self) -> f64 {
+        (float(self.acceptances) - self.uncertainty).max(0.0)
+    }
+
     /// Initial counts for averages without counts: those that the user set, and those of versions from before counts
     /// were stored. Each sample may then be a rating, an acceptance, or both.
     fn after(artifact: &ArtifactPreference) -> Self {
@@ -291,16 +302,17 @@ impl Learned {
                 code_style,
                 ..
             } = lesson.choice;
-            count(&mut learning.response_length, response_length, accepted);
-            count(&mut learning.code_style, code_style, accepted);
-            count(&mut learning.agents, agent, accepted);
+            let sample = (accepted, lesson.confidence);
+            count(&mut learning.response_length, response_length, sample);
+            count(&mut learning.code_style, code_style, sample);
+            count(&mut learning.agents, agent, sample);
         }
     }
 }
 
-fn count<T: Ord + Clone>(choices: &mut Choices<T>, option: Option<T>, accepted: bool) {
+fn count<T: Ord + Clone>(choices: &mut Choices<T>, option: Option<T>, sample: (bool, f64)) {
     if let Some(option) = option {
-        choices.count(option, accepted, MAX_AGENTS);
+        choices.count(option, sample, MAX_AGENTS);
     }
 }
 
@@ -319,32 +331,51 @@ impl Profile {
 
 fn is_high(artifact: &ArtifactPreference, learning: &ArtifactLearning) -> bool {
     let rate = artifact.acceptance_rate;
-    learning.acceptances >= MIN_SAMPLES && rate.is_some_and(|rate| rate > HIGH_ACCEPTANCE)
+    learning.certain() >= MIN_SAMPLES && rate.is_some_and(|rate| rate > HIGH_ACCEPTANCE)
 }
 
 fn apply(artifact: &mut ArtifactPreference, learning: &mut ArtifactLearning, lesson: &Lesson) {
     if let Some(rating) = lesson.rating {
         let sample = f64::from(rating.get());
         let average = artifact.average_rating;
-        artifact.average_rating = Some(moving_average(average, learning.ratings, sample));
+        let weight = float(learning.ratings);
+        artifact.average_rating = Some(moving_average(average, weight, (sample, 1.0)));
         learning.ratings = learning.ratings.saturating_add(1);
     }
     if let Some(accepted) = lesson.accepted {
         let sample = f64::from(u8::from(accepted));
         let average = artifact.acceptance_rate;
-        artifact.acceptance_rate = Some(moving_average(average, learning.acceptances, sample));
+        let weighted = (sample, lesson.confidence);
+        artifact.acceptance_rate = Some(moving_average(average, learning.certain(), weighted));
         learning.acceptances = learning.acceptances.saturating_add(1);
-        count(&mut learning.complexity, lesson.complexity, accepted);
-        count(&mut learning.format, lesson.format, accepted);
+        learning.uncertainty += 1.0 - lesson.confidence;
+        let sample = (accepted, lesson.confidence);
+        count(&mut learning.complexity, lesson.complexity, sample);
+        count(&mut learning.format, lesson.format, sample);
     }
     let samples = artifact.sample_count.unwrap_or_default();
     artifact.sample_count = Some(samples.saturating_add(1));
 }
 
-/// The moving average after another sample. The first sample is the average.
-fn moving_average(old: Option<f64>, samples: u64, sample: f64) -> f64 {
+/// The moving average after another sample of a confidence. The first sample is the average.
+fn moving_average(old: Option<f64>, samples: f64, (sample, confidence): (f64, f64)) -> f64 {
     let Some(old) = old else { return sample };
-    let weight = u32::try_from(samples.min(MAX_WEIGHT)).unwrap_or_default();
-    let weight = f64::from(weight);
-    (old * weight + sample) / (weight + 1.0)
+    let weight = samples.min(MAX_WEIGHT);
+    if weight + confidence <= 0.0 {
+        return old;
+    }
+    (old * weight + sample * confidence) / (weight + confidence)
+}
+
+/// A number of samples.
+fn float(samples: u64) -> f64 {
+    f64::from(u32::try_from(samples).unwrap_or(u32::MAX))
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
 }

@@ -1,5 +1,6 @@
 //! Tests of preference learning.
 
+use hearback_domain::event::Channel;
 use hearback_domain::preferences::{
     Cause, Lesson, PreferenceContext, PreferencesPatch, Profile, Version, learn, resolve,
 };
@@ -33,6 +34,8 @@ struct User {
     hints: Vec<u128>,
     excluded: bool,
     context: Value,
+    /// The confidence of inferred events.
+    inferred: Option<f64>,
 }
 
 impl User {
@@ -51,7 +54,11 @@ impl User {
                 let members = body["context"].as_object_mut().expect("an object");
                 members.extend(context.clone());
             }
-            let event = submitted(&body);
+            let mut event = submitted(&body);
+            if self.inferred.is_some() {
+                event.channel = Channel::Implicit;
+                event.confidence = self.inferred;
+            }
             let lesson = Lesson::of(&event).expect("a lesson");
             // The profile of the version as it is stored and read back.
             let learned = learn(&self.profile, &[lesson]).expect("learns");
@@ -98,6 +105,42 @@ fn ratings_do_not_count_as_acceptance_samples() {
     let checklist = &user.profile.preferences.artifact_preferences["checklist"];
     assert_eq!(checklist.acceptance_rate, Some(20.0 / 21.0));
     assert_eq!(checklist.average_rating, Some(1.0));
+}
+
+#[test]
+fn inferred_feedback_counts_as_much_as_its_confidence() {
+    let mut user = User {
+        inferred: Some(0.75),
+        ..User::default()
+    };
+    user.submit(26, &json!({"accepted": true}));
+    assert_eq!(user.hints, [0_u128; 0], "26 · 0.75 < 20");
+    user.submit(1, &json!({"accepted": true}));
+    assert_eq!(user.hints, [27], "27 · 0.75 ≥ 20");
+    let rate = |user: &User| {
+        let known = &user.profile.preferences.artifact_preferences["checklist"];
+        known.acceptance_rate
+    };
+    assert_eq!(rate(&user), Some(1.0));
+    user.inferred = Some(0.25);
+    user.submit(1, &json!({"accepted": false}));
+    assert_eq!(rate(&user), Some(20.25 / 20.5));
+    user.inferred = None;
+    user.submit(1, &json!({"accepted": false}));
+    assert_eq!(rate(&user), Some(20.25 / 20.5 * 20.5 / 21.5));
+}
+
+#[test]
+fn inferred_acceptances_are_that_part_of_an_option_s_samples() {
+    let mut user = User {
+        inferred: Some(0.75),
+        context: json!({"artifactFormat": "table"}),
+        ..User::default()
+    };
+    user.submit(13, &json!({"accepted": true}));
+    assert_eq!(user.resolved()["source"]["preferredFormat"], "default");
+    user.submit(1, &json!({"accepted": true}));
+    assert_eq!(user.resolved()["preferredFormat"], "table", "10.5 samples");
 }
 
 #[test]
