@@ -72,9 +72,12 @@ export interface Anchors {
 /** The feedback endpoints. Every method rejects with a {@link HearbackError}. */
 export class FeedbackClient {
   constructor(options?: ClientOptions);
-  /** Submits a signal. Without `reason`, the stored reason is kept; `null` deletes it. */
+  /**
+   * Submits a signal. Without `reason`, the stored reason is kept; `null` deletes it. With `exclusive`, the contrary
+   * signals are withdrawn once this one is stored.
+   */
   submit(
-    feedback: { messageId: string; signal: Signal; reason?: string | null } & Anchors,
+    feedback: { messageId: string; signal: Signal; reason?: string | null; exclusive?: boolean } & Anchors,
   ): Promise<{ id: string; created: boolean }>;
   /** Withdraws a signal. It is no error if there is none. */
   retract(messageId: string, signal: Signal): Promise<void>;

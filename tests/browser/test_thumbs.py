@@ -28,7 +28,7 @@ def test_the_same_thumb_again_withdraws_it(demo, user):
     assert demo.calls == ["POST helpful", "DELETE helpful"]
 
 
-def test_the_other_thumb_is_stored_before_the_first_is_withdrawn(demo, user):
+def test_the_other_thumb_replaces_the_first_in_one_call(demo, user):
     answer = demo.answer("1")
     answer.up.click()
     demo.settled()
@@ -41,8 +41,52 @@ def test_the_other_thumb_is_stored_before_the_first_is_withdrawn(demo, user):
     call.continue_()
     demo.settled()
     answer.shows(answer.down)
-    assert demo.calls[2:] == ["DELETE helpful"]
+    assert demo.calls == ["POST helpful", "POST not_helpful"]
     assert user.feedback("1") == {"not_helpful": None}
+
+
+def test_a_thumb_waits_for_the_response_to_the_other_one(demo, user):
+    answer = demo.answer("1")
+    held = demo.intercept("POST", "helpful")
+    answer.up.click()
+    call = held.one()
+    answer.down.click()
+    answer.shows(answer.down)
+    # Stored later, the first one would withdraw this one.
+    assert demo.calls == ["POST helpful"]
+    call.continue_()
+    demo.settled()
+    answer.shows(answer.down)
+    assert demo.calls == ["POST helpful", "POST not_helpful"]
+    assert user.feedback("1") == {"not_helpful": None}
+
+
+def test_a_thumb_that_is_restored_while_it_is_withdrawn_is_sent_again(demo, user):
+    answer = demo.answer("3")
+    answer.down.click()
+    answer.inaccurate.click()
+    demo.settled()
+    held = demo.intercept("POST", "helpful")
+    answer.up.click()
+    call = held.one()
+    answer.down.click()
+    answer.shows(answer.down)
+    call.continue_()
+    demo.settled()
+    answer.shows(answer.down)
+    assert user.feedback("3") == {"not_helpful": None}
+
+
+def test_a_page_that_is_closed_after_a_switch_leaves_one_thumb(new_demo, user):
+    demo = new_demo(user)
+    answer = demo.answer("3")
+    answer.down.click()
+    answer.inaccurate.click()
+    demo.settled()
+    with demo.page.expect_request(lambda request: request.method == "POST"):
+        answer.up.click()
+    demo.page.goto("about:blank")
+    eventually(lambda: user.feedback("3"), {"helpful": None})
 
 
 def test_a_failed_switch_keeps_the_first_thumb(demo, user):

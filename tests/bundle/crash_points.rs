@@ -246,6 +246,7 @@ operations! {
     process_signals: ProcessSignals, "signal generator: a message signal that counts and the one that replaced it";
     process_withdrawal: ProcessWithdrawal, "signal generator: a withdrawn message signal";
     process_event_withdrawal: ProcessEventWithdrawal, "signal generator: a withdrawn event about a turn, and an equal one that counts instead";
+    process_earlier_event: ProcessEarlierEvent, "signal generator: an event about a turn that was received before the equal one that counts";
     request_erasure: RequestErasure, "request the erasure of a user's data";
     erase: Erase, "erase a user's data from the table and the bucket";
     export_day: ExportDay, "export the signals of a day";

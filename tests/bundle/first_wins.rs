@@ -1,14 +1,15 @@
-//! Of several events with one dedupe key in one batch, message or file, the first by position counts, in whatever
-//! order they are processed.
+//! Of several events with one dedupe key the first that was received counts, and of one batch, message or file the first
+//! by position, in whatever order they are processed.
 
 use axum::http::{Method, StatusCode};
+use hearback_domain::import::PIECE_BYTES;
 use hearback_domain::publication::Outcome;
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::functions::{call, functions_of, stored_event};
 use hearback_tests::queue;
-use hearback_tests::turns::event_message;
+use hearback_tests::turns::{event_message, path, turn_body};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -63,15 +64,17 @@ impl Pairs {
                 let id = event["feedbackId"].clone();
                 async move {
                     let stored = stored_event(&engine.store, &id).await.unwrap();
-                    stored.outcome.unwrap()
+                    let preceded_by = stored.preceded_by();
+                    (stored.outcome.unwrap(), preceded_by)
                 }
             };
             let first_id: Uuid = first["feedbackId"].as_str().unwrap().parse().unwrap();
-            let processed = matches!(outcome(first).await, Outcome::Processed(_));
-            let deduplicated = matches!(
-                outcome(second).await,
-                Outcome::Deduplicated { duplicate_of, .. } if duplicate_of == first_id
-            );
+            let processed = matches!(outcome(first).await, (Outcome::Processed(_), None));
+            let deduplicated = match outcome(second).await {
+                (_, Some(preceded_by)) => preceded_by == first_id,
+                (Outcome::Deduplicated { duplicate_of, .. }, None) => duplicate_of == first_id,
+                (Outcome::Processed(_), None) => false,
+            };
             lost += usize::from(!(processed && deduplicated));
         }
         assert_eq!(
@@ -130,6 +133,83 @@ async fn the_first_of_two_equal_events_counts_although_the_piece_was_handed_over
     let failing = engine.failing_store(&Faults::at(failing_call, Fault::Unreachable));
     imports::import_with(&engine, &engine.importer(failing), file, None).await;
     let importer = engine.importer(engine.store.clone());
+    while imports::step(&engine, &importer, None).await.is_some() {}
+    pairs.assert_first_wins(&engine).await;
+}
+
+/// Processes one event, as the generator at the end of the queue does.
+async fn process(engine: &Engine, event: &Value) {
+    let message = event_message(engine, &event["feedbackId"]).await;
+    let generator = engine.generator(engine.store.clone());
+    let response = generator.handle(queue::batch(vec![message])).await;
+    assert!(response.batch_item_failures.is_empty());
+}
+
+#[tokio::test]
+async fn the_first_of_two_equal_events_in_two_requests_counts() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine);
+    let turn = (Method::PUT, path("c", "t"));
+    let body = turn_body("a question", "an answer");
+    let request = (turn.0, turn.1.as_str());
+    let (status, _) = call(&functions, ("order-service", ""), request, &body).await;
+    assert_eq!(status, StatusCode::CREATED);
+    let mut events = Vec::new();
+    for accepted in [true, false, true] {
+        let mut event = acceptance("ada");
+        event["artifactId"] = json!("artifact-1");
+        event["timestamp"] = json!("2026-11-21T08:30:00Z");
+        event["data"] = json!({"accepted": accepted, "rating": if accepted { 5 } else { 1 }});
+        event["context"]["conversationId"] = json!("c");
+        event["context"]["turnId"] = json!("t");
+        let submit = (Method::POST, "/v1/feedback/submit");
+        let (status, _) = call(&functions, ("order-service", ""), submit, &event).await;
+        assert_eq!(status, StatusCode::ACCEPTED);
+        events.push(event);
+    }
+    // The last comes first, and each again.
+    for event in events.iter().rev().chain(&events) {
+        process(&engine, event).await;
+    }
+    let read = async |path: String| {
+        let request = (Method::GET, path.as_str());
+        let (status, body) = call(&functions, ("order-service", ""), request, &Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{body}");
+        body
+    };
+    let id = |event: &Value| event["feedbackId"].as_str().unwrap().to_owned();
+    let first = read(format!("/v1/feedback/{}", id(&events[0]))).await;
+    assert_eq!(first["status"], "processed");
+    assert_eq!(first["counted"]["as"], "ok");
+    // The second was the first for a while: the third is a duplicate of it.
+    for (later, earlier) in [(&events[1], &events[0]), (&events[2], &events[1])] {
+        let later = read(format!("/v1/feedback/{}", id(later))).await;
+        assert_eq!(later["status"], "deduplicated");
+        assert_eq!(later["duplicateOf"], id(earlier));
+        assert_eq!(later["counted"]["reason"], "deduplicated");
+        assert!(later["retractedAt"].is_string(), "{later}");
+        assert_eq!(later["replacedBy"], Value::Null);
+    }
+    // Preferences learned once, from the event that was processed first.
+    let preferences = read("/v1/preferences/ada".to_owned()).await;
+    let learned = &preferences["artifactPreferences"]["unknown"];
+    assert_eq!(learned["sampleCount"], 1, "{preferences}");
+    assert_eq!(learned["averageRating"], 5.0);
+}
+
+#[tokio::test]
+async fn the_first_of_two_equal_events_in_two_pieces_of_a_file_counts() {
+    let engine = Engine::start().await;
+    let pairs = Pairs::new();
+    let lines = pairs.events.iter().map(Value::to_string);
+    // Blank space that divides the file between the first events and the second ones.
+    let gap = " ".repeat(1023) + "\n";
+    let lines: Vec<_> = lines.collect();
+    let (firsts, seconds) = lines.split_at(TRIES);
+    let pieces = usize::try_from(PIECE_BYTES).unwrap() / gap.len() + 1;
+    let file = [firsts.join("\n"), gap.repeat(pieces), seconds.join("\n")].join("\n");
+    let importer = engine.importer(engine.store.clone());
+    imports::import_with(&engine, &importer, file.into_bytes(), None).await;
     while imports::step(&engine, &importer, None).await.is_some() {}
     pairs.assert_first_wins(&engine).await;
 }

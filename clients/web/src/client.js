@@ -78,12 +78,12 @@ export class FeedbackClient {
   }
 
   /**
-   * Submits a signal on a message. Can be repeated.
+   * Submits a signal on a message. Can be repeated. With `exclusive`, the server then withdraws the contrary ones.
    *
-   * @param {{ messageId: string, signal: Signal, reason?: string | null } & Anchors} feedback
+   * @param {{ messageId: string, signal: Signal, reason?: string | null, exclusive?: boolean } & Anchors} feedback
    * @returns {Promise<{ id: string, created: boolean }>}
    */
-  async submit({ messageId, signal, chatId, traceId, reason }) {
+  async submit({ messageId, signal, chatId, traceId, reason, exclusive }) {
     const body = {
       message_id: messageId,
       signal,
@@ -91,6 +91,7 @@ export class FeedbackClient {
       trace_id: traceId || undefined,
       // The server rejects lone surrogates.
       reason: typeof reason === "string" ? reason.toWellFormed() : reason,
+      exclusive: exclusive || undefined,
     };
     const { status, json } = await this.#call("POST", "", JSON.stringify(body));
     return { id: json.id, created: status === 201 };

@@ -26,6 +26,12 @@ export const OPPOSITE = { helpful: "not_helpful", not_helpful: "helpful" };
 /** Signals that require another one: they are sent after it and withdrawn with it. @type {Partial<Record<Signal, Signal>>} */
 export const PARENT = { inaccurate: "not_helpful", unsafe: "not_helpful" };
 
+/** The signals that the server withdraws once a thumb is stored. @param {Signal} signal */
+export function contrary(signal) {
+  const opposite = OPPOSITE[signal];
+  return opposite ? SIGNALS.filter((name) => name === opposite || PARENT[name] === opposite) : [];
+}
+
 /** @param {Intent} intent @param {SignalState} state */
 export function fulfils(state, intent) {
   const sameReason = intent.reason === undefined || intent.reason === state.reason;

@@ -1,7 +1,7 @@
 /** The optimistic state of all messages on a page. @module */
 
 import { asHearbackError } from "./client.js";
-import { ABSENT, MessageState, OPPOSITE, PARENT, fulfils, same } from "./message.js";
+import { ABSENT, MessageState, OPPOSITE, PARENT, contrary, fulfils, same } from "./message.js";
 
 /**
  * @typedef {import("./client.js").FeedbackClient} FeedbackClient
@@ -57,9 +57,10 @@ class TaskLimiter {
 /**
  * The optimistic state of all messages on the page.
  *
- * For each signal of each message, at most one call is in progress, and the next one sends what the user wants by then.
- * So a slow call cannot overwrite a later one, and intermediate states are not sent. In the end, the state is that of the
- * user's last action, or the previous one with an error to show. Nothing is stored in the browser.
+ * For each signal of each message, and for its two thumbs together, at most one call is in progress, and the next one
+ * sends what the user wants by then. So a slow call cannot overwrite a later one, and intermediate states are not sent.
+ * In the end, the state is that of the user's last action, or the previous one with an error to show. Nothing is stored
+ * in the browser.
  */
 export class FeedbackStore {
   #client;
@@ -289,7 +290,9 @@ export class FeedbackStore {
         if (slot.after?.settled) {
           slot.after = null;
         }
-        if (!slot.ready) {
+        const opposite = OPPOSITE[slot.signal];
+        // A thumb that arrives late would withdraw the later one.
+        if (!slot.ready || (opposite && message.slot(opposite).inFlight)) {
           continue;
         }
         if (slot.needsCall) {
@@ -312,9 +315,13 @@ export class FeedbackStore {
     const intent = /** @type {Intent} */ (slot.intent);
     slot.inFlight = intent;
     this.#touch(slot);
+    const sentAt = this.#clock;
     try {
       const created = await this.#call(message, slot.signal, intent);
       this.#confirm(message, slot, intent, created);
+      if (intent.active) {
+        this.#confirmContrary(message, slot.signal, sentAt);
+      }
     } catch (error) {
       this.#reject(message, slot, intent, asHearbackError(error));
     }
@@ -327,7 +334,9 @@ export class FeedbackStore {
       await this.#client.retract(message.id, signal);
       return false;
     }
-    const feedback = { messageId: message.id, signal, reason, ...anchors };
+    // The server withdraws the other thumb, too: a page that is closed now leaves no contradiction.
+    const exclusive = contrary(signal).length > 0;
+    const feedback = { messageId: message.id, signal, reason, exclusive, ...anchors };
     const { created } = await this.#client.submit(feedback);
     return created;
   }
@@ -355,6 +364,26 @@ export class FeedbackStore {
     }
     if (!wasCertain || !same(before, slot.confirmed)) {
       message.changed({ signal: slot.signal, ...slot.confirmed, source: "user" });
+    }
+  }
+
+  /**
+   * The server has withdrawn what contradicts a stored signal.
+   *
+   * @param {MessageState} message
+   * @param {Signal} signal
+   * @param {number} sentAt
+   */
+  #confirmContrary(message, signal, sentAt) {
+    for (const slot of contrary(signal).map((name) => message.slot(name))) {
+      const before = slot.confirmed;
+      slot.confirmed = ABSENT;
+      // What the user did since then may have been stored before or after that.
+      slot.certain = !slot.inFlight && slot.touched <= sentAt;
+      this.#touch(slot);
+      if (!same(before, ABSENT)) {
+        message.changed({ signal: slot.signal, ...ABSENT, source: "user" });
+      }
     }
   }
 

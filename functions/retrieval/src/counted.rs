@@ -53,6 +53,7 @@ impl Counted {
             return Ok(None);
         };
         let verdict = match &stored.outcome {
+            _ if stored.preceded_by().is_some() => Err(NotCounted::Deduplicated),
             _ if stored.retraction.is_some() => Err(NotCounted::Retracted),
             None => return Ok(None),
             Some(Outcome::Deduplicated { .. }) => Err(NotCounted::Deduplicated),

@@ -58,7 +58,7 @@ struct FeedbackRecord {
     /// For `deduplicated`: the event that was first.
     #[serde(skip_serializing_if = "Option::is_none")]
     duplicate_of: Option<Uuid>,
-    /// For `retracted`: since when it no longer holds.
+    /// For `retracted`, and for a duplicate that was processed before the first: since when it no longer holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     retracted_at: Option<DateTime<Utc>>,
     /// For `retracted`: the event that replaced it.
@@ -114,16 +114,23 @@ impl FeedbackRecord {
             ),
         };
         let retraction = stored.retraction.as_ref();
+        let preceded_by = stored.preceded_by();
         Self {
             feedback_id: stored.core.feedback_id,
             dedupe_key: stored.core.dedupe_key().to_string(),
             // Learning is not undone: the signals stay, and subscribers receive the retraction.
-            status: retraction.map_or(status, |_| ProcessingStatus::Retracted),
+            status: match (retraction, preceded_by) {
+                (_, Some(_)) => ProcessingStatus::Deduplicated,
+                (Some(_), None) => ProcessingStatus::Retracted,
+                (None, None) => status,
+            },
             received_at: stored.core.received_at,
             processed_at: stored.outcome.as_ref().map(Outcome::at),
-            duplicate_of,
+            duplicate_of: preceded_by.or(duplicate_of),
             retracted_at: retraction.map(|retraction| retraction.at),
-            replaced_by: retraction.and_then(|retraction| retraction.replaced_by),
+            replaced_by: retraction
+                .filter(|_| preceded_by.is_none())
+                .and_then(|retraction| retraction.replaced_by),
             counted,
             signals,
             event: StoredFeedbackEvent::of(

@@ -5,6 +5,7 @@
 //! | crashed after | the next delivery finds | and continues with |
 //! |---|---|---|
 //! | nothing | no claim | everything |
+//! | the retraction of an equal event that was received later | that event's claim | the same again |
 //! | the claim | its own claim, no version newer than its fence that names the event | learning |
 //! | the version | the version that names the event | its turn, the outcome, with the crossing it recorded |
 //! | a write for its turn | the same, which is written once | the outcome |
@@ -19,12 +20,14 @@ use futures::future::try_join_all;
 use hearback_domain::erasure::{Erasure, RemovedKind};
 use hearback_domain::event::EventCore;
 use hearback_domain::identifier::{TenantId, UserId};
+use hearback_domain::ledger::retraction_of_duplicate;
 use hearback_domain::preferences::{Cause, Crossing, Lesson, Version, learn};
 use hearback_domain::publication::{Outcome, Processed};
 use hearback_lambda::clock::Clock;
 use hearback_storage::Written;
-use hearback_storage::claims::Claim;
+use hearback_storage::claims::{Claim, Held};
 use hearback_storage::erasures::{Owner, RowGroup};
+use hearback_storage::events::StoredEvent;
 use hearback_storage::preferences::{Freshness, VersionRange};
 use hearback_storage::{Error, Store};
 use uuid::Uuid;
@@ -47,6 +50,16 @@ struct Open {
     events: Vec<EventCore>,
     /// If one of them was delivered before: only versions newer than this may have learned from it.
     fence: Option<u64>,
+    /// By event: equal events that were received later. What was learned from them is not learned again.
+    preceded: BTreeMap<Uuid, Vec<Uuid>>,
+}
+
+impl Open {
+    /// An event and the equal ones that it precedes.
+    fn equals(&self, event: Uuid) -> impl Iterator<Item = Uuid> {
+        let preceded = self.preceded.get(&event).into_iter().flatten();
+        std::iter::once(event).chain(preceded.copied())
+    }
 }
 
 /// Processes events of one user.
@@ -55,7 +68,7 @@ pub(crate) async fn process(
     clock: Clock,
     mut events: Vec<EventCore>,
 ) -> Result<(), Failure> {
-    events.sort_by_key(|event| Reverse((event.received_at, event.feedback_id)));
+    events.sort_by_key(|event| Reverse(event.receipt()));
     let Some(EventCore {
         tenant, user_id, ..
     }) = events.first().cloned()
@@ -136,7 +149,7 @@ pub(crate) async fn erasure_of(
     })
 }
 
-/// Claims the key of each event, and stores the outcome of those whose key another event has.
+/// Claims the key of each event, and stores the outcome of those whose key an earlier event has.
 async fn claim(
     store: &Store,
     clock: Clock,
@@ -146,19 +159,20 @@ async fn claim(
     let newest = newest.map_or(0, |version| version.number);
     let mut open = Open::default();
     for event in events {
-        let claim = claim_of(store, &event, newest).await?;
+        let claim = claim_of(store, clock, &event, newest).await?;
         match claim {
             Claim::New => open.events.push(event),
-            Claim::Own { fence } => {
+            Claim::Own(Held { fence, preceded }) => {
                 if !store.has_outcome(&event).await? {
                     open.fence = Some(open.fence.map_or(fence, |other| other.min(fence)));
+                    open.preceded.insert(event.feedback_id, preceded);
                     open.events.push(event);
                 }
             }
-            Claim::Other { first } => {
+            Claim::Other { holder, .. } => {
                 let outcome = Outcome::Deduplicated {
                     at: clock.now(),
-                    duplicate_of: first,
+                    duplicate_of: holder,
                 };
                 store.put_outcome(&event, &outcome).await?;
             }
@@ -167,23 +181,75 @@ async fn claim(
     Ok(open)
 }
 
-/// Claims the key of an event, also from an event that its user has withdrawn.
-async fn claim_of(store: &Store, event: &EventCore, newest: u64) -> Result<Claim, Failure> {
+/// Claims the key of an event, also from an event that was received later or that its user has withdrawn.
+async fn claim_of(
+    store: &Store,
+    clock: Clock,
+    event: &EventCore,
+    newest: u64,
+) -> Result<Claim, Failure> {
     loop {
         let claim = store.claim(event, newest).await?;
-        let Claim::Other { first } = claim else {
+        let Claim::Other {
+            holder,
+            receipt,
+            held,
+        } = &claim
+        else {
             return Ok(claim);
         };
+        // The first of a batch takes the claim over itself.
+        let is_first =
+            event.second_to.is_none() && receipt.is_some_and(|receipt| event.receipt() < receipt);
         // An event with an outcome held the claim before: delivered again, it must not take it back.
-        if !store.is_done_and_retracted(&event.tenant, first).await?
+        if !(is_first || store.is_done_and_withdrawn(&event.tenant, *holder).await?)
             || store.has_outcome(event).await?
         {
             return Ok(claim);
         }
-        if store.take_claim(event, (first, newest)).await? {
-            return Ok(Claim::New);
+        let taken = if is_first {
+            let is_duplicate = retract_duplicate(store, clock, (event, *holder)).await?;
+            let preceded = held.preceded.iter();
+            let preceded = preceded.chain(is_duplicate.then_some(holder));
+            Held {
+                fence: held.fence.min(newest),
+                preceded: preceded.copied().collect(),
+            }
+        } else {
+            Held {
+                fence: newest,
+                preceded: Vec::new(),
+            }
+        };
+        if store.take_claim(event, *holder, &taken).await? {
+            return Ok(if is_first {
+                Claim::Own(taken)
+            } else {
+                Claim::New
+            });
         }
     }
+}
+
+/// Retracts an event that was processed, or is being processed, although an equal one was received before it. Returns
+/// whether it is a duplicate: an event that its user withdrew teaches preferences, and so does the one that counts
+/// instead. The retraction is written before the claim, so that an erasure finds both events at any time.
+async fn retract_duplicate(
+    store: &Store,
+    clock: Clock,
+    (first, second): (&EventCore, Uuid),
+) -> Result<bool, Failure> {
+    while let Some(StoredEvent {
+        core, retraction, ..
+    }) = (store.event(&first.tenant, second, clock.now())).await?
+    {
+        if let Some(retraction) = retraction {
+            return Ok(retraction.replaced_by.is_some());
+        }
+        let retraction = retraction_of_duplicate(&core, first.feedback_id, clock.now());
+        store.put_withdrawal(&retraction, &core).await?;
+    }
+    Ok(true)
 }
 
 /// Appends what is learned from a user's events to their preferences.
@@ -215,7 +281,7 @@ impl Learner<'_> {
         loop {
             if check && !lessons.is_empty() {
                 let newer = self.newer_than(checked).await?;
-                let learned = learned_from(&newer, &open.events, &mut crossings);
+                let learned = learned_from(&newer, open, &mut crossings);
                 lessons.retain(|at, _| !learned.contains(at));
                 base = newer.into_iter().next().or(base);
                 checked = number(base.as_ref());
@@ -225,8 +291,10 @@ impl Learner<'_> {
             let Some(learned) = learn(&profile.unwrap_or_default(), &pending) else {
                 return Ok(crossings);
             };
+            // With equal events that were received later: a delivery that is processing one of them finds it here.
+            let taught = learned.events.iter().flat_map(|event| open.equals(*event));
             let cause = Cause::Feedback {
-                feedback_ids: learned.events,
+                feedback_ids: taught.collect(),
                 crossings: learned.crossings.clone(),
                 overflow: learned.overflow,
             };
@@ -272,17 +340,20 @@ fn number(version: Option<&Version>) -> u64 {
     version.map_or(0, |version| version.number)
 }
 
-/// The indexes of the events that these versions learned from. Their crossings are added to `crossings`.
+/// The indexes of the events that these versions learned from, or from an equal event. Their crossings are added to
+/// `crossings`.
 fn learned_from(
     versions: &[Version],
-    events: &[EventCore],
+    open: &Open,
     crossings: &mut BTreeMap<Uuid, Crossing>,
 ) -> BTreeSet<usize> {
     let mut learned = BTreeSet::new();
-    for (at, event) in events.iter().enumerate() {
-        let found = versions
-            .iter()
-            .find_map(|version| version.learned_from(event.feedback_id));
+    for (at, event) in open.events.iter().enumerate() {
+        let mut equals = open.equals(event.feedback_id);
+        let found = equals.find_map(|event| {
+            let mut versions = versions.iter();
+            versions.find_map(|version| version.learned_from(event))
+        });
         if let Some(crossing) = found {
             learned.insert(at);
             crossings.extend(crossing.map(|crossing| (event.feedback_id, crossing.clone())));

@@ -318,6 +318,9 @@ pub struct EventCore {
     /// The first event with this dedupe key in the same batch, if that is another event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second_to: Option<FirstEvent>,
+    /// Where the event is in an imported file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<FilePosition>,
     /// The privacy settings.
     pub privacy: PrivacyFlags,
     /// What the user was doing.
@@ -329,7 +332,37 @@ pub struct EventCore {
     pub received_at: DateTime<Utc>,
 }
 
+/// Where a line is in an imported file, all of whose lines are received at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FilePosition {
+    /// The number of its piece.
+    pub piece: u64,
+    /// The offset of the line in the piece's file, in bytes.
+    pub offset: u64,
+}
+
+/// When and where an event was received. Of events with one dedupe key the first counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    received_at: DateTime<Utc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    position: Option<FilePosition>,
+    /// Orders events that were received at the same time by different requests.
+    feedback_id: Uuid,
+}
+
 impl EventCore {
+    /// When and where the event was received.
+    #[must_use]
+    pub fn receipt(&self) -> Receipt {
+        Receipt {
+            received_at: self.received_at,
+            position: self.position,
+            feedback_id: self.feedback_id,
+        }
+    }
+
     /// When the event and its outcome expire.
     #[must_use]
     pub fn expires_at(&self) -> DateTime<Utc> {

@@ -192,6 +192,7 @@ impl Act<'_> {
             derived: true,
             private: false,
             second_to: None,
+            position: None,
             privacy: PrivacyFlags::default(),
             context: EventContext::default(),
             timestamp: ts,
@@ -270,6 +271,16 @@ pub fn retraction_of_event(event: &EventCore, now: DateTime<Utc>) -> Retraction 
         occurred_at: Some(now),
         published_at: Some(now),
         context: event.context.clone(),
+    }
+}
+
+/// The retraction of an event, because one with its dedupe key was received before it and processed after it.
+#[must_use]
+pub fn retraction_of_duplicate(event: &EventCore, first: Uuid, now: DateTime<Utc>) -> Retraction {
+    Retraction {
+        reason: Withdrawal::Replaced,
+        replaced_by: Some(first),
+        ..retraction_of_event(event, now)
     }
 }
 

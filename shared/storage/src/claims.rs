@@ -1,4 +1,7 @@
-//! Dedupe claims: of several events with one dedupe key, the first to claim it counts.
+//! Dedupe claims: of several events with one dedupe key, the first that was received counts.
+//!
+//! The first to be processed claims the key. One that was received before it and is processed later takes the claim
+//! over, and the claim then names the other, from which preferences may have learned already.
 //!
 //! A claim contains a *fence*: the number of the user's newest preference version before the claim
 //! was made. A version that learned from the event is newer, so a redelivery reads only those
@@ -10,8 +13,9 @@
 //! events by them, except duplicates ([`erasures`](crate::erasures)).
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use hearback_domain::event::{EventCore, FirstEvent};
+use hearback_domain::event::{EventCore, FirstEvent, Receipt};
 use hearback_domain::retention::LEDGER_DAYS;
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::conditional::changed;
@@ -20,22 +24,34 @@ use crate::{Error, Store, keys};
 
 const FEEDBACK_ID: &str = "feedbackId";
 const FENCE: &str = "fence";
+const RECEIPT: &str = "receipt";
+const PRECEDED: &str = "preceded";
 
 /// The event that holds a dedupe key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
     /// This event, by this call: it was never processed.
     New,
     /// This event, by an earlier delivery, which may have processed it in part.
-    Own {
-        /// Versions that learned from it are newer than this one.
-        fence: u64,
-    },
-    /// Another event, which was first.
+    Own(Held),
+    /// Another event.
     Other {
         /// That event.
-        first: Uuid,
+        holder: Uuid,
+        /// When and where it was received; `None` in older claims.
+        receipt: Option<Receipt>,
+        /// Its part of the claim.
+        held: Held,
     },
+}
+
+/// What a claim says about preferences.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Versions that learned from the event, or from one that held the claim before it, are newer than this one.
+    pub fence: u64,
+    /// Events that held the claim before, although they were received later.
+    pub preceded: Vec<Uuid>,
 }
 
 impl Store {
@@ -43,31 +59,39 @@ impl Store {
     /// which then finds the claim as its own. One call, one write.
     pub async fn claim(&self, event: &EventCore, fence: u64) -> Result<Claim, Error> {
         let first = event.second_to.unwrap_or_else(|| FirstEvent::of(event));
-        match self.insert_or_get(claim_item(event, first, fence)).await? {
+        let held = Held {
+            fence,
+            preceded: Vec::new(),
+        };
+        let item = claim_item(event, first, &held)?;
+        match self.insert_or_get(item).await? {
             None if first.feedback_id == event.feedback_id => Ok(Claim::New),
             None => Ok(Claim::Other {
-                first: first.feedback_id,
+                holder: first.feedback_id,
+                receipt: None,
+                held,
             }),
             Some(existing) => claim_of(&existing, event.feedback_id),
         }
     }
 
-    /// Takes over the claim of a withdrawn event; `false` if another event has done so. The event takes it for itself:
-    /// the first of its batch may have been found to be a duplicate before the withdrawal. One call, one write.
+    /// Takes a claim over from the event that holds it; `false` if another event has done so. The event takes it for
+    /// itself: the first of its batch may have been found to be a duplicate before. One call, one write.
     pub async fn take_claim(
         &self,
         event: &EventCore,
-        (withdrawn, fence): (Uuid, u64),
+        holder: Uuid,
+        held: &Held,
     ) -> Result<bool, Error> {
         let first = FirstEvent::of(event);
         let taken = self
             .client
             .put_item()
             .table_name(&self.table)
-            .set_item(Some(claim_item(event, first, fence)))
-            .condition_expression("#holder = :withdrawn")
+            .set_item(Some(claim_item(event, first, held)?))
+            .condition_expression("#holder = :before")
             .expression_attribute_names("#holder", FEEDBACK_ID)
-            .expression_attribute_values(":withdrawn", AttributeValue::S(withdrawn.to_string()))
+            .expression_attribute_values(":before", AttributeValue::S(holder.to_string()))
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send()
             .await;
@@ -75,13 +99,18 @@ impl Store {
     }
 }
 
-fn claim_item(event: &EventCore, first: FirstEvent, fence: u64) -> Item {
+fn claim_item(event: &EventCore, first: FirstEvent, held: &Held) -> Result<Item, Error> {
     let owner = keys::user(&event.tenant, &event.user_id);
-    Builder::new(owner, keys::claim(&event.dedupe_key()))
+    let mut item = Builder::new(owner, keys::claim(&event.dedupe_key()))
         .string(FEEDBACK_ID, first.feedback_id.to_string())
-        .number(FENCE, fence)
-        .expires(event.received_at, first.retention_days.max(LEDGER_DAYS))
-        .build()
+        .number(FENCE, held.fence)
+        // The first of a batch was received with it.
+        .json("claim", RECEIPT, &event.receipt())?
+        .expires(event.received_at, first.retention_days.max(LEDGER_DAYS));
+    if !held.preceded.is_empty() {
+        item = item.json("claim", PRECEDED, &held.preceded)?;
+    }
+    Ok(item.build())
 }
 
 /// The event that holds a claim.
@@ -92,12 +121,23 @@ pub(crate) fn claimant(claim: &Item) -> Result<Uuid, Error> {
 }
 
 fn claim_of(claim: &Item, event: Uuid) -> Result<Claim, Error> {
-    let first = claimant(claim)?;
-    if first == event {
-        Ok(Claim::Own {
-            fence: item::number(claim, "claim", FENCE)?,
-        })
-    } else {
-        Ok(Claim::Other { first })
+    let holder = claimant(claim)?;
+    let held = Held {
+        fence: item::number(claim, "claim", FENCE)?,
+        preceded: optional(claim, PRECEDED)?.unwrap_or_default(),
+    };
+    if holder == event {
+        return Ok(Claim::Own(held));
     }
+    let receipt = optional(claim, RECEIPT)?;
+    Ok(Claim::Other {
+        holder,
+        receipt,
+        held,
+    })
+}
+
+fn optional<T: DeserializeOwned>(claim: &Item, name: &str) -> Result<Option<T>, Error> {
+    let stored = claim.contains_key(name);
+    stored.then(|| item::json(claim, "claim", name)).transpose()
 }

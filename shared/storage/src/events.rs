@@ -50,6 +50,15 @@ fn retraction_item(retraction: &Retraction) -> Result<Builder, Error> {
     Ok(item.string(AUTHOR, keys::user(tenant, user_id)))
 }
 
+impl StoredEvent {
+    /// The event with the same dedupe key that was received before it and processed after it, if there is one.
+    #[must_use]
+    pub fn preceded_by(&self) -> Option<Uuid> {
+        let retraction = self.retraction.as_ref().filter(|_| !self.core.derived);
+        retraction.and_then(|retraction| retraction.replaced_by)
+    }
+}
+
 impl Store {
     /// Stores an event if its id is new. One call, one write.
     pub async fn put_event(&self, event: &FeedbackEvent) -> Result<Written, Error> {
@@ -131,21 +140,25 @@ impl Store {
         self.insert(item.build()).await
     }
 
-    /// Whether an event is retracted, and was processed. One call and one read; two of each if it is
-    /// retracted.
-    pub async fn is_done_and_retracted(
+    /// Whether an event is withdrawn by its user, and was processed. One call and one read; two of each if it is
+    /// withdrawn.
+    pub async fn is_done_and_withdrawn(
         &self,
         tenant: &TenantId,
         feedback_id: Uuid,
     ) -> Result<bool, Error> {
         let partition = keys::event(tenant, feedback_id);
-        for row in [keys::RETRACTION, keys::RESULT] {
-            let response = self.get(partition.clone(), row.to_owned()).await?;
-            if response.item.is_none() {
-                return Ok(false);
-            }
+        let retraction = self.get(partition.clone(), keys::RETRACTION.to_owned());
+        let Some(retraction) = retraction.await?.item else {
+            return Ok(false);
+        };
+        let retraction: Retraction = item::json(&retraction, RETRACTION, RETRACTION)?;
+        // The event that replaces it takes its claim over.
+        if retraction.replaced_by.is_some() {
+            return Ok(false);
         }
-        Ok(true)
+        let outcome = self.get(partition, keys::RESULT.to_owned()).await?;
+        Ok(outcome.item.is_some())
     }
 
     /// Whether an event has an outcome. One call, half a read.

@@ -33,6 +33,7 @@ pub enum Operation {
     ProcessSignals,
     ProcessWithdrawal,
     ProcessEventWithdrawal,
+    ProcessEarlierEvent,
     RequestErasure,
     Erase,
     ExportDay,

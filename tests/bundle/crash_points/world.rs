@@ -12,7 +12,7 @@ use hearback_tests::faults::Faults;
 use hearback_tests::function_set::FunctionSet;
 use hearback_tests::functions::call;
 use hearback_tests::queue::{self, submitted};
-use hearback_tests::turns::{SIGNALS, exported, message, path};
+use hearback_tests::turns::{SIGNALS, event_message, exported, message, path};
 use serde_json::{Value, json};
 
 use super::operations::{
@@ -131,10 +131,19 @@ impl World {
             let withdrawn = functions.request(withdraw.0, withdraw.1, &Value::Null);
             assert!(withdrawn.await);
             let event = about_the_turn(2, "a");
-            assert!(functions.request(post, submit, &event).await);
+            assert!(functions.request(post.clone(), submit, &event).await);
             for kind in ["RETRACTION", "EVENT"] {
                 messages.extend(submitted(&engine, kind).await);
             }
+        }
+        if operation == Operation::ProcessEarlierEvent {
+            let (first, second) = (about_the_turn(1, "a"), about_the_turn(2, "a"));
+            assert!(earlier.request(post.clone(), submit, &first).await);
+            messages.extend(submitted(&engine, "EVENT").await);
+            assert!(functions.request(post, submit, &second).await);
+            let event = event_message(&engine, &second["feedbackId"]).await;
+            let response = functions.generator.handle(queue::batch(vec![event])).await;
+            assert!(response.batch_item_failures.is_empty());
         }
         if operation == Operation::ProcessWithdrawal {
             assert!(
@@ -268,7 +277,8 @@ impl World {
             | Operation::ProcessReactions
             | Operation::ProcessSignals
             | Operation::ProcessWithdrawal
-            | Operation::ProcessEventWithdrawal => {
+            | Operation::ProcessEventWithdrawal
+            | Operation::ProcessEarlierEvent => {
                 let batch = queue::batch(self.messages.clone());
                 let response = functions.generator.handle(batch).await;
                 response.batch_item_failures.is_empty()

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use hearback_domain::caller::Caller;
+use hearback_domain::event::FilePosition;
 use hearback_domain::import::{MAX_LINE_BYTES, Reject, RejectedLine};
 use hearback_domain::rejected_body::{requests_anonymity, storable_body, storable_text};
 use hearback_domain::submission::{RejectionReason, Submission};
@@ -23,6 +24,8 @@ const REJECT_OVERHEAD: usize = 200;
 pub(super) struct ReadLine {
     /// Its number within the piece, from 1.
     pub number: u64,
+    /// Where it is in the file.
+    pub position: FilePosition,
     /// Its bytes; `None` if it is too long.
     pub content: Option<Vec<u8>>,
 }
@@ -129,7 +132,11 @@ pub(super) async fn read_event(
     caller: &Caller,
     received_at: DateTime<Utc>,
     order: &mut Order,
-    ReadLine { number, content }: ReadLine,
+    ReadLine {
+        number,
+        position,
+        content,
+    }: ReadLine,
 ) -> Result<(OrderSlot, Submission), Outcome> {
     let rejected = |rejection, line, anonymous| rejected(number, rejection, line, anonymous);
     let Some(line) = content else {
@@ -157,7 +164,10 @@ pub(super) async fn read_event(
     };
     let sender = Sender::BackEnd(caller);
     match intake.read(sender, &body, received_at).await {
-        Ok(submission) => Ok((order.next(&submission.event.core), submission)),
+        Ok(mut submission) => {
+            submission.event.core.position = Some(position);
+            Ok((order.next(&submission.event.core), submission))
+        }
         Err(refused) => {
             let anonymous = requests_anonymity(&body);
             let line = if anonymous {

@@ -158,6 +158,7 @@ impl FeedbackEventRequest {
             derived: false,
             private: false,
             second_to: None,
+            position: None,
             privacy: self.privacy.into(),
             context: self.context.into(),
             timestamp: self.timestamp.unwrap_or(now),

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use futures::future::FutureExt;
+use hearback_domain::event::FilePosition;
 use hearback_domain::import::MAX_LINE_BYTES;
 use hearback_domain::lines::{Line, Lines};
 use hearback_storage::WriteToken;
@@ -130,6 +131,10 @@ impl Worker<'_> {
         });
         ReadLine {
             number,
+            position: FilePosition {
+                piece: self.piece.number,
+                offset: line.offset,
+            },
             content: line.content.map(<[u8]>::to_vec),
         }
     }
