@@ -352,9 +352,12 @@ async fn accepted_strategies_come_first_and_rejected_ones_are_excluded() {
         .await;
     let search = "/conversations/acme/order-service/strategies/search";
     let query = json!({"query": "cheap gaming laptops"});
+    // The two reactions are processed in either order.
     let found = eventually(|| async {
         let found = app.post(&ada, search, &query).await.body;
-        (found["strategies"].as_array()?.len() == 2).then_some(found)
+        let strategies = found["strategies"].as_array()?;
+        let is_accepted = |strategy: &Value| strategy["user_feedback_status"] == "accepted";
+        (strategies.len() == 2 && strategies.iter().any(is_accepted)).then_some(found)
     })
     .await;
     assert_eq!(found["embedder"], "embedded-lexical-256");
