@@ -17,6 +17,8 @@ REBOUND = "rebound.example"
 BUCKET = "hearback-data"
 TABLE = "hearback"
 PLANTED = "planted"
+# The store counts as settled when nothing changes for so many seconds.
+QUIET = 1.2
 
 # Sends every kind of request that a page can send to a port, and returns the responses that it can read.
 SEND = """async ({ ports, table, bucket, token }) => {
@@ -125,7 +127,16 @@ def read_store(bundle, user):
             *((each["Key"], each["Size"], each["LastModified"]) for each in objects),
         }
 
-    eventually(lambda: read() == read(), True)
+    def is_settled():
+        before = read()
+        rows = [json.loads(row) for row in before if row.startswith("{")]
+        kinds = [row["SK"]["S"] for row in rows]
+        if kinds.count("EVENT") != kinds.count("RESULT"):
+            return False
+        time.sleep(QUIET)
+        return read() == before
+
+    eventually(is_settled, True)
     return read
 
 

@@ -487,6 +487,8 @@ async fn erasing_a_user_removes_their_feedback_on_turns_of_others() {
     submit(&app, &eve, &about_the_turn("eve", "rejection", comment)).await;
     rate(&app, &ada, "helpful", None).await;
     reported(&app, &report, 3).await;
+    let bundle = &app.bundle;
+    Stored::settled(&bundle.clients, &Names::default()).await;
     let requested = app.delete(&eve, "/v1/users/eve/data").await;
     assert_eq!(requested.status, StatusCode::ACCEPTED);
     let erased = eventually(|| async {
@@ -500,7 +502,6 @@ async fn erasing_a_user_removes_their_feedback_on_turns_of_others() {
     assert_eq!(removed["signals"], 1, "{erased}");
     assert_eq!(removed["events"], 2, "{erased}");
     assert_eq!(reported(&app, &report, 1).await["satisfaction_rate"], 1.0);
-    let bundle = &app.bundle;
     let stored = Stored::settled(&bundle.clients, &Names::default()).await;
     assert_eq!(stored.with("forty thousand"), Vec::<&str>::new());
     wait_for_status(&app, &ada, "accepted").await;

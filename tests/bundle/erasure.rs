@@ -9,6 +9,7 @@ use hearback_lambda::clock::Clock;
 use hearback_local::names::Names;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::events::acceptance;
+use hearback_tests::rows::{Row, attribute, damage, rows};
 use hearback_tests::stored::Stored;
 use hearback_tests::turns::{SIGNALS, message, path};
 use reqwest::StatusCode;
@@ -217,6 +218,66 @@ async fn an_erasure_removes_all_data_of_a_person_and_none_of_others() {
         "{:?}",
         preferences.body
     );
+}
+
+#[tokio::test]
+async fn damaged_rows_are_erased_with_what_they_lead_to() {
+    let app = TestApp::start().await;
+    put_turn(&app, EVE, ("c9", "t9"), "What is the fee?").await;
+    give_feedback(&app, ZOE, WORDS, [("c1", "t1"), ("c1", "t2"), ("c9", "t9")]).await;
+    settled(&app).await;
+    export(&app).await;
+    let clients = &app.bundle.clients;
+    let table = Names::default().table();
+    let rows = rows(&clients.dynamodb, &table).await;
+    let own = |row: &&Row| attribute(row, "PK") == format!("USER#acme#{ZOE}");
+    let kind = |prefix: &'static str| move |row: &&Row| attribute(row, "SK").starts_with(prefix);
+    let claim = rows.iter().filter(own).find(kind("CLAIM#")).unwrap();
+    let claimed = attribute(claim, "feedbackId");
+    let event = rows.iter().filter(kind("EVENT")).find(|row| {
+        attribute(row, "core").contains(ZOE) && !attribute(row, "PK").ends_with(claimed)
+    });
+    let signal = rows.iter().filter(own).find(kind("SIGNAL#"));
+    let turn = rows.iter().find(kind("TURN#t1"));
+    let vectors = rows.iter().filter(own).filter(kind("VEC#"));
+    let mut vectors = vectors.filter(|row| attribute(row, "core").contains("\"t2\""));
+    for row in [event, signal, turn, vectors.next()] {
+        damage(&clients.dynamodb, &table, row.unwrap(), "core").await;
+    }
+    damage(&clients.dynamodb, &table, claim, "feedbackId").await;
+    let markers = rows.iter().filter(|row| {
+        attribute(row, "PK").starts_with("DAY#") && attribute(row, "core").contains(ZOE)
+    });
+    let mut damaged = 0;
+    for marker in markers {
+        damage(&clients.dynamodb, &table, marker, "core").await;
+        damaged += 1;
+    }
+    assert!(damaged >= 2, "a marker for each conversation");
+
+    let erasure = erase(&app, ZOE).await;
+    let removed = &erasure["removed"];
+    for (kind, count) in [
+        ("events", 9),
+        ("turns", 2),
+        ("reactions", 3),
+        ("signals", 3),
+    ] {
+        assert_eq!(removed[kind], count, "{erasure}");
+    }
+    let after = stored(&app).await;
+    assert_eq!(after.with(WORDS), Vec::<&str>::new());
+    let left = after.with(ZOE);
+    assert!(
+        left.len() == 1 && left[0].contains("(\"SK\", S(\"ERASURE\"))"),
+        "{left:#?}"
+    );
+    for turn in ["m-t1", "m-t2"] {
+        assert_eq!(after.with(turn), Vec::<&str>::new());
+    }
+    let reader = app.token_of(EVE, "acme", "feedback:report");
+    let kept = app.get(&reader, &path("c9", "t9")).await;
+    assert_eq!(kept.status, StatusCode::OK, "{:?}", kept.body);
 }
 
 #[tokio::test]

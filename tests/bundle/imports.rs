@@ -15,7 +15,7 @@ use hearback_tests::events::acceptance;
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::generate::{Expected, Lines, Mix};
 use hearback_tests::queue;
-use hearback_tests::stored::rows;
+use hearback_tests::rows::rows;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

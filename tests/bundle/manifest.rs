@@ -8,11 +8,13 @@ use std::process::Output;
 use hearback_local::bundle::{Bundle, Options};
 use hearback_local::files::MANIFEST_FILE;
 use hearback_local::manifest::{self, FolderPart};
+use hearback_tests::app::eventually;
 use hearback_tests::events::acceptance;
 use hearback_tests::process::{Process, run};
 use hearback_tests::served::Served;
 use reqwest::Method;
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use serde_json::Value;
 
 /// The parts that can be lost, the manifest included.
@@ -40,6 +42,23 @@ fn remove(path: &Path) {
     }
 }
 
+/// Leaves a write-ahead log with a table of its own beside a database, as a crash does.
+fn leave_log(database: &Path) {
+    let connection = Connection::open(database).unwrap();
+    let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    connection.set_db_config(option, true).unwrap();
+    connection.execute("CREATE TABLE logged (id)", []).unwrap();
+    drop(connection);
+    let log = database.with_extension("sqlite-wal");
+    assert!(log.metadata().unwrap().len() > 0);
+}
+
+/// Whether no write-ahead log is left: SQLite removes it with the last connection.
+fn is_closed(data: &Path) -> bool {
+    let logs = ["dynamodb.sqlite-wal", "sqs.sqlite-wal"];
+    !logs.iter().any(|log| data.join(log).exists())
+}
+
 /// Creates a folder with a processed event, and stops the bundle.
 async fn create_folder(data: &Path) {
     let process = Process::serve(data, 0).await;
@@ -49,6 +68,8 @@ async fn create_folder(data: &Path) {
     assert_eq!(submitted.status(), 202);
     served.settled().await;
     assert!(process.terminate().await);
+    // An exit may come before the last connection is closed.
+    start(data, &[]).await.unwrap();
 }
 
 /// Starts and stops a bundle on the folder, in this process.
@@ -62,6 +83,8 @@ async fn start(data: &Path, accept: &[FolderPart]) -> Result<(), String> {
     let bundle = Bundle::start(options).await;
     let bundle = bundle.map_err(|error| format!("{error:#}"))?;
     bundle.stop().await;
+    // Before, a copy would not be that of one moment.
+    eventually(|| async { is_closed(data).then_some(()) }).await;
     Ok(())
 }
 
@@ -118,11 +141,15 @@ async fn a_part_of_another_folder_is_rejected() {
         let data = folder.path().join(format!("mixed {}", part.name()));
         copy(&ours, &data);
         let (from, to) = (theirs.join(part.name()), data.join(part.name()));
+        let is_database = part.name().ends_with(".sqlite");
+        if is_database {
+            leave_log(&to);
+        }
         remove(&to);
         if from.is_dir() {
             copy(&from, &to);
         } else {
-            std::fs::copy(from, to).unwrap();
+            std::fs::copy(&from, &to).unwrap();
         }
         let error = start(&data, &[]).await.unwrap_err();
         let expected = format!("{} does not belong to this folder", part.name());
@@ -131,6 +158,11 @@ async fn a_part_of_another_folder_is_rejected() {
         start(&data, &[])
             .await
             .expect("the part belongs to the folder now");
+        if is_database {
+            let database = Connection::open(&to).unwrap();
+            let is_applied = database.table_exists(None, "logged").unwrap();
+            assert!(!is_applied, "the log was of another database");
+        }
     }
     // An emptied database is recognised, too.
     std::fs::write(ours.join(FolderPart::Queues.name()), "").unwrap();

@@ -15,6 +15,7 @@ use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::functions::call;
 use hearback_tests::permissions::{Permission, Recorder};
 use hearback_tests::queue;
+use hearback_tests::rows::damage_pointers;
 use hearback_tests::template::{each, resource};
 use hearback_tests::turns::{
     BY_STATUS, PERIOD, SIGNALS, conversation_path, event_message, message, path, reaction_message,
@@ -316,6 +317,7 @@ async fn the_roles_of_erasure_and_eraser_allow_their_calls() {
     let engine = &recorded.engine;
     let world = World::of(engine);
     world.create_data().await;
+    damage_pointers(&engine.clients.dynamodb, &engine.names.table()).await;
     let requests = Requests::new(recorded.app(), engine.erasures());
     let functions = service(hearback_erasure::routes().router(requests));
     let path = erasure::data("ada");

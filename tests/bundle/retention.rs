@@ -13,7 +13,7 @@ use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::engine::Engine;
 use hearback_tests::function_set::TIME;
 use hearback_tests::functions::call;
-use hearback_tests::stored::rows;
+use hearback_tests::rows::rows;
 use hearback_tests::turns::{PERIOD, SIGNALS, conversation_path, message, path, turn_body};
 use hearback_turns::Registry;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ async fn ask(functions: &Router, request: (Method, &str), body: &Value) -> (Stat
 /// The expiry of each kind of row, by the prefix of the sort key.
 async fn expiries(engine: &Engine) -> BTreeMap<String, Option<i64>> {
     let rows = rows(&engine.clients.dynamodb, &engine.names.table()).await;
-    let expiry = |row: &hearback_tests::stored::Row| -> Option<i64> {
+    let expiry = |row: &hearback_tests::rows::Row| -> Option<i64> {
         row.get("expires_at")?.as_n().ok()?.parse().ok()
     };
     rows.iter()

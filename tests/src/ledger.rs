@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::app::{TestApp, eventually};
-use crate::stored::{rows, text};
+use crate::rows::{rows, text};
 
 const TABLE: &str = "hearback";
 

@@ -16,6 +16,7 @@ pub mod period;
 pub mod permissions;
 pub mod process;
 pub mod queue;
+pub mod rows;
 pub mod runtime_api;
 pub mod served;
 pub mod stored;

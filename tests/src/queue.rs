@@ -10,7 +10,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::engine::Engine;
-use crate::stored::rows;
+use crate::rows::rows;
 
 /// Messages that a consumer receives as one batch.
 #[must_use]

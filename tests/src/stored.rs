@@ -1,34 +1,17 @@
 //! Everything that is stored, read without the API.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use hearback_local::clients::Clients;
 use hearback_local::names::Names;
 
 use crate::app::eventually;
+use crate::queue::count;
+use crate::rows::{rows, text};
 
 /// The store counts as settled when nothing changes for this time.
-const QUIET: Duration = Duration::from_millis(700);
-
-/// A row of the table.
-pub type Row = HashMap<String, AttributeValue>;
-
-/// Every row of a table.
-pub async fn rows(dynamodb: &aws_sdk_dynamodb::Client, table: &str) -> Vec<Row> {
-    let scan = dynamodb.scan().table_name(table).into_paginator();
-    let rows = scan.items().send().try_collect().await;
-    rows.unwrap()
-}
-
-/// A row as text, its attributes in order.
-#[must_use]
-pub fn text(row: &Row) -> String {
-    let mut attributes: Vec<_> = row.iter().map(|pair| format!("{pair:?}")).collect();
-    attributes.sort();
-    attributes.join("\n")
-}
+const QUIET: Duration = Duration::from_millis(1_200);
 
 /// Everything in the table and in the bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,16 +23,29 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Reads everything, once all events are processed and nothing changes any more.
+    /// Reads everything, once all events are processed, nothing waits for the processor and nothing changes any more.
     pub async fn settled(clients: &Clients, names: &Names) -> Self {
+        let mut queues = Vec::new();
+        for name in [names.signals(), names.signals_bulk()] {
+            let found = clients.sqs.get_queue_url().queue_name(name).send().await;
+            queues.extend(found.unwrap().queue_url);
+        }
+        let are_empty = || async {
+            let counts = queues.iter().map(|queue| count(&clients.sqs, queue));
+            futures::future::join_all(counts)
+                .await
+                .iter()
+                .all(|count| *count == 0)
+        };
         eventually(|| async {
             let before = Self::read(clients, names).await;
             let rows = |kind: &str| before.with(&format!("(\"SK\", S(\"{kind}\"))")).len();
-            if rows("EVENT") != rows("RESULT") {
+            if rows("EVENT") != rows("RESULT") || !are_empty().await {
                 return None;
             }
             tokio::time::sleep(QUIET).await;
-            (Self::read(clients, names).await == before).then_some(before)
+            let is_settled = are_empty().await && Self::read(clients, names).await == before;
+            is_settled.then_some(before)
         })
         .await
     }

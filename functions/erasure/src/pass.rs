@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::erasure::{Erasure, ErasureIds, RemovedKind};
-use hearback_domain::identifier::UserId;
+use hearback_domain::identifier::{MessageId, UserId};
 use hearback_domain::mirror;
 use hearback_domain::turn::{ConversationRef, TurnLog, TurnRef};
+use hearback_storage::Error;
 use hearback_storage::erasures::{
-    DataSource, ErasureCursor, Owner, PageSize, PersonalData, RowGroup,
+    DataSource, ErasableTurn, ErasureCursor, Owner, PageSize, PersonalData, RowGroup,
 };
 use hearback_storage::preferences::Freshness;
-use hearback_storage::turn_rows::IndexRow;
 use serde_json::Value;
 
 use crate::files::erase_files;
@@ -37,6 +37,8 @@ pub(crate) struct Pass<'a> {
     names: Vec<UserId>,
     task: Task,
     until: Option<DateTime<Utc>>,
+    /// Whether a row that leads to data cannot be read.
+    damaged: bool,
 }
 
 impl<'a> Pass<'a> {
@@ -52,6 +54,7 @@ impl<'a> Pass<'a> {
             erasure,
             task,
             until,
+            damaged: false,
         }
     }
 
@@ -68,19 +71,42 @@ impl<'a> Pass<'a> {
         {
             return self.continue_later(Step::Files(Some(next))).await;
         }
-        for user in self.names.clone() {
+        if let Step::Search(name, after) = self.task.step.clone() {
+            let next = match self.names.get(name).cloned() {
+                Some(user) => self.search(&user, after).await?,
+                None => None,
+            };
+            return match next {
+                Some(_) => self.continue_later(Step::Search(name, next)).await,
+                // The turns that can be found again must be traced before they are removed.
+                None => self.repeat().await,
+            };
+        }
+        for (name, user) in self.names.clone().into_iter().enumerate() {
             for source in SOURCES {
                 if !self.rows(&user, source).await? {
                     return self.continue_later(Step::Rows).await;
                 }
             }
+            if self.damaged {
+                self.note_found().await?;
+                tracing::warn!(
+                    "a row that leads to a user's data cannot be read: the whole table is searched"
+                );
+                return self.continue_later(Step::Search(name, None)).await;
+            }
         }
         if self.task.found || !self.close().await? {
-            let again = Task::new(self.task.tenant, self.task.user, self.task.id);
-            let after = self.eraser.erasures.settle();
-            self.eraser.erasures.send(&again, after).await?;
+            self.repeat().await?;
         }
         Ok(())
+    }
+
+    /// Starts another pass, once no writer can add what this one missed.
+    async fn repeat(self) -> Result<(), Failure> {
+        let again = Task::new(self.task.tenant, self.task.user, self.task.id);
+        let after = self.eraser.erasures.settle();
+        Ok(self.eraser.erasures.send(&again, after).await?)
     }
 
     /// Closes the erasure, unless another pass found something recently. Returns whether it is closed.
@@ -213,7 +239,7 @@ impl<'a> Pass<'a> {
         for found in page {
             match found {
                 PersonalData::Event { id, .. } => _ = traces.acts.insert(id),
-                PersonalData::Signal { act, .. } => _ = traces.acts.insert(act),
+                PersonalData::Signal { act, .. } => traces.acts.extend(act),
                 PersonalData::Turn { at, .. } => _ = turns.insert(at),
                 // A conversation has an activity marker for each active minute.
                 PersonalData::Active { within, .. } if seen.insert((user, within.clone())) => {
@@ -223,16 +249,64 @@ impl<'a> Pass<'a> {
                 }
                 PersonalData::Active { .. }
                 | PersonalData::Version(_)
-                | PersonalData::Orphan(_) => {}
+                | PersonalData::Orphan(_)
+                | PersonalData::Damaged(_) => {}
             }
         }
-        let turns: Vec<_> = turns.into_iter().collect();
-        for row in store.kept_turns(&turns).await?.into_iter().flatten() {
-            if row.core.user_id == *user {
-                traces.add_turn(&row.core);
+        for (at, turn) in store.erasable_turns(turns).await? {
+            match turn.core {
+                Some(core) if core.user_id == *user => traces.add_turn(&core),
+                Some(_) => {}
+                None => traces.add_unreadable_turn(&at),
             }
         }
         Ok(())
+    }
+
+    /// Searches the whole table for data of a user, stores its traces for the next pass and removes it, and then the
+    /// rows that should have led to it. Returns where to continue, if the time is up before.
+    async fn search(
+        &mut self,
+        user: &UserId,
+        mut after: Option<ErasureCursor>,
+    ) -> Result<Option<ErasureCursor>, Failure> {
+        let Eraser { store, blobs, .. } = self.eraser;
+        let (tenant, id) = (self.task.tenant.clone(), self.task.id);
+        let owner = (&tenant, user);
+        loop {
+            let page = store.search_personal_data(owner, after.as_ref()).await?;
+            if !page.found.is_empty() {
+                let mut traces = blobs.traces(&tenant, id).await?.unwrap_or_default();
+                self.trace_page(user, page.found.clone(), &mut traces, &mut BTreeSet::new())
+                    .await?;
+                blobs.put_traces(&tenant, id, &traces).await?;
+                self.remove(user, page.found).await?;
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+            if self.is_out_of_time() {
+                return Ok(after);
+            }
+        }
+        for source in SOURCES {
+            let mut from = None;
+            loop {
+                let source = (source, PageSize::Full);
+                let page = store.personal_data(owner, source, from.as_ref()).await?;
+                let damaged = page.found.into_iter().filter_map(|found| match found {
+                    PersonalData::Damaged(unit) => Some(unit),
+                    _ => None,
+                });
+                store.remove(damaged.collect()).await?;
+                from = page.next;
+                if from.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Removes a user's rows of one source; returns `false` if the time is up before all are removed.
@@ -262,7 +336,10 @@ impl<'a> Pass<'a> {
             return Err(Failure::Done);
         }
         let is_data = |found: &PersonalData| {
-            !matches!(found, PersonalData::Turn { .. } | PersonalData::Orphan(_))
+            !matches!(
+                found,
+                PersonalData::Turn { .. } | PersonalData::Orphan(_) | PersonalData::Damaged(_)
+            )
         };
         if page.iter().any(is_data) {
             self.note_found().await?;
@@ -278,8 +355,10 @@ impl<'a> Pass<'a> {
                 PersonalData::Version(unit) => versions.push(unit),
                 PersonalData::Orphan(unit) => index_rows.push(unit),
                 PersonalData::Active { within, marker } => {
-                    active.entry(within).or_default().push(marker);
+                    active.entry(within).or_default().extend(marker);
                 }
+                // It stays until what it led to is found.
+                PersonalData::Damaged(_) => self.damaged = true,
                 PersonalData::Turn { at, vector } => turns.entry(at).or_default().push(vector),
             }
         }
@@ -327,12 +406,9 @@ impl<'a> Pass<'a> {
     async fn mirrors(&self, user: &UserId, at: &TurnRef) -> Result<(), Failure> {
         let Eraser { store, blobs, .. } = self.eraser;
         let now = self.eraser.clock.now();
-        let is_foreign = |row: &IndexRow| row.core.user_id != *user;
-        if store
-            .kept_turn(at)
-            .await?
-            .is_none_or(|row| !is_foreign(&row))
-        {
+        let turn = store.erasable_turn(at).await?;
+        let core = turn.and_then(|turn| turn.core);
+        if core.is_none_or(|core| core.user_id == *user) {
             return Ok(());
         }
         let remove_mirrors = |log: &mut TurnLog| {
@@ -340,11 +416,18 @@ impl<'a> Pass<'a> {
             mirror::hide(&mut log.turn_log, now, |other| other != user);
             log.turn_log != before
         };
-        blobs.change_turn_log(store, at, remove_mirrors).await?;
-        if let Some(row) = store.kept_turn(at).await? {
-            let current = Some(row.hosted_uri.as_str());
+        match blobs.change_turn_log(store, at, remove_mirrors).await {
+            // It is another user's, and is not deleted.
+            Err(Error::Unreadable { .. }) => {
+                tracing::warn!("mirrors in a turn log that cannot be read are not removed");
+                return Ok(());
+            }
+            changed => changed?,
+        }
+        let turn = store.erasable_turn(at).await?;
+        if let Some(current) = turn.and_then(|turn| turn.hosted_uri) {
             blobs
-                .delete_old_turn_logs(at, self.settled(), current)
+                .delete_old_turn_logs(at, self.settled(), Some(&current))
                 .await?;
         }
         Ok(())
@@ -355,27 +438,57 @@ impl<'a> Pass<'a> {
     async fn turn(&mut self, user: &UserId, at: &TurnRef) -> Result<bool, Failure> {
         let Eraser { store, blobs, .. } = self.eraser;
         let settled = self.settled();
-        let Some(row) = store.kept_turn(at).await? else {
+        let Some(found) = store.erasable_turn(at).await? else {
             let left = blobs.delete_old_turn_logs(at, settled, None).await?;
             if left {
                 self.note_found().await?;
             }
             return Ok(!left);
         };
-        if row.core.user_id != *user {
+        if found
+            .core
+            .as_ref()
+            .is_some_and(|core| core.user_id != *user)
+        {
             // Only a registration that conflicted with this turn left logs of the user.
-            let current = Some(row.hosted_uri.as_str());
-            blobs.delete_old_turn_logs(at, settled, current).await?;
+            if let Some(current) = &found.hosted_uri {
+                blobs
+                    .delete_old_turn_logs(at, settled, Some(current))
+                    .await?;
+            }
             return Ok(true);
         }
+        // One that cannot be read is the user's, who has a vector for it.
         self.note_found().await?;
-        if let Some(message) = &row.core.message_id {
-            store.remove_message(message, &row.core).await?;
+        match &found.core {
+            Some(core) => {
+                if let Some(message) = &core.message_id {
+                    store.remove_message(message, core).await?;
+                }
+            }
+            None => {
+                if let Some(message) = self.logged_message(&found).await? {
+                    store.remove_message_of(&message, at).await?;
+                }
+            }
         }
-        let unit = vec![RowGroup::turn(&row.core)?];
-        self.erase(RemovedKind::Turns, unit).await?;
+        self.erase(RemovedKind::Turns, vec![found.unit]).await?;
         blobs.delete_old_turn_logs(at, settled, None).await?;
         Ok(false)
+    }
+
+    /// The message of a turn whose row cannot be read, from its log.
+    async fn logged_message(&self, turn: &ErasableTurn) -> Result<Option<MessageId>, Failure> {
+        let Some(uri) = &turn.hosted_uri else {
+            return Ok(None);
+        };
+        let log = match self.eraser.blobs.turn_log(uri).await {
+            Err(Error::Unreadable { .. }) => None,
+            log => log?,
+        };
+        let answer = log.and_then(|log| log.assistant);
+        let message = answer.and_then(|mut answer| Some(answer.get_mut("message_id")?.take()));
+        Ok(message.and_then(|message| serde_json::from_value(message).ok()))
     }
 
     /// The time before which every log that was written is either referenced or garbage.

@@ -59,6 +59,9 @@ pub(crate) enum Step {
     Files(Option<String>),
     /// Rows of the table.
     Rows,
+    /// The whole table, because a row that leads to data cannot be read: the number of the name, the user's id or the
+    /// pseudonym, under which that row is, and the position.
+    Search(usize, Option<ErasureCursor>),
 }
 
 impl Task {

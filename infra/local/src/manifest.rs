@@ -10,11 +10,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -188,14 +189,56 @@ fn open(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+/// The application id of a database. The file's is preferred: the write-ahead log beside a replaced file is that of the
+/// earlier database, and SQLite applies it without noticing.
 fn stored_application_id(path: &Path) -> Result<i32> {
-    let id = open(path)?.pragma_query_value(None, "application_id", |row| row.get(0));
+    match application_id_in_file(path)? {
+        0 => application_id_with_log(path),
+        id => Ok(id),
+    }
+}
+
+/// The application id in the header of the file; 0 if there is none.
+fn application_id_in_file(path: &Path) -> Result<i32> {
+    let mut header = [0; 72];
+    let mut file = File::open(path)?;
+    match file.read_exact(&mut header) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
+        read => read.with_context(|| format!("cannot read {}", path.display()))?,
+    }
+    let id = header
+        .last_chunk()
+        .filter(|_| header.starts_with(b"SQLite format 3\0"));
+    Ok(id.map_or(0, |id| i32::from_be_bytes(*id)))
+}
+
+/// The application id that SQLite reads, without writing the log into the database.
+fn application_id_with_log(path: &Path) -> Result<i32> {
+    let database = open(path)?;
+    database.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let id = database.pragma_query_value(None, "application_id", |row| row.get(0));
     id.with_context(|| {
         format!(
             "{} is damaged and cannot be read. {RESTORE}",
             path.display()
         )
     })
+}
+
+/// Removes a write-ahead log that is not the database's.
+fn remove_log_of_another(path: &Path) -> Result<()> {
+    let in_file = application_id_in_file(path)?;
+    if in_file != 0 && in_file != application_id_with_log(path)? {
+        for suffix in ["-wal", "-shm"] {
+            let mut log = path.as_os_str().to_owned();
+            log.push(suffix);
+            std::fs::remove_file(&log).or_else(|error| match error.kind() {
+                ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })?;
+        }
+    }
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>> {
@@ -328,8 +371,11 @@ pub fn verify(
         bail!(rejection(folder, &rejected));
     }
     let mut manifest = known.unwrap_or_else(Manifest::new);
-    for PartFinding { part, .. } in &given_up {
+    for PartFinding { part, fault } in &given_up {
         manifest.parts.remove(part);
+        if matches!(part, FolderPart::Table | FolderPart::Queues) && *fault == PartFault::Foreign {
+            remove_log_of_another(&folder.join(part.name()))?;
+        }
         if *part == FolderPart::Table {
             // It is a position in the stream of the lost table.
             let position = folder.join(POSITION_FILE);

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::identifier::{MessageId, TenantId, UserId};
 use crate::message_signal::{MessageSignal, row_id};
-use crate::turn::TurnCore;
+use crate::turn::{TurnCore, TurnRef};
 
 /// The erasure of the data of a user or a pseudonym.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -187,14 +187,17 @@ struct Provenance {
 impl ErasureIds {
     /// Adds a turn of the user.
     pub fn add_turn(&mut self, turn: &TurnCore) {
-        let within = &turn.at.within;
-        let (conversation, name) = (within.conversation.to_string(), turn.at.turn.to_string());
+        let (project, conversation, name) = names(&turn.at);
         if let Some(message) = &turn.message_id {
             let message = (conversation.clone(), name.clone(), message.to_string());
             self.messages.insert(message);
         }
-        let turn = (within.project.to_string(), conversation, name);
-        self.turns.insert(turn);
+        self.turns.insert((project, conversation, name));
+    }
+
+    /// Adds a turn of the user whose row cannot be read.
+    pub fn add_unreadable_turn(&mut self, at: &TurnRef) {
+        self.turns.insert(names(at));
     }
 
     /// Whether the line contains personal data of the user: an event, a signal, or feedback on one of their turns.
@@ -237,6 +240,13 @@ impl ErasureIds {
                     || turns.any(|turn| self.turns.contains(&key(turn)))
             })
     }
+}
+
+/// The project, the conversation and the turn.
+fn names(at: &TurnRef) -> (String, String, String) {
+    let within = &at.within;
+    let (project, conversation) = (within.project.to_string(), within.conversation.to_string());
+    (project, conversation, at.turn.to_string())
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Erasure of a user's data: one row for the user id and one for the pseudonym. `kept` finds the
-//! data, `removal` removes it.
+//! data, `search` what is not found because of a damaged row; `removal` removes it.
 //!
 //! Both rows are opened in one transaction and closed in one, so that the erasure covers the same
 //! time for both.
 
 mod kept;
 mod removal;
+mod search;
 
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::builders::UpdateBuilder;
@@ -28,7 +29,9 @@ use crate::table::{EXPIRES_AT, PK, SK};
 use crate::transactions::{Transacted, invalid_request};
 use crate::{Blobs, Error, Store, keys};
 
-pub use kept::{DataSource, ErasureCursor, PageSize, PersonalData, PersonalDataPage, UserReaction};
+pub use kept::{
+    DataSource, ErasableTurn, ErasureCursor, PageSize, PersonalData, PersonalDataPage, UserReaction,
+};
 pub use removal::RowGroup;
 
 const ERASURE: &str = "erasure";

@@ -203,29 +203,41 @@ impl Store {
 
     /// Removes a message from the directory, if this registration added it. One call, one write.
     pub async fn remove_message(&self, message: &MessageId, turn: &TurnCore) -> Result<(), Error> {
-        let entry = DirectoryEntry::of(turn);
-        let own = Builder::new(String::new(), "").json(MESSAGE, CORE, &entry)?;
+        let entry = json_text(&DirectoryEntry::of(turn))?;
+        self.remove_entry(message, &turn.at, entry).await
+    }
+
+    /// Removes a message from the directory, unless it is another turn's. Two calls, one read and one write.
+    pub async fn remove_message_of(&self, message: &MessageId, at: &TurnRef) -> Result<(), Error> {
+        let within = &at.within;
+        let key = keys::message(&within.tenant, &within.project, message);
+        let Some(row) = self.get(key, keys::MESSAGE.to_owned()).await?.item else {
+            return Ok(());
+        };
+        let entry = item::json::<DirectoryEntry>(&row, MESSAGE, CORE);
+        if entry.is_ok_and(|entry| entry.at != *at) {
+            return Ok(());
+        }
+        let entry = item::string(&row, MESSAGE, CORE)?.to_owned();
+        self.remove_entry(message, at, entry).await
+    }
+
+    async fn remove_entry(
+        &self,
+        message: &MessageId,
+        at: &TurnRef,
+        entry: String,
+    ) -> Result<(), Error> {
+        let within = &at.within;
+        let key = keys::message(&within.tenant, &within.project, message);
         let removed = self
             .client
             .delete_item()
             .table_name(&self.table)
-            .key(
-                PK,
-                AttributeValue::S(keys::message(
-                    &turn.at.within.tenant,
-                    &turn.at.within.project,
-                    message,
-                )),
-            )
+            .key(PK, AttributeValue::S(key))
             .key(SK, AttributeValue::S(keys::MESSAGE.to_owned()))
-            .condition_expression("core = :own")
-            .set_expression_attribute_values(Some(
-                own.build()
-                    .remove(CORE)
-                    .map(|core| (":own".to_owned(), core))
-                    .into_iter()
-                    .collect(),
-            ))
+            .condition_expression("core = :entry")
+            .expression_attribute_values(":entry", AttributeValue::S(entry))
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .send()
             .await;

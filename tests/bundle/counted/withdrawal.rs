@@ -91,8 +91,8 @@ async fn an_event_is_withdrawn_by_its_user_or_by_a_back_end_with_its_project() {
         let response = app.delete(&token, path).await;
         assert_eq!(response.status, status, "{path}: {}", response.body);
     }
-    let record = app.get(&ada, &event_path(&event)).await.body;
-    assert_eq!(record["status"], "processed");
+    let id = event["feedbackId"].as_str().unwrap();
+    assert_eq!(app.outcome(&ada, id).await["status"], "processed");
     let service = app.token_of("service", "acme", "feedback:on-behalf");
     withdraw_event(&app, &service, &event).await;
     wait_for_status(&app, &ada, "neutral").await;

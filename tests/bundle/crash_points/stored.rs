@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hearback_domain::preferences::{Cause, Version};
 use hearback_domain::reaction::ReactionCore;
 use hearback_tests::engine::Engine;
-use hearback_tests::stored::{Row, rows};
+use hearback_tests::rows::{Row, rows};
 use serde_json::Value;
 
 /// Everything that is stored, without what differs between attempts. A message that was sent twice counts once.

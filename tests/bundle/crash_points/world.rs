@@ -12,6 +12,7 @@ use hearback_tests::faults::Faults;
 use hearback_tests::function_set::FunctionSet;
 use hearback_tests::functions::call;
 use hearback_tests::queue::{self, submitted};
+use hearback_tests::rows::damage_pointers;
 use hearback_tests::turns::{SIGNALS, event_message, exported, message, path};
 use serde_json::{Value, json};
 
@@ -351,6 +352,7 @@ async fn store_for_erasure(engine: &Engine, functions: &FunctionSet, operation: 
     let put = functions.blobs.put_file(EXPORT, lines.into_bytes()).await;
     put.unwrap();
     if operation == Operation::Erase {
+        damage_pointers(&engine.clients.dynamodb, &engine.names.table()).await;
         assert!(functions.request(Method::DELETE, ERASE, &Value::Null).await);
     }
 }

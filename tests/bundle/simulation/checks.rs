@@ -15,7 +15,7 @@ use hearback_domain::turn::{TurnCore, TurnRef};
 use hearback_domain::turn_status::ExplicitFeedback;
 use hearback_storage::Store;
 use hearback_storage::preferences::{Freshness, VersionRange};
-use hearback_tests::stored::{Row, rows};
+use hearback_tests::rows::{Row, rows};
 use serde_json::Value;
 
 use super::model::{Tenant, Turn, USERS};

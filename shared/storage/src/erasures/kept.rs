@@ -11,6 +11,9 @@
 //!
 //! Events that are not processed yet are not found: the signal generator removes them instead of
 //! processing them.
+//!
+//! A row that cannot be read is removed by its key. If it is one by which other data is found, that data is searched
+//! in the whole table first.
 
 use std::collections::BTreeSet;
 
@@ -19,18 +22,19 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use hearback_domain::event::EventCore;
 use hearback_domain::identifier::{TenantId, UserId};
 use hearback_domain::message_signal::SignalCore;
-use hearback_domain::turn::{ConversationRef, TurnRef};
+use hearback_domain::turn::{ConversationRef, TurnCore, TurnRef};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{ERASURE, Owner, RowGroup};
+use super::{Owner, RowGroup};
 use crate::activity::Activity;
-use crate::attributes::CORE;
+use crate::attributes::{CORE, HOSTED_URI};
 use crate::claims::claimant;
 use crate::item::{self, Item};
 use crate::reactions::{self, KeyRange, ReactionRow, row};
 use crate::reads::{self, Key};
 use crate::table::{AUTHOR, BY_AUTHOR, PK, SK};
+use crate::turn_rows::{self, TURN};
 use crate::vectors::TurnMark;
 use crate::{Error, Store, keys};
 
@@ -49,12 +53,12 @@ pub enum PersonalData {
         /// The claim that led to it, if one did.
         claim: Option<RowGroup>,
     },
-    /// An activity marker: the user, or the machine on their behalf, reacted in a conversation.
+    /// The user, or the machine on their behalf, reacted in a conversation.
     Active {
         /// The conversation.
         within: ConversationRef,
-        /// The marker.
-        marker: RowGroup,
+        /// The marker that says so, if it was found by one.
+        marker: Option<RowGroup>,
     },
     /// A turn, which may not exist if its registration was not completed.
     Turn {
@@ -65,8 +69,8 @@ pub enum PersonalData {
     },
     /// A signal on a message.
     Signal {
-        /// The event of the signal.
-        act: Uuid,
+        /// The event of the signal; `None` if the row cannot be read.
+        act: Option<Uuid>,
         /// Its row.
         unit: RowGroup,
     },
@@ -74,6 +78,8 @@ pub enum PersonalData {
     Version(RowGroup),
     /// A row that points to data that no longer exists, or is now another user's.
     Orphan(RowGroup),
+    /// A claim, vector or marker that cannot be read: what it points to is unknown.
+    Damaged(RowGroup),
 }
 
 /// A user's reaction, or feedback that counts as one.
@@ -117,6 +123,44 @@ pub struct PersonalDataPage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErasureCursor(Key);
 
+impl ErasureCursor {
+    pub(super) fn after(row: Key) -> Self {
+        Self(row)
+    }
+
+    pub(super) fn row(&self) -> Item {
+        let Self((pk, sk)) = self;
+        let text = |text: &String| AttributeValue::S(text.clone());
+        Item::from([(PK.to_owned(), text(pk)), (SK.to_owned(), text(sk))])
+    }
+}
+
+/// A turn's row, as far as it can be read.
+#[derive(Debug, Clone)]
+pub struct ErasableTurn {
+    /// The turn.
+    pub core: Option<TurnCore>,
+    /// The URI of its log.
+    pub hosted_uri: Option<String>,
+    /// The row, unless it is replaced meanwhile.
+    pub unit: RowGroup,
+}
+
+impl ErasableTurn {
+    fn of(at: &TurnRef, row: &Item) -> Self {
+        let raw = |name| item::string(row, TURN, name).ok().map(str::to_owned);
+        Self {
+            core: turn_rows::core(row).ok(),
+            hosted_uri: raw(HOSTED_URI),
+            unit: RowGroup::turn(turn_key(at), raw(CORE)),
+        }
+    }
+}
+
+fn turn_key(at: &TurnRef) -> Key {
+    (keys::conversation(&at.within), keys::turn(&at.turn))
+}
+
 /// How many rows a page has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageSize {
@@ -152,11 +196,10 @@ impl Store {
                 .expression_attribute_names("#author", AUTHOR)
                 .expression_attribute_values(":author", AttributeValue::S(partition.clone())),
         };
-        let from = from.map(|ErasureCursor((pk, sk))| {
-            let text = |text: &String| AttributeValue::S(text.clone());
-            let mut row = Item::from([(PK.to_owned(), text(pk)), (SK.to_owned(), text(sk))]);
+        let from = from.map(|from| {
+            let mut row = from.row();
             if source == DataSource::AuthorIndex {
-                row.insert(AUTHOR.to_owned(), text(&partition));
+                row.insert(AUTHOR.to_owned(), AttributeValue::S(partition.clone()));
             }
             row
         });
@@ -169,7 +212,7 @@ impl Store {
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
         let next = response.last_evaluated_key.as_ref();
-        let next = next.and_then(reads::key_of).map(ErasureCursor);
+        let next = next.and_then(reads::key_of).map(ErasureCursor::after);
         let rows = response.items.unwrap_or_default();
         let rows = if source == DataSource::AuthorIndex {
             let keys: Vec<Key> = rows.iter().filter_map(reads::key_of).collect();
@@ -179,8 +222,8 @@ impl Store {
         } else {
             rows
         };
-        let data = rows.iter().map(|row| data_of(tenant, source, row));
-        let data = data.collect::<Result<_, _>>()?;
+        let data = rows.iter().filter_map(|row| data_of(tenant, source, row));
+        let data = data.collect();
         let data = if source == DataSource::Claims && size == PageSize::Removal {
             self.own_events(user, data).await?
         } else {
@@ -190,7 +233,7 @@ impl Store {
     }
 
     /// Replaces other users' events by orphans: once an event has expired, another user's event may
-    /// have its id.
+    /// have its id. One that cannot be read is taken for the user's.
     async fn own_events(
         &self,
         user: &UserId,
@@ -207,8 +250,8 @@ impl Store {
         let mut others = BTreeSet::new();
         for (key, row) in keys.into_iter().zip(rows) {
             if let Some(row) = row {
-                let core: EventCore = item::json(&row, "event", CORE)?;
-                if core.user_id != *user {
+                let core = item::json::<EventCore>(&row, "event", CORE);
+                if core.is_ok_and(|core| core.user_id != *user) {
                     others.insert(key);
                 }
             }
@@ -229,6 +272,30 @@ impl Store {
             .expression_attribute_values(":pk", AttributeValue::S(partition))
             .expression_attribute_values(":prefix", AttributeValue::S(prefix.to_owned()))
             .consistent_read(true)
+    }
+
+    /// The row of a turn, as far as it can be read. Strongly consistent. One call, one read for each
+    /// 4 KB.
+    pub async fn erasable_turn(&self, at: &TurnRef) -> Result<Option<ErasableTurn>, Error> {
+        let (pk, sk) = turn_key(at);
+        let row = self.get(pk, sk).await?.item;
+        Ok(row.map(|row| ErasableTurn::of(at, &row)))
+    }
+
+    /// The rows of distinct turns that exist. One call for each hundred, one read for each 4 KB of
+    /// each.
+    pub async fn erasable_turns(
+        &self,
+        turns: BTreeSet<TurnRef>,
+    ) -> Result<Vec<(TurnRef, ErasableTurn)>, Error> {
+        let keys: Vec<_> = turns.iter().map(turn_key).collect();
+        let rows = self.get_batch(&keys).await?;
+        let rows = turns.into_iter().zip(rows);
+        let rows = rows.filter_map(|(at, row)| {
+            let turn = ErasableTurn::of(&at, &row?);
+            Some((at, turn))
+        });
+        Ok(rows.collect())
     }
 
     /// A user's reactions in a conversation, including machine reactions, those of an older system,
@@ -280,50 +347,64 @@ impl Store {
 }
 
 /// The data of a row.
-fn data_of(tenant: &TenantId, source: DataSource, row: &Item) -> Result<PersonalData, Error> {
-    let key = reads::key_of(row).ok_or_else(|| Error::unreadable(ERASURE, "a row has no key"))?;
-    Ok(match source {
-        DataSource::Claims => {
-            let id = claimant(row)?;
-            let unit = RowGroup::event_in(&keys::event(tenant, id), Some(key.clone()));
-            let claim = Some(RowGroup::of(key, []));
-            PersonalData::Event { id, unit, claim }
-        }
-        DataSource::AuthorIndex => authored(tenant, key, row)?,
-        DataSource::Vectors => {
-            let TurnMark { at, .. } = item::json(row, "turn vector", CORE)?;
-            let vector = RowGroup::of(key, []);
-            PersonalData::Turn { at, vector }
-        }
-        DataSource::Signals => {
-            let core: SignalCore = item::json(row, "message signal", CORE)?;
-            let (act, unit) = (core.act, RowGroup::of(key, []));
-            if core.retracted {
-                PersonalData::Orphan(unit)
-            } else {
-                PersonalData::Signal { act, unit }
-            }
-        }
-        DataSource::Versions => PersonalData::Version(RowGroup::of(key, [])),
+fn data_of(tenant: &TenantId, source: DataSource, row: &Item) -> Option<PersonalData> {
+    let key = reads::key_of(row)?;
+    let unit = RowGroup::of(key.clone(), []);
+    Some(match source {
+        DataSource::Claims => match claimant(row) {
+            Ok(id) => PersonalData::Event {
+                id,
+                unit: RowGroup::event_in(&keys::event(tenant, id), Some(key)),
+                claim: Some(unit),
+            },
+            Err(_) => PersonalData::Damaged(unit),
+        },
+        DataSource::AuthorIndex => authored(tenant, key, row),
+        DataSource::Vectors => match item::json::<TurnMark>(row, "turn vector", CORE) {
+            Ok(mark) => PersonalData::Turn {
+                at: mark.at,
+                vector: unit,
+            },
+            Err(_) => PersonalData::Damaged(unit),
+        },
+        DataSource::Signals => match item::json::<SignalCore>(row, "message signal", CORE) {
+            Ok(core) if core.retracted => PersonalData::Orphan(unit),
+            core => PersonalData::Signal {
+                act: core.ok().map(|core| core.act),
+                unit,
+            },
+        },
+        DataSource::Versions => PersonalData::Version(unit),
     })
 }
 
 /// The data of a row from the author index: an event or an activity marker.
-fn authored(tenant: &TenantId, (pk, sk): Key, row: &Item) -> Result<PersonalData, Error> {
+fn authored(tenant: &TenantId, (pk, sk): Key, row: &Item) -> PersonalData {
+    let unit = RowGroup::of((pk.clone(), sk.clone()), []);
     if sk == keys::RESULT || sk == keys::RETRACTION {
-        let id = pk.rsplit('#').next().and_then(|id| id.parse().ok());
-        return Ok(PersonalData::Event {
-            id: id.ok_or_else(|| Error::unreadable(ERASURE, "an event has no id"))?,
-            unit: RowGroup::event_in(&pk, None),
-            claim: None,
-        });
+        return match event_id(&pk) {
+            Some(id) => PersonalData::Event {
+                id,
+                unit: RowGroup::event_in(&pk, None),
+                claim: None,
+            },
+            None => PersonalData::Orphan(unit),
+        };
     }
-    let activity: Activity = item::json(row, "activity marker", CORE)?;
-    let within = ConversationRef {
-        tenant: tenant.clone(),
-        project: activity.project,
-        conversation: activity.conversation,
-    };
-    let marker = RowGroup::of((pk, sk), []);
-    Ok(PersonalData::Active { within, marker })
+    match item::json::<Activity>(row, "activity marker", CORE) {
+        Ok(activity) => PersonalData::Active {
+            within: ConversationRef {
+                tenant: tenant.clone(),
+                project: activity.project,
+                conversation: activity.conversation,
+            },
+            marker: Some(unit),
+        },
+        Err(_) => PersonalData::Damaged(unit),
+    }
+}
+
+/// The event of a partition.
+pub(super) fn event_id(partition: &str) -> Option<Uuid> {
+    partition.rsplit('#').next()?.parse().ok()
 }

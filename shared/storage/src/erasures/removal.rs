@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, Delete, ReturnConsumedCapacity, Tr
 use chrono::{DateTime, Utc};
 use hearback_domain::erasure::{Erasure, RemovedKind};
 use hearback_domain::event::EventCore;
-use hearback_domain::turn::{TurnCore, TurnRef};
+use hearback_domain::turn::TurnRef;
 
 use super::{ERASURE, Owner, number};
 use crate::reads::Key;
@@ -41,16 +41,12 @@ impl RowGroup {
         }
     }
 
-    /// A turn's own row, if this registration wrote it.
-    pub fn turn(turn: &TurnCore) -> Result<Self, Error> {
-        let core =
-            serde_json::to_string(turn).map_err(|error| Error::undecodable("turn", &error))?;
-        let at = &turn.at;
-        let row = (keys::conversation(&at.within), keys::turn(&at.turn));
-        Ok(Self {
-            core: Some(core),
+    /// A turn's own row, if it still has this core.
+    pub(super) fn turn(row: Key, core: Option<String>) -> Self {
+        Self {
+            core,
             ..Self::of(row, [])
-        })
+        }
     }
 
     /// An unprocessed event, unless its user has sent another one with its id since.
