@@ -129,7 +129,7 @@ def read_store(bundle, user):
 
     def is_settled():
         before = read()
-        rows = [json.loads(row) for row in before if row.startswith("{")]
+        rows = [json.loads(each) for each in before if isinstance(each, str) and each.startswith("{")]
         kinds = [row["SK"]["S"] for row in rows]
         if kinds.count("EVENT") != kinds.count("RESULT"):
             return False
