@@ -17,6 +17,10 @@ step() {
     printf '\n==> [%02d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"
 }
 
+# Runs when a script ends: the steps and their times, also where one failed, and the end of what it started.
+moto=
+trap 'failed=$?; [[ -z $moto ]] || kill "$moto"; ((failed == 0)) || table >&2' EXIT
+
 # The steps, each with its time.
 table() {
     local ends=("${begun[@]:1}" "$SECONDS") i took
@@ -55,9 +59,13 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target-$(rustc -vV | hash_of)
 # Incremental compilation costs more than it saves where most runs see another commit.
 export CARGO_INCREMENTAL=0
 mkdir -p "$CARGO_TARGET_DIR"
-if (($(du -s -k "$CARGO_TARGET_DIR" | cut -f 1) > 20000000)); then
-    rm -rf "$CARGO_TARGET_DIR"
-    mkdir -p "$CARGO_TARGET_DIR"
+if [[ $CARGO_TARGET_DIR == "$cache"/target-* ]]; then
+    # Those of other compilers, and one that has grown too large.
+    find "$cache" -maxdepth 1 -name 'target-*' ! -path "$CARGO_TARGET_DIR" -exec rm -rf {} +
+    if (($(du -s -k "$CARGO_TARGET_DIR" | cut -f 1) > 20000000)); then
+        rm -rf "$CARGO_TARGET_DIR"
+        mkdir -p "$CARGO_TARGET_DIR"
+    fi
 fi
 # Cargo takes the crates of two clones for the same and compares times, so that one clone could be tested with the code
 # of another. Dependencies stay, our own crates are compiled anew.

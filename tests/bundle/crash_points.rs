@@ -2,8 +2,8 @@
 //! without faults.
 //!
 //! By default, a sample is visited: an eighth of each operation's points, at most [`MAX_SAMPLE`]. The commit chooses the
-//! sample, so that every run of a commit is the same. `HEARBACK_CRASH_POINTS=all` visits every point, and a number
-//! chooses another sample.
+//! sample, so that every run of a commit is the same. `HEARBACK_CRASH_POINTS=all` visits every point, a number chooses
+//! another sample, and `Lost:3` visits one point.
 //!
 //! docs/reliability.md has the table of the points. `HEARBACK_WRITE_DOCS=1 cargo test -p hearback-tests --test bundle
 //! crash_points` writes it.
@@ -57,10 +57,13 @@ async fn final_state(
 }
 
 /// The points that a run visits.
+#[derive(Debug)]
 enum Selection {
     All,
     /// One of [`SAMPLED`], from an offset that this number gives.
     Sample(usize),
+    /// The point of this fault at this call, for example `Lost:3`.
+    One(String),
 }
 
 /// A sample has one of so many points.
@@ -71,20 +74,44 @@ const SELECTION: &str = "HEARBACK_CRASH_POINTS";
 
 impl Selection {
     fn from_env() -> Self {
-        if given::<String>(SELECTION).is_some_and(|selection| selection == "all") {
-            return Self::All;
+        match given::<String>(SELECTION) {
+            None => Self::Sample(commit()),
+            Some(all) if all == "all" => Self::All,
+            Some(other) => other.parse().map_or(Self::One(other), Self::Sample),
         }
-        Self::Sample(given(SELECTION).unwrap_or_else(commit))
     }
 
-    fn of(&self, points: Vec<Faults>) -> Vec<Faults> {
-        let Self::Sample(seed) = self else {
-            return points;
-        };
-        let step = SAMPLED
-            .max(points.len().div_ceil(MAX_SAMPLE))
-            .min(points.len());
-        points.into_iter().skip(seed % step).step_by(step).collect()
+    fn of(&self, calls: u32) -> Vec<(Fault, u32)> {
+        let points = Fault::ALL
+            .into_iter()
+            .flat_map(|fault| (1..=calls).map(move |at| (fault, at)));
+        let points: Vec<_> = points.collect();
+        match self {
+            Self::All => points,
+            Self::Sample(seed) => {
+                let mut step = SAMPLED.max(points.len().div_ceil(MAX_SAMPLE));
+                // With a divisor of the number of calls, the sample would have the same calls for each fault.
+                if calls > 1 && calls.is_multiple_of(u32::try_from(step).unwrap()) {
+                    step += 1;
+                }
+                let step = step.min(points.len());
+                points.into_iter().skip(seed % step).step_by(step).collect()
+            }
+            Self::One(name) => {
+                let named = |(fault, at): &(Fault, u32)| format!("{fault:?}:{at}") == *name;
+                points.into_iter().filter(named).collect()
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Selection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Sample(seed) => write!(f, "{seed}"),
+            Self::One(name) => f.write_str(name),
+        }
     }
 }
 
@@ -105,22 +132,25 @@ async fn visit(operation: Operation, what: &str) {
     }
     let calls = counted.calls();
     assert_ne!(calls, 0, "{operation:?} makes no call that could fail");
-    let points = Fault::ALL
-        .into_iter()
-        .flat_map(|fault| (1..=calls).map(move |at| Faults::at(at, fault)));
-    let points: Vec<_> = points.collect();
-    assert_documented(&Row::new(what, calls, points.len()));
-    let selected = Selection::from_env().of(points);
-    let compared = stream::iter(&selected).for_each_concurrent(CONCURRENT, |faults| async move {
-        let actual = final_state(engine, operation, faults).await;
-        for (key, value) in expected.iter().chain(&actual) {
-            assert_eq!(
-                (expected.get(key), actual.get(key)),
-                (Some(value), Some(value)),
-                "{operation:?}, {faults:?}: {key}; {SELECTION}=all reproduces it"
-            );
-        }
-    });
+    let all = Selection::All.of(calls).len();
+    assert_documented(&Row::new(what, calls, all));
+    let selection = Selection::from_env();
+    let selected = selection.of(calls);
+    println!(
+        "{SELECTION}={selection}: {} of {all} points",
+        selected.len()
+    );
+    let compared =
+        stream::iter(selected).for_each_concurrent(CONCURRENT, |(fault, at)| async move {
+            let actual = final_state(engine, operation, &Faults::at(at, fault)).await;
+            for (key, value) in expected.iter().chain(&actual) {
+                assert_eq!(
+                    (expected.get(key), actual.get(key)),
+                    (Some(value), Some(value)),
+                    "{operation:?}: {key}; {SELECTION}={fault:?}:{at} reproduces it"
+                );
+            }
+        });
     compared.await;
 }
 

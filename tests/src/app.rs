@@ -28,6 +28,17 @@ pub struct TestResponse {
     pub body: Value,
 }
 
+impl TestResponse {
+    /// The body, with `[masked]` as the value of these members, which the body must have.
+    pub fn masked(&self, members: &[&str]) -> Value {
+        let mut body = self.body.clone();
+        for member in members {
+            *body.get_mut(member).expect(member) = "[masked]".into();
+        }
+        body
+    }
+}
+
 impl TestApp {
     /// Starts a bundle in memory.
     pub async fn start() -> Self {
