@@ -198,6 +198,48 @@ async fn the_first_of_two_equal_events_in_two_requests_counts() {
 }
 
 #[tokio::test]
+async fn an_event_submitted_after_an_equal_one_was_withdrawn_counts_in_any_order() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine);
+    let request = async |method: Method, path: String, body: &Value| {
+        call(&functions, ("ada", ""), (method, &path), body).await.0
+    };
+    let generator = engine.generator(engine.store.clone());
+    // In which batches the withdrawn and the next event are processed.
+    for order in [vec![vec![0, 1]], vec![vec![0], vec![1]], vec![vec![1], vec![0]]] {
+        let withdrawn = acceptance("ada");
+        let mut next = withdrawn.clone();
+        next["feedbackId"] = json!(Uuid::new_v4());
+        let submit = "/v1/feedback/submit".to_owned();
+        let status = request(Method::POST, submit.clone(), &withdrawn).await;
+        assert_eq!(status, StatusCode::ACCEPTED);
+        let path = format!("/v1/feedback/{}", withdrawn["feedbackId"].as_str().unwrap());
+        let status = request(Method::DELETE, path, &Value::Null).await;
+        assert_eq!(status, StatusCode::NO_CONTENT);
+        let status = request(Method::POST, submit, &next).await;
+        assert_eq!(status, StatusCode::ACCEPTED);
+        let events = [&withdrawn, &next];
+        // Each is delivered twice.
+        for batch in order.iter().chain(&order) {
+            let mut messages = Vec::new();
+            for event in batch {
+                messages.push(event_message(&engine, &events[*event]["feedbackId"]).await);
+            }
+            let response = generator.handle(queue::batch(messages)).await;
+            assert!(response.batch_item_failures.is_empty());
+        }
+        let stored = stored_event(&engine.store, &next["feedbackId"]).await;
+        let stored = stored.unwrap();
+        let outcome = stored.outcome.unwrap();
+        assert!(
+            matches!(outcome, Outcome::Processed(_)) && stored.retraction.is_none(),
+            "{order:?}: {outcome:?}, {:?}",
+            stored.retraction
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_first_of_two_equal_events_in_two_pieces_of_a_file_counts() {
     let engine = Engine::start().await;
     let pairs = Pairs::new();

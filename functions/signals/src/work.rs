@@ -201,10 +201,14 @@ async fn claim_of(
         // The first of a batch takes the claim over itself.
         let is_first =
             event.second_to.is_none() && receipt.is_some_and(|receipt| event.receipt() < receipt);
-        // An event with an outcome held the claim before: delivered again, it must not take it back.
-        if !(is_first || store.is_done_and_withdrawn(&event.tenant, *holder).await?)
-            || store.has_outcome(event).await?
-        {
+        // A withdrawn event leaves its claim to the next one, and must not take it back. Otherwise neither would count.
+        let stays = if is_first {
+            store.is_withdrawn(&event.tenant, event.feedback_id).await?
+        } else {
+            !store.is_withdrawn(&event.tenant, *holder).await?
+        };
+        // Nor an event with an outcome, which held the claim before.
+        if stays || store.has_outcome(event).await? {
             return Ok(claim);
         }
         let taken = if is_first {

@@ -140,25 +140,16 @@ impl Store {
         self.insert(item.build()).await
     }
 
-    /// Whether an event is withdrawn by its user, and was processed. One call and one read; two of each if it is
-    /// withdrawn.
-    pub async fn is_done_and_withdrawn(
-        &self,
-        tenant: &TenantId,
-        feedback_id: Uuid,
-    ) -> Result<bool, Error> {
+    /// Whether an event is withdrawn by its user. One call and one read.
+    pub async fn is_withdrawn(&self, tenant: &TenantId, feedback_id: Uuid) -> Result<bool, Error> {
         let partition = keys::event(tenant, feedback_id);
-        let retraction = self.get(partition.clone(), keys::RETRACTION.to_owned());
-        let Some(retraction) = retraction.await?.item else {
+        let retraction = self.get(partition, keys::RETRACTION.to_owned()).await?;
+        let Some(retraction) = retraction.item else {
             return Ok(false);
         };
         let retraction: Retraction = item::json(&retraction, RETRACTION, RETRACTION)?;
-        // The event that replaces it takes its claim over.
-        if retraction.replaced_by.is_some() {
-            return Ok(false);
-        }
-        let outcome = self.get(partition, keys::RESULT.to_owned()).await?;
-        Ok(outcome.item.is_some())
+        // A retracted duplicate names the event that counts instead.
+        Ok(retraction.replaced_by.is_none())
     }
 
     /// Whether an event has an outcome. One call, half a read.
