@@ -1,9 +1,10 @@
 """Checks the links of the repository's Markdown.
 
 Checks relative links and images, with headings by GitHub's rules for anchors, but no links to other sites. Also checks
-pages under `docs/` that code names.
+pages under `docs/` that code names, and paths of code that the documentation names: see `is_path_of`.
 """
 
+import fnmatch
 import functools
 import re
 import subprocess
@@ -25,6 +26,10 @@ HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)(?:\s+#+)?\s*$", re.MULTILINE)
 LINK_TEXT = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 # A page that code names in a comment or a message, with an optional heading.
 NAMED = re.compile(r"(?<![\w./])(docs/[\w./-]+\.md)(#[\w-]+)?")
+# A path of code: `signals/src/work.rs` in Markdown, and a bare one in the scripts of CI.
+ENDING = r"\.(?:rs|py|toml|js|yaml)"
+QUOTED_PATH = re.compile(rf"`([^`\s]+/[^`\s]+{ENDING})`")
+BARE_PATH = re.compile(rf"(?<![\w./$}}-])([\w.*-]+/[\w./*-]+{ENDING})\b")
 
 
 def files(*patterns):
@@ -103,14 +108,32 @@ def fault(page, target):
     return None
 
 
+def is_path_of(name, paths):
+    """Whether a file of the repository has this path, or a path that ends with it: `training/feedback.rs`.
+
+    `*`, and a placeholder such as `<language>`, match any text.
+    """
+    pattern = re.sub(r"<[^<>]*>", "*", name)
+    return any(fnmatch.fnmatchcase(f"/{path}", f"*/{pattern}") for path in paths)
+
+
 def main():
     faults, count = [], 0
+    everything = [path.relative_to(ROOT).as_posix() for path in files()]
+    documents = [(page, QUOTED_PATH) for page in files("README.md", "docs/*.md")]
+    documents += [(script, BARE_PATH) for script in files(".ci/*")]
+    for document, pattern in documents:
+        for number, line in enumerate(document.read_text().splitlines(), 1):
+            for name in pattern.findall(line):
+                count += 1
+                if not is_path_of(name, everything):
+                    faults.append(f"{document.relative_to(ROOT)}:{number}: {name}: no such file")
     for page in files("*.md"):
         for line, target in links(page.read_text()):
             count += 1
             if why := fault(page, target):
                 faults.append(f"{page.relative_to(ROOT)}:{line}: {target}: {why}")
-    for source in files("*.rs", "*.py", "*.toml", "*.yaml", "*.js", ".ci/run"):
+    for source in files("*.rs", "*.py", "*.toml", "*.yaml", "*.js", ".ci/*"):
         if source == Path(__file__).resolve():
             continue
         for number, line in enumerate(source.read_text().splitlines(), 1):
@@ -121,8 +144,8 @@ def main():
     for message in faults:
         print(message, file=sys.stderr)
     if faults:
-        sys.exit(f"{len(faults)} of {count} links are broken")
-    print(f"{count} links, none broken")
+        sys.exit(f"{len(faults)} of {count} links and paths are broken")
+    print(f"{count} links and paths, none broken")
 
 
 if __name__ == "__main__":

@@ -154,7 +154,7 @@ async fn a_signed_request_for_another_host_is_rejected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_is_signed_with_other_keys_is_refused() {
+async fn request_signed_with_other_keys_is_rejected() {
     let engine = Engine::start().await;
     let with = |keys: KeyPair| {
         let endpoints = engine.access.endpoints.clone();

@@ -38,7 +38,7 @@ const TURNS = [
     name: "unregistered",
     question: "And what if you never told the server about an answer?",
     answer:
-      "Then it has no record of the answer and accepts no feedback on it. Try a thumb: it goes back by itself, and a message says why.",
+      "Then it has no record of the answer and accepts no feedback on it. Try a thumb: it is reset, and a message says why.",
     unknown: true,
   },
 ];

@@ -3,7 +3,8 @@
 //!
 //! Each event is stored by itself, with one conditional write (`intake.rs`), as fast as the table allows (`pace.rs`).
 //! Of several events with one dedupe key the first by position counts (`order.rs`). An event is acknowledged after it
-//! is stored, and a rejected one does not affect the others.
+//! is stored, and a rejected one does not affect the others. Processing is not here: the signal generator
+//! (`functions/signals`) receives the stored events. One event in a request is in `functions/submit`.
 
 mod events;
 mod imports;

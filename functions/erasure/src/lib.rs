@@ -9,7 +9,8 @@
 //! | close | [`Eraser`] | records when the erasure was done: late events that were received before are still removed |
 //!
 //! Each step may be repeated: a removed row is not found again, and is counted in the transaction that removes it.
-//! Lines of files are counted after they are removed.
+//! Lines of files are counted after they are removed. Which rows and files are a person's is in
+//! `shared/storage/src/erasures.rs`; the rejection of new data of the person is in the functions that write.
 
 mod files;
 mod pass;

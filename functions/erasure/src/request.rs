@@ -79,7 +79,7 @@ pub fn routes() -> Routes<Requests> {
     params(OfUser),
     responses(
         (status = 202, description = "The data will be erased; `Location` has the progress", body = ErasureDocument),
-        (status = 409, description = "The user's pseudonym is being erased by itself", body = ProblemDocument),
+        (status = 409, description = "The user's pseudonym is being erased separately", body = ProblemDocument),
         Rejections,
         ForbiddenRejection,
     ),
@@ -194,7 +194,7 @@ impl Requests {
         let open = open.filter(Erasure::is_open);
         open.ok_or_else(|| {
             Problem::new(StatusCode::CONFLICT, "erasure_in_progress").detail(
-                "The user's pseudonym is being erased by itself. Try again when that is done.",
+                "The user's pseudonym is being erased separately. Try again when that is done.",
             )
         })
     }

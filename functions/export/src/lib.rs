@@ -1,4 +1,11 @@
-//! The evaluation read and the training export.
+//! The evaluation read and the training export, invoked directly: they join feedback of all users with the texts of
+//! turns. They write only files to the bucket. Reads for users are in `functions/retrieval`.
+//!
+//! | start with | for |
+//! |---|---|
+//! | [`Exporter::handle`] | an invocation |
+//! | `trace.rs`, `day.rs` | the evaluation read of a trace and of a day |
+//! | `training.rs` | a training run |
 //!
 //! The evaluation read joins the message signals of all users of a tenant with the question and the answer of the
 //! turn. For a trace it returns the rows (`trace.rs`). For a day it writes them to the bucket as JSON Lines, and
@@ -7,7 +14,7 @@
 //!
 //! The training export (`training.rs`) writes feedback on answers in the formats of trainers.
 //!
-//! The function is invoked directly, by any principal that IAM allows; it has no HTTP route.
+//! Any principal that IAM allows may invoke the function; it has no HTTP route.
 
 mod day;
 mod trace;

@@ -1,7 +1,14 @@
 //! Versioned preferences: read, change, reset, list versions, and resolve for one request.
 //!
-//! Every change appends a version, on the condition that its number is new. So the versions are the optimistic lock and
-//! the history at once.
+//! Every change appends a version, on the condition that its number is new. So the versions are both the optimistic
+//! lock and the history. Learning from feedback is not here: the signal generator (`functions/signals`) appends
+//! versions too, by the rules in `shared/domain/src/preferences`.
+//!
+//! | start with | for |
+//! |---|---|
+//! | `routes` and the handlers below it | a route |
+//! | `lock.rs` | the expected version in a body or in `If-Match`, and conflicts |
+//! | `wire.rs` | responses |
 
 mod lock;
 mod wire;

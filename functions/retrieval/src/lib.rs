@@ -1,4 +1,16 @@
-//! Reads of turns, feedback and outcomes: every read except that of preferences.
+//! Reads of turns, feedback and outcomes. Preferences are read in `functions/preferences`.
+//!
+//! A handler checks what the caller may see, reads the table, and for texts the bucket, and responds. It writes
+//! nothing. Joins over all users of a tenant are in `functions/export`.
+//!
+//! | start with | for |
+//! |---|---|
+//! | `feedback.rs` | an event and its outcome |
+//! | `turn.rs`, `turn_list.rs` | one turn with its feedback; turns by status |
+//! | `turn_report.rs`, `period.rs` | the reports of a conversation and of a period |
+//! | `timeline.rs`, `feedback_context.rs` | what an agent or a planner reads before its next answer |
+//! | `strategies.rs` | past turns that are similar to a query |
+//! | `message_signals.rs` | the caller's own message signals |
 
 mod counted;
 mod event;

@@ -12,6 +12,8 @@
 //! (`reactions.rs`, `message_signals.rs`). An event that its user withdraws no longer counts for its turn
 //! (`counted.rs`).
 //!
+//! It accepts no requests: `functions/submit` and `functions/batch` do. The rules are in `shared/domain`.
+//!
 //! Messages are isolated (`isolation.rs`): one that fails or panics does not affect the others. After its last receive
 //! it goes to the DLQ with its reason ([`DeadLetters`]).
 

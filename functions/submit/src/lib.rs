@@ -1,7 +1,15 @@
-//! Feedback of users: events, reactions to turns, and signals on messages.
+//! Accepts what users submit: feedback events, reactions to turns, and signals on messages, and withdraws them.
 //!
-//! A handler parses the request, makes one conditional write and responds. The signal generator does the rest, from the
-//! table's stream.
+//! A handler parses the request, makes one conditional write of the feedback and responds. It does not learn, publish
+//! or deduplicate: the signal generator (`functions/signals`) does, from the table's stream. Reads are in
+//! `functions/retrieval`, many events at once in `functions/batch`.
+//!
+//! | start with | for |
+//! |---|---|
+//! | `routes`, `submit_feedback` | a feedback event, and its withdrawal (`withdrawal.rs`) |
+//! | `reactions.rs` | a reaction to a turn |
+//! | `message_signals.rs` | a signal on a message |
+//! | `wire.rs` | responses |
 
 mod message_signals;
 mod reactions;
@@ -81,8 +89,8 @@ async fn submit_feedback(
     }
 }
 
-fn problem(refused: EventRejected) -> Problem {
-    match refused {
+fn problem(rejected: EventRejected) -> Problem {
+    match rejected {
         EventRejected::Invalid(errors) => Problem::invalid(errors),
         EventRejected::Unprocessable(errors) => Problem::unprocessable(errors),
         EventRejected::Forbidden(forbidden) => forbidden.into(),

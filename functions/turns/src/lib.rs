@@ -8,6 +8,14 @@
 //!
 //! A turn may be registered with the user's message alone, so that an agent has the feedback on the previous turn
 //! before it answers. A second request with the answer completes the turn (`known.rs`).
+//!
+//! | start with | for |
+//! |---|---|
+//! | `register_turn` | a registration |
+//! | `detect.rs` | a detection that is not stored |
+//! | `infer.rs` | feedback from a message that names no turn |
+//!
+//! Turns are read in `functions/retrieval`. The rules of detection are in `shared/detection`.
 
 mod detect;
 mod follow_up;

@@ -1,4 +1,4 @@
-//! The MD5 digests by which a sender checks what arrived.
+//! The MD5 digests by which clients verify messages.
 
 use md5::{Digest, Md5};
 
@@ -37,7 +37,7 @@ pub(crate) fn of_attributes(attributes: &MessageAttributes) -> Option<String> {
 }
 
 fn add(digest: &mut Md5, bytes: &[u8]) {
-    // A message is at most 1 MiB, so no length is ever cut here.
+    // A message is at most 1 MiB, so that no length is truncated here.
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     digest.update(length.to_be_bytes());
     digest.update(bytes);

@@ -1,4 +1,4 @@
-//! HTTP: which operation a request names, and how its outcome looks on the wire.
+//! HTTP: the operation of a request, and the response of its outcome.
 
 use axum::{
     Router,
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::{Sqs, fault::Fault};
 
-/// A message of 1 MiB may take six bytes for one in JSON, and a batch has member names around it.
+/// In JSON a byte of a message of 1 MiB may become six, and a batch adds member names.
 const MAX_REQUEST: usize = 16 * 1_048_576;
 const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");

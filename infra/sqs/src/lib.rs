@@ -1,7 +1,7 @@
 //! A durable queue engine that speaks the wire protocol of Amazon SQS, for one machine.
 //!
-//! The AWS SDKs, boto3 and the AWS CLI talk to it unchanged: AWS JSON 1.0 over HTTP, standard
-//! queues, visibility timeouts, long polling, dead-letter queues. What is acknowledged is on disk:
+//! The AWS SDKs, boto3 and the AWS CLI use it unchanged: AWS JSON 1.0 over HTTP, standard
+//! queues, visibility timeouts, long polling, dead-letter queues. An acknowledged change is on disk:
 //! every request is part of an `SQLite` transaction that is synced before the response is sent, and
 //! requests that wait at the same time share one transaction and one sync.
 //!
@@ -10,10 +10,10 @@
 //! - a receive raises a message's receive count by exactly one, and nothing else does;
 //! - a message received as often as its queue's redrive policy allows moves to the dead-letter
 //!   queue instead of being received again; if that queue does not exist, it continues to be received;
-//! - a message leaves only by a delete, a purge, the end of its queue, or its retention period.
+//! - a message is removed only by a delete, a purge, the deletion of its queue, or its retention period.
 //!
-//! The wall clock may be set in either direction while messages wait: a message that was hidden for ten more seconds still is
-//! ([`clock`]).
+//! The wall clock may be set in either direction while messages wait: a message that was hidden for ten more seconds
+//! still is ([`clock`]).
 //!
 //! Not supported: FIFO queues, tags, policies, encryption settings, message move tasks, and the older query
 //! protocol. Each is rejected with an error that names it.

@@ -54,7 +54,7 @@ impl Draft {
         })
     }
 
-    /// Of a group, whose name has the characters that SQS takes.
+    /// Of a group, whose name has characters that SQS accepts.
     pub(crate) fn of_group(self, group: Option<String>) -> Result<Self, Fault> {
         if let Some(name) = &group
             && !((1..=MAX_GROUP).contains(&name.len())

@@ -27,12 +27,12 @@ impl Case<'_> {
         self.first(cue).is_some()
     }
 
-    /// Whether one of these is.
+    /// Whether one of these cues is.
     pub(crate) fn has_any(&self, cues: &[Cue]) -> bool {
         cues.iter().any(|cue| self.has(*cue))
     }
 
-    /// Where the message says that what was tried works.
+    /// Where the message says that the attempt works now.
     pub(crate) fn overcome(&self) -> Option<Found> {
         let mut found = self.matched.of_role(Role::Overcome);
         found.find(|found| !self.matched.is_denied(*found))
@@ -73,34 +73,34 @@ impl Case<'_> {
     }
 
     fn is_meant(&self, cue: Cue, found: Found) -> bool {
-        if !self.stands_apart(found) || self.matched.is_denied(found) {
+        if !self.is_near_an_end(found) || self.matched.is_denied(found) {
             return false;
         }
         if matches!(cue, Cue::Change | Cue::Contrast) {
-            // "Use tabs from now on" is no word about what was done so far.
+            // "Use tabs from now on" says nothing about what was done so far.
             return !self.matched.has(Role::Standing);
         }
-        let tells = matches!(cue, Cue::Failure | Cue::Unasked);
-        if tells && self.has_answered_nothing() {
+        let reports = matches!(cue, Cue::Failure | Cue::Unasked);
+        if reports && self.has_answered_nothing() {
             return false;
         }
         let complains = matches!(cue, Cue::Wrong | Cue::Quality | Cue::Failure | Cue::Symptom);
         !complains || self.is_about_answer(found)
     }
 
-    /// Whether the answer asked nothing but "Anything else?": then "it never arrived" is news.
+    /// Whether the answer only asked "Anything else?". Then "it never arrived" is no complaint about it.
     fn has_answered_nothing(&self) -> bool {
         self.asked() == Asked::Closing && {
             let query = self.query();
-            let said = Matched::message(query, self.lexicon);
+            let matched = Matched::message(query, self.lexicon);
             let closed = [Cue::Thanks, Cue::Praise, Cue::Agreement, Cue::Enough];
             let mut closed = closed.into_iter();
-            query.words.is_empty() || closed.any(|cue| said.of_cue(cue).next().is_some())
+            query.words.is_empty() || closed.any(|cue| matched.of_cue(cue).next().is_some())
         }
     }
 
     /// Whether a phrase is in a part of the message that is about the answer: the ends of a long message.
-    fn stands_apart(&self, found: Found) -> bool {
+    fn is_near_an_end(&self, found: Found) -> bool {
         let all = self.matched.tokens.len();
         all <= LONG || found.from < ABOUT.0 || found.to + ABOUT.1 > all
     }

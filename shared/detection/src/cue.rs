@@ -12,9 +12,9 @@ use hearback_wire::wire_names;
 pub enum FeedbackStatus {
     /// The answer was not what was wanted.
     Rejected,
-    /// The conversation went on from it, or the user was content.
+    /// The conversation continued from it, or the user was content.
     Accepted,
-    /// Nothing that can be told.
+    /// Neither can be inferred.
     Neutral,
 }
 
@@ -24,16 +24,16 @@ wire_names!(FeedbackStatus {
     Neutral = "neutral",
 });
 
-/// How a message rejects.
+/// How a message rejects an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = DetectedCorrectionType)]
 pub enum RejectionKind {
-    /// It says so.
+    /// It says so explicitly.
     Explicit,
-    /// It asks the same again in other words.
+    /// It repeats the previous question in other words.
     Rephrased,
-    /// It gives up on what was tried.
+    /// It gives up on the request.
     Abandonment,
 }
 
@@ -50,7 +50,7 @@ wire_names!(RejectionKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cue {
-    /// "No, …" where nothing was offered that it could decline.
+    /// "No, …", if the answer offered nothing that it could decline.
     Negation,
     /// "I meant …", "I asked for …".
     Correction,
@@ -68,11 +68,11 @@ pub enum Cue {
     Unasked,
     /// "What are you talking about?"
     Confusion,
-    /// "Make it two", "actually, …", "… instead": something else than what was understood.
+    /// "Make it two", "actually, …", "… instead": something other than what was understood.
     Change,
     /// "Gaming, not business".
     Contrast,
-    /// "I want gaming laptops" of one who had asked for laptops before.
+    /// "I want gaming laptops", if the user had asked for laptops before.
     Wanted,
     /// "Never mind", "cancel", "let me rephrase".
     Abandonment,
@@ -98,7 +98,7 @@ pub enum Cue {
     Unsure,
     /// "No thanks", "not now".
     Decline,
-    /// The same was asked before.
+    /// The same question as before.
     Rephrase,
     /// A name, a price or another detail of the answer.
     Mention,
@@ -139,12 +139,12 @@ wire_names!(Cue {
     TopicChange = "topic_change",
 });
 
-/// What a phrase of a file is for.
+/// The purpose of a phrase in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It is a cue.
     Cue(Cue),
-    /// It says that something goes well, or nothing about the answer: phrases within it are not cues.
+    /// It says that something succeeded, or nothing about the answer: phrases within it are not cues.
     Harmless,
     /// The user made the mistake, or found it: not a cancellation.
     OwnFault,
@@ -166,9 +166,9 @@ pub(crate) enum Role {
     Question,
     /// It starts a request.
     Request,
-    /// It asks to go on, however often it is said: "next", "tell me more".
+    /// It asks for the continuation, even if it is repeated: "next", "tell me more".
     Onward,
-    /// It replaces something that the answer says: "wasn't that", "it was".
+    /// It contradicts something in the answer: "wasn't that", "it was".
     Doubt,
     /// It refers to what was said before: "it", "the second one".
     Refers,
@@ -178,20 +178,20 @@ pub(crate) enum Role {
     Seeks(Kind),
     /// In an answer: what it asks of the user.
     Asks(Asks),
-    /// In an answer: it did something, or gives steps to take, and either may fail.
+    /// In an answer: it did something, or gives steps that the user takes, and either may fail.
     Actionable,
 }
 
-/// What an answer asks of the user, as far as phrases tell.
+/// What an answer asks of the user, as far as phrases show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
     /// Whether there is anything else.
     More,
     /// Whether it has understood.
     Confirmation,
-    /// Whether what it proposes is liked: "how about …?"
+    /// Whether the user likes a proposal: "how about …?"
     Suggestion,
-    /// Whether it shall go on to do something.
+    /// Whether it should do something.
     Offer,
     /// Something that it needs to know.
     Detail,
@@ -200,7 +200,7 @@ pub(crate) enum Asks {
 /// The kind of thing that a question word asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// "What", "which": what a request without a question word asks for, too.
+    /// "What", "which". A request without a question word asks for it too.
     Thing,
     /// "Who".
     Person,
@@ -231,7 +231,7 @@ impl Kind {
     }
 }
 
-/// The other sections of a phrase file, beside the cues.
+/// The other sections of a phrase file, in addition to the cues.
 const OTHERS: &[(&str, Role)] = &[
     ("harmless", Role::Harmless),
     ("own_fault", Role::OwnFault),
@@ -261,7 +261,7 @@ const QUESTIONS: &[(&str, Role)] = &[
     ("amount", Role::Seeks(Kind::Amount)),
 ];
 
-/// The sections for what an answer asks, or does.
+/// The sections for what an answer asks or does.
 const REPLIES: &[(&str, Role)] = &[
     ("more", Role::Asks(Asks::More)),
     ("confirmation", Role::Asks(Asks::Confirmation)),
@@ -279,8 +279,7 @@ impl Role {
             .chain(OTHERS.iter().copied())
     }
 
-    /// Whether, of two phrases that overlap, only the longer counts: both say something, and the
-    /// shorter does so only as long as the other is not read.
+    /// Whether only the longest of overlapping phrases with such roles counts.
     pub(crate) fn competes(self) -> bool {
         match self {
             Self::Cue(_)
@@ -317,7 +316,7 @@ impl Role {
 }
 
 impl Cue {
-    /// Whether it speaks against the answer.
+    /// Whether it is evidence against the answer.
     pub(crate) fn rejects(self) -> bool {
         match self {
             Self::Negation
@@ -351,7 +350,7 @@ impl Cue {
         }
     }
 
-    /// Whether phrases show it, not a comparison with the turn before.
+    /// Whether phrases show it, rather than a comparison with the turn before.
     pub(crate) fn has_phrases(self) -> bool {
         !matches!(
             self,

@@ -5,49 +5,49 @@ use utoipa::ToSchema;
 
 use crate::cue::{Cue, FeedbackStatus, RejectionKind};
 
-/// A message with what was said before it, as far as that is known.
+/// A message with the turn before it, as far as that is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Exchange<'a> {
-    /// What the user had asked.
+    /// The user's previous message.
     pub prev_query: Option<&'a str>,
-    /// What was answered.
+    /// The answer to it.
     pub prev_response: Option<&'a str>,
-    /// What the user says now.
+    /// The user's new message.
     pub message: &'a str,
-    /// The message's language, as its code (`en`, or `en-GB`). Without it, and with one that has
-    /// no phrases, the language is guessed.
+    /// The message's language, as its code (`en`, or `en-GB`). The language is guessed if this is `None` or has no
+    /// phrases.
     pub language: Option<&'a str>,
-    /// The cosine of the caller's own embeddings of both turns, −1 to 1, if both have one. It counts
-    /// for a rephrase beside the similarity of the words.
+    /// The cosine of the caller's own embeddings of both turns, −1 to 1, if both have one. A rephrase is detected by it
+    /// or by the similarity of the words.
     pub embedding_similarity: Option<f64>,
 }
 
-/// What a message says of the answer before it.
+/// What a message says about the answer before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Detection {
-    /// Whether the answer was rejected or accepted, if that can be told.
+    /// Whether the answer was rejected or accepted, if that can be inferred.
     pub feedback_type: FeedbackStatus,
-    /// How sure that is, 0 to 1.
+    /// The confidence in that, 0 to 1.
     #[schema(minimum = 0, maximum = 1)]
     pub confidence: f64,
     /// How it was rejected; `null` if it was not.
     pub correction_type: Option<RejectionKind>,
-    /// What the user said, if they rejected: the message from the sentence with the cue on, at
-    /// most 1,000 characters.
+    /// What the user said, if they rejected the answer: the message, from the sentence with the cue if it is longer
+    /// than 1,000 characters.
     pub user_said: Option<String>,
-    /// What this rests on; empty for a message without a cue.
+    /// The cue and its position; empty for a message without a cue.
     pub evidence: Vec<Evidence>,
 }
 
-/// A cue, and where it is.
+/// A cue and its position in the message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Evidence {
     /// The cue.
     pub cue: Cue,
-    /// Its first character, counted from 0 in characters of the message.
+    /// The index of its first character, from 0, in characters of the message.
     pub start: usize,
-    /// After its last character.
+    /// The index after its last character.
     pub end: usize,
-    /// The language whose phrase it is.
+    /// The language of its phrase.
     pub language: String,
 }

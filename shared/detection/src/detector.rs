@@ -1,4 +1,4 @@
-//! The detector: phrase sets of all languages, and the way from a message to a detection.
+//! The detector: makes a detection from a message, with the phrases of all languages.
 
 use std::cell::OnceCell;
 
@@ -11,21 +11,20 @@ use crate::verdict::{Case, Verdict};
 use hearback_text::Text;
 use hearback_text::language::LATIN;
 
-/// The language of a message that tells none.
+/// The language of a message if it cannot be guessed.
 const FALLBACK: &str = "en";
-/// Words of a message that is so short that it may tell no language.
+/// Most words of a message whose guessed language may be wrong.
 const FEW: usize = 8;
-/// Letters of a word by which a cue is told to be of another language.
-const TELLING: usize = 4;
+/// Fewest bytes of a word that shows another language.
+const DISTINCT: usize = 4;
 /// Bytes of a message that are read at its start and at its end.
 const READ: usize = 2_000;
-/// Most characters that are kept of what the user said: as many as a reaction's text may have.
+/// Most characters of `user_said`: as many as a reaction's text may have.
 const SAID: usize = 1000;
 
-/// Detects feedback in messages. Made once, and shared.
+/// Detects feedback in messages. Create it once and share it.
 ///
-/// A built-in language is compiled when the first message in it comes: a process that only sees
-/// one pays for one.
+/// The phrases of a built-in language are compiled for the first message in it, so that unused languages cost nothing.
 #[derive(Debug)]
 pub struct Detector {
     languages: Languages,
@@ -40,9 +39,8 @@ impl Detector {
         }
     }
 
-    /// A detector with the built-in phrases and those of further files, each given as its name
-    /// and its text. A file adds to what is built in for its language, or brings a new language.
-    /// Everything that is wrong with the files is reported together.
+    /// A detector with the built-in phrases and those of further files, each given as its name and its text. A file
+    /// adds to the phrases of a built-in language, or adds a language. All errors in the files are reported together.
     pub fn with_additions<'a>(
         files: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, Vec<PhraseError>> {
@@ -61,7 +59,7 @@ impl Detector {
         }
     }
 
-    /// What a message says of the answer before it. Linear in the message.
+    /// What a message says about the answer before it. Linear in the message.
     #[must_use]
     pub fn detect(&self, exchange: &Exchange<'_>) -> Detection {
         let text = Text::read(exchange.message, READ, READ);
@@ -70,25 +68,25 @@ impl Detector {
             .or_else(|| self.languages.guessed(&text))
             .unwrap_or(FALLBACK);
         let mut detection = self.detect_in(language, exchange, &text);
-        // Few words may tell another language than theirs, or none.
-        let told = !detection.evidence.is_empty() || given.is_some();
-        if !told && text.words.len() <= FEW && self.has_foreign_word(&text) {
+        // The language of a few words may be guessed wrong.
+        let certain = !detection.evidence.is_empty() || given.is_some();
+        if !certain && text.words.len() <= FEW && self.has_foreign_word(&text) {
             let others = LATIN.iter().filter(|other| **other != language);
             let mut others = others.map(|other| self.detect_in(other, exchange, &text));
-            let told = others.find(|other| self.is_unambiguous(other, exchange.message));
-            detection = told.unwrap_or(detection);
+            let found = others.find(|other| self.is_unambiguous(other, exchange.message));
+            detection = found.unwrap_or(detection);
         }
         detection
     }
 
-    /// Takes a message as one in a certain language.
+    /// Detects feedback with the phrases of one language.
     fn detect_in(&self, language: &str, exchange: &Exchange<'_>, text: &Text) -> Detection {
         let Some((language, lexicon)) = self.languages.lexicon(language) else {
             return Detection::nothing();
         };
-        let said = |text: &&str| !text.trim().is_empty();
+        let has_text = |text: &&str| !text.trim().is_empty();
         let matched = Matched::message(text, lexicon);
-        let response = exchange.prev_response.filter(said);
+        let response = exchange.prev_response.filter(has_text);
         let case = Case {
             languages: &self.languages,
             text,
@@ -98,24 +96,23 @@ impl Detector {
             asked: OnceCell::new(),
             response,
             response_text: OnceCell::new(),
-            query: exchange.prev_query.filter(said),
+            query: exchange.prev_query.filter(has_text),
             query_text: OnceCell::new(),
             lexicon,
         };
         Detection::of(case.verdict(), exchange.message, text, &matched, language)
     }
 
-    /// Whether a text has a word that is none of the language that is assumed where nothing tells,
-    /// and long enough to be one of another.
+    /// Whether a text has a word that is unknown in the fallback language and long enough to show another one.
     fn has_foreign_word(&self, text: &Text) -> bool {
         let Some((_, lexicon)) = self.languages.lexicon(FALLBACK) else {
             return false;
         };
-        let foreign = |word: &str| word.len() >= TELLING && !lexicon.vocabulary.knows(word);
+        let foreign = |word: &str| word.len() >= DISTINCT && !lexicon.vocabulary.knows(word);
         text.all_folded().any(foreign)
     }
 
-    /// Whether a cue of another language has such a word.
+    /// Whether a cue of another language has a word that the fallback language does not know.
     fn is_unambiguous(&self, detection: &Detection, message: &str) -> bool {
         detection.evidence.iter().any(|evidence| {
             let length = evidence.end - evidence.start;
@@ -169,7 +166,7 @@ fn characters(text: &str, byte: usize) -> usize {
     text.get(..byte).map_or(0, |before| before.chars().count())
 }
 
-/// The message, or what of it follows from the sentence with the cue on, if it is too long.
+/// The message. If it is too long, the part from the sentence with the cue.
 fn said(message: &str, verdict: Verdict, text: &Text, matched: &Matched) -> String {
     let message = message.trim_end();
     if message.len() <= SAID {

@@ -1,6 +1,6 @@
 //! One step of a phrase, as the tree of phrases stores it.
 
-/// Tells an edge for a class from one for a symbol.
+/// The bit of an edge for a class; an edge for a symbol does not have it.
 pub(crate) const CLASS: u32 = 1 << 31;
 
 pub(crate) fn index(number: u32) -> usize {

@@ -54,12 +54,12 @@ impl Languages {
         self.lexicons.insert(language, OnceLock::from(lexicon));
     }
 
-    /// The language that a text's words tell, if there are phrases for it.
+    /// The guessed language of a text, if there are phrases for it.
     pub(crate) fn guessed(&self, text: &Text) -> Option<&str> {
         guess(text, &self.function_words).filter(|code| self.has(code))
     }
 
-    /// The phrases of the language that a text's words tell.
+    /// The phrases of the guessed language of a text.
     pub(crate) fn lexicon_of(&self, text: &Text) -> Option<&Lexicon> {
         let (_, lexicon) = self.lexicon(self.guessed(text)?)?;
         Some(lexicon)
@@ -69,8 +69,8 @@ impl Languages {
         self.lexicons.contains_key(code)
     }
 
-    /// The language that a caller gives, if there are phrases for it.
-    /// Tags come in any case, and with a region or a script: `de`, `De-AT`, `pt_BR`, `zh-Hans`.
+    /// The language of a tag, if there are phrases for it. A tag may be in any case, and have a region or a script:
+    /// `de`, `De-AT`, `pt_BR`, `zh-Hans`.
     pub(crate) fn given(&self, tag: Option<&str>) -> Option<&str> {
         let code = tag?.trim().split(['-', '_']).next()?.to_ascii_lowercase();
         let (code, _) = self.lexicons.get_key_value(&code)?;
@@ -83,12 +83,12 @@ impl Languages {
     }
 }
 
-/// The lexicon of a built-in language; an empty one for another.
+/// The lexicon of a built-in language; an empty one for any other language.
 fn built_in(language: &str) -> Lexicon {
     let file = EMBEDDED.into_iter().find(|(code, _, _)| *code == language);
     let mut lexicon = Lexicon::new(file.map_or(0, |(_, _, text)| text.len()));
     if let Some((_, name, text)) = file {
-        // A test reads every built-in file, so that nothing can be wrong here.
+        // A test reads every built-in file, so that no error is possible here.
         if let Ok(file) = PhraseFile::read(name, text) {
             file.add_to(&mut lexicon, &mut Vec::new());
         }

@@ -1,8 +1,7 @@
-//! The phrases of one language, compiled: a vocabulary, and a tree of steps that is walked along
-//! the words of a text.
+//! The phrases of one language, compiled: a vocabulary, and a tree of steps that match the words of a text.
 //!
-//! Every step is taken from one word at most, phrases are at most twelve steps long and skip at
-//! most two fillers, so the walk from each word is bounded and the whole is linear in the text.
+//! A step matches at most one word, and phrases have at most twelve steps and skip at most two fillers. So the work for
+//! each word is bounded, and matching is linear in the text.
 
 use crate::cue::Role;
 use crate::pattern::Pattern;
@@ -10,7 +9,7 @@ use crate::synonyms::Synonyms;
 use crate::tree::{Ending, ROOT, Tree};
 use crate::vocabulary::Vocabulary;
 
-/// How many bytes of a file make a node of the tree, about.
+/// How many bytes of a file result in one node of the tree, approximately.
 const BYTES_OF_NODE: usize = 8;
 
 /// The phrases of one language.
@@ -18,18 +17,18 @@ const BYTES_OF_NODE: usize = 8;
 pub(crate) struct Lexicon {
     /// Its words.
     pub vocabulary: Vocabulary,
-    /// Which of them say the same.
+    /// Words with the same meaning.
     pub synonyms: Synonyms,
-    /// What is looked for in messages.
+    /// Phrases of messages.
     pub messages: Tree,
-    /// What is looked for in answers.
+    /// Phrases of answers.
     pub answers: Tree,
-    /// What tells the kind of a question.
+    /// Question words.
     pub questions: Tree,
 }
 
 impl Lexicon {
-    /// A lexicon without phrases, with room for those of a file of so many bytes.
+    /// A lexicon without phrases, with capacity for a file of so many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         let room = bytes / BYTES_OF_NODE;
         Self {

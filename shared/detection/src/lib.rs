@@ -12,6 +12,8 @@
 //! | whether a question asks the same again | `rephrase` |
 //! | whether a question refers to the answer | `refers` |
 //! | how a phrase is written and found | `pattern`, `matching` |
+//!
+//! Of our crates it imports `text` and `wire`.
 
 mod about;
 mod cue;

@@ -15,9 +15,9 @@ use hearback_text::{Break, Text};
 pub(crate) struct Found {
     /// Its role.
     pub role: Role,
-    /// Its first token.
+    /// The index of its first token.
     pub from: usize,
-    /// After its last token.
+    /// The index after its last token.
     pub to: usize,
 }
 
@@ -27,11 +27,11 @@ const FILLERS: u8 = 2;
 /// A text with its phrases.
 #[derive(Debug, Clone)]
 pub(crate) struct Matched {
-    /// Its words, as phrases know them.
+    /// Its words, as tokens of the vocabulary.
     pub tokens: Vec<Token>,
-    /// The phrases, by where they start.
+    /// The phrases, ordered by their start.
     pub found: Vec<Found>,
-    /// Which kind of beginning each token is.
+    /// What each token may be the start of.
     heads: Vec<Start>,
 }
 
@@ -60,7 +60,7 @@ impl Matched {
         let mut walk = Walk {
             heads: vec![Start::Anywhere; tokens.len() + 1],
             tokens: &tokens,
-            behind: text.end,
+            text_end: text.end,
             tree,
             from: 0,
             found: Vec::new(),
@@ -75,8 +75,8 @@ impl Matched {
         }
     }
 
-    /// Drops each cue that is part of a longer one: "no idea what you mean" is not "no idea". A phrase that only tells
-    /// the kind of its sentence covers nothing.
+    /// Drops each cue that is part of a longer one: "no idea what you mean" is not "no idea". A phrase that only shows
+    /// the kind of its sentence hides nothing.
     fn keep_longest(&mut self) {
         let mut covered: Option<Found> = None;
         self.found.sort_by_key(|found| {
@@ -105,7 +105,7 @@ impl Matched {
 
     /// Whether the phrase is hypothetical ("if it is wrong") or denied.
     pub(crate) fn is_denied(&self, found: Found) -> bool {
-        // "No that's wrong" denies nothing: a negation that starts the sentence stands for itself.
+        // "No that's wrong" denies nothing: a negation at the start of a sentence is a phrase of its own.
         let starts = |at: usize| self.head(at) >= Start::Sentence;
         self.is_hypothetical(found)
             || self
@@ -119,7 +119,7 @@ impl Matched {
             .any(|(_, token)| token.is(Trait::Hypothetical))
     }
 
-    /// The words before a phrase that are of its clause, the nearest first, at most this many.
+    /// The words before a phrase in its clause, the nearest first, at most `reach`.
     fn before(&self, found: Found, reach: usize) -> impl Iterator<Item = (usize, &Token)> {
         let to = self.tokens.get(..=found.from).unwrap_or_default();
         // "It says so, but" and "I don't know but" reach no further than the "but".
@@ -131,7 +131,7 @@ impl Matched {
         before.take(clause.min(reach))
     }
 
-    /// Which kind of beginning a token is.
+    /// What a token may be the start of.
     pub(crate) fn head(&self, token: usize) -> Start {
         self.heads.get(token).copied().unwrap_or(Start::Anywhere)
     }
@@ -166,11 +166,11 @@ impl Matched {
         self.around(token, |token| token.before.ends_sentence())
     }
 
-    /// The tokens around one, from one that starts them to before the next that starts others.
+    /// The tokens around one, from the last at or before it for which `starts` holds to before the next one.
     fn around(&self, token: usize, starts: impl Fn(&Token) -> bool) -> Range<usize> {
-        let (before, behind) = self.tokens.split_at_checked(token + 1).unwrap_or_default();
+        let (before, after) = self.tokens.split_at_checked(token + 1).unwrap_or_default();
         let from = before.iter().rposition(&starts).unwrap_or(0);
-        let length = behind.iter().position(starts).unwrap_or(behind.len());
+        let length = after.iter().position(starts).unwrap_or(after.len());
         from..before.len() + length
     }
 }
@@ -185,9 +185,9 @@ struct Walk<'a> {
     tokens: &'a [Token],
     heads: Vec<Start>,
     /// What follows the last token.
-    behind: Break,
+    text_end: Break,
     tree: &'a Tree,
-    /// Where the phrases start that are looked for.
+    /// Where the current phrases start.
     from: usize,
     found: Vec<Found>,
 }
@@ -246,7 +246,7 @@ impl Walk<'_> {
             return;
         };
         let tree = self.tree;
-        // After a filler both were done before it.
+        // After a filler, both were done before it.
         if stepped {
             for ending in tree.endings(here) {
                 self.end(ending, at);
@@ -264,7 +264,7 @@ impl Walk<'_> {
         for next in tree.next(node, here, token) {
             self.step(next, at + 1, fillers, true);
         }
-        // A gap reaches over neither a denial nor a comma.
+        // A gap crosses neither a denial nor a comma.
         let apart = at > self.from && token.before != Break::None;
         let open = !apart && !token.is(Trait::Negator) && !token.is(Trait::Adversative);
         if let Some(next) = here.any
@@ -277,7 +277,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds a complete phrase if it is where it must be.
+    /// Adds a complete phrase if its anchors hold.
     fn end(&mut self, ending: Ending, to: usize) {
         let Ending { role, start, end } = ending;
         let head = self.heads.get(self.from).copied();
@@ -297,14 +297,14 @@ impl Walk<'_> {
         } else {
             self.from
         };
-        let behind_first = self.tokens.get(self.from + 1..whole).unwrap_or_default();
-        let broken = behind_first.iter().any(|token| token.before != Break::None);
+        let after_first = self.tokens.get(self.from + 1..whole).unwrap_or_default();
+        let broken = after_first.iter().any(|token| token.before != Break::None);
         let ends = match end {
             End::Anywhere => true,
             End::Clause => self.ends_clause(to),
             End::Question => {
                 let next = self.tokens.get(to);
-                next.map_or(self.behind, |token| token.before) == Break::Question
+                next.map_or(self.text_end, |token| token.before) == Break::Question
             }
         };
         if !starts || broken || !ends {

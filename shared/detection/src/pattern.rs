@@ -1,4 +1,4 @@
-//! The little language in which phrases are written.
+//! The syntax of phrases.
 //!
 //! | written | matches |
 //! |---|---|
@@ -21,7 +21,7 @@ use std::ops::Range;
 pub(crate) enum Start {
     /// Anywhere.
     Anywhere,
-    /// In a clause that goes on after a comma.
+    /// In a clause after a comma.
     Clause,
     /// In a sentence.
     Sentence,
@@ -51,28 +51,28 @@ pub(crate) enum Step<'a> {
     Any,
 }
 
-/// A phrase that is read: where it must be, and what it is made of.
+/// A parsed phrase: where it must be, and its elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern<'a> {
     /// Where it has to start.
     pub start: Start,
     /// Where it has to end.
     pub end: End,
-    /// All steps of all ways of all elements, one after the other.
+    /// The steps of all alternatives of all elements, in order.
     steps: Vec<Step<'a>>,
-    /// After the last step of each way.
+    /// The end of each alternative in `steps`.
     ways: Vec<usize>,
-    /// After the last way of each element.
+    /// The end of each element in `ways`.
     elements: Vec<usize>,
 }
 
-/// Most ways that one phrase may stand for: more are a mistake, and would be searched for nothing.
+/// Most alternatives of one phrase. More are a mistake, and slow.
 const MAX_WAYS: usize = 20_000;
-/// Most steps of one way.
+/// Most steps of one alternative.
 const MAX_STEPS: usize = 12;
 
 impl<'a> Pattern<'a> {
-    /// Reads a phrase, or says what is wrong with it.
+    /// Reads a phrase, or returns why it is invalid.
     pub(crate) fn read(written: &'a str) -> Result<Self, String> {
         let written = written.trim();
         let (start, rest) = if let Some(rest) = written.strip_prefix("^^") {
@@ -106,7 +106,7 @@ impl<'a> Pattern<'a> {
         Ok(read)
     }
 
-    /// The elements, each as the ways to say it.
+    /// The elements, each as its alternatives.
     pub(crate) fn elements(&self) -> impl Iterator<Item = impl Iterator<Item = &[Step<'a>]>> {
         parts(&self.elements).map(|ways| {
             let first = ways.start;
@@ -148,42 +148,42 @@ impl<'a> Pattern<'a> {
         Ok(())
     }
 
-    /// Reads the first element of a phrase, and returns what is after it.
+    /// Reads the first element of a phrase, and returns the rest.
     fn element(&mut self, rest: &'a str) -> Result<&'a str, String> {
         let first = rest.chars().next().unwrap_or(' ');
-        let behind = rest.get(first.len_utf8()..).unwrap_or_default();
+        let after = rest.get(first.len_utf8()..).unwrap_or_default();
         let group = |closer| {
-            let split = behind.split_once(closer);
+            let split = after.split_once(closer);
             split.ok_or_else(|| format!("has `{first}` without `{closer}`"))
         };
         match first {
             '(' => {
-                let (inner, behind) = group(')')?;
+                let (inner, after) = group(')')?;
                 inner.split('|').try_for_each(|way| self.way(way))?;
-                Ok(behind)
+                Ok(after)
             }
             '[' => {
-                let (inner, behind) = group(']')?;
+                let (inner, after) = group(']')?;
                 inner.split('|').try_for_each(|way| self.way(way))?;
                 self.way("")?;
-                Ok(behind)
+                Ok(after)
             }
             '*' => {
                 ["", "_", "_ _", "_ _ _"]
                     .into_iter()
                     .try_for_each(|way| self.way(way))?;
-                Ok(behind)
+                Ok(after)
             }
             _ => {
                 let end = rest.find(['(', '[', '*']).unwrap_or(rest.len());
-                let (plain, behind) = rest.split_at(end);
+                let (plain, after) = rest.split_at(end);
                 self.way(plain)?;
-                Ok(behind)
+                Ok(after)
             }
         }
     }
 
-    /// Adds words and classes, one after the other, as a way to say the element.
+    /// Adds words and classes as an alternative of the element.
     fn way(&mut self, written: &'a str) -> Result<(), String> {
         for word in written.split_whitespace() {
             self.steps.push(step(word)?);
@@ -193,14 +193,14 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// The ranges that end at these numbers, one after the other.
+/// The consecutive ranges that end at these numbers.
 fn parts(ends: &[usize]) -> impl Iterator<Item = Range<usize>> {
     let starts = std::iter::once(0).chain(ends.iter().copied());
     starts.zip(ends).map(|(start, end)| start..*end)
 }
 
 fn step(word: &str) -> Result<Step<'_>, String> {
-    // Nearly all are.
+    // Nearly all words are plain.
     if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return Ok(Step::Word(word));
     }
@@ -209,7 +209,7 @@ fn step(word: &str) -> Result<Step<'_>, String> {
         Some(class) => class
             .strip_suffix('}')
             .map(Step::Class)
-            .ok_or_else(|| "has `{` without `}`, or no space behind it".to_owned()),
+            .ok_or_else(|| "has `{` without `}`, or no space after it".to_owned()),
         None if word.contains(['{', '}', ')', ']', '^', '$', '?', '|', ',']) => Err(format!(
             "has `{word}`, which is no word: see the signs in the built-in files"
         )),
@@ -221,7 +221,7 @@ fn step(word: &str) -> Result<Step<'_>, String> {
 mod tests {
     use super::*;
 
-    /// Each way to say it.
+    /// All alternatives of a phrase.
     fn ways(written: &str) -> Vec<String> {
         let step = |step: &Step<'_>| match step {
             Step::Word(word) => format!(" {word}"),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phrase_stands_for_all_its_ways() {
+    fn phrase_matches_all_alternatives() {
         assert_eq!(
             ways("{this} is [all] (wrong|not right)"),
             [
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn anchors_say_where_it_stands() {
+    fn anchors_restrict_the_position() {
         let anchors = |written| {
             let pattern = Pattern::read(written).unwrap();
             (pattern.start, pattern.end)
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_phrase_is_said() {
+    fn invalid_phrase_is_rejected_with_a_reason() {
         for (written, expected) in [
             ("", "must have a word"),
             ("* _", "must have a word"),

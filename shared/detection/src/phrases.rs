@@ -1,8 +1,7 @@
-//! Phrase files: TOML, one for each language, with everything that the detector knows of it.
+//! Phrase files: TOML, one for each language, with everything that the detector knows about it.
 //!
-//! The built-in files are in `phrases/`; `en.toml` explains their form. A deployer's files add to
-//! them, or bring a language that is not built in. What is wrong with a file is found when it is
-//! read, all of it, and said with its line.
+//! The built-in files are in `phrases/`; `en.toml` explains their format. Files of a deployment add phrases to them, or
+//! another language. Reading a file reports all of its errors, each with its line.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,10 +12,10 @@ use toml::de::{DeTable, DeValue};
 use crate::cue::Role;
 use crate::lexicon::Lexicon;
 
-/// What is wrong with a phrase file.
+/// An error in a phrase file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct PhraseError {
-    /// The name that the file was given with.
+    /// The name of the file.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
@@ -30,7 +29,7 @@ impl fmt::Display for PhraseError {
     }
 }
 
-/// A phrase file that is read as TOML.
+/// A phrase file, parsed as TOML.
 #[derive(Debug)]
 pub(crate) struct PhraseFile<'a> {
     name: &'a str,
@@ -60,7 +59,7 @@ const MEMBERS: [&str; 8] = [
 ];
 
 impl<'a> PhraseFile<'a> {
-    /// Reads a file as TOML, and which language it is for.
+    /// Parses a file as TOML, and reads its language.
     pub(crate) fn read(name: &'a str, text: &'a str) -> Result<Self, PhraseError> {
         let error = |at: usize, detail: String| PhraseError {
             file: name.to_owned(),
@@ -95,11 +94,11 @@ impl<'a> PhraseFile<'a> {
         self.language
     }
 
-    /// Frequent words by which the language is told.
+    /// Frequent words by which the language is recognised.
     pub(crate) fn function_words(&self) -> Vec<&str> {
         let mut words = Vec::new();
         if let Some(entry) = self.table.get(FUNCTION_WORDS) {
-            // What is wrong with them is said by `add_to`.
+            // `add_to` reports their errors.
             self.each(entry, &mut Vec::new(), |word| {
                 words.push(word);
                 Ok(())
@@ -108,7 +107,7 @@ impl<'a> PhraseFile<'a> {
         words
     }
 
-    /// Adds what the file says to a lexicon of its language, and collects what is wrong with it.
+    /// Adds the content of the file to the lexicon of its language, and collects the errors.
     pub(crate) fn add_to(&self, lexicon: &mut Lexicon, errors: &mut Vec<PhraseError>) {
         for (name, entry) in &self.table {
             let name: &str = name.get_ref();

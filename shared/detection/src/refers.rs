@@ -1,15 +1,15 @@
-//! How a message goes on that neither rejects nor praises: whether its question or request refers
-//! to the answer, is about the same subject, or is about another one.
+//! Whether the question or request in a message that neither rejects nor praises refers to the answer, is about the
+//! same subject, or is about another one.
 //!
 //! A question refers to the answer if
-//! - it points back (`refers` of the phrase files: "it", "the second one", "which one"), and not
-//!   as an empty word (`dummy`: "what time is it");
-//! - it names nothing of its own ("why?", "for how long?");
-//! - it has a word that the answer brought in: one that the query did not have, and that is not in
-//!   every text (`common`).
+//! - it has a reference (`refers` of the phrase files: "it", "the second one", "which one"), except an empty one
+//!   (`dummy`: "what time is it");
+//! - it has no subject of its own ("why?", "for how long?");
+//! - it has a word that the answer introduced: one that the query did not have, and that is not in every text
+//!   (`common`).
 //!
-//! A question that shares words with the query alone is about the same subject, but says nothing about the answer: users
-//! also repeat these words after a bad answer.
+//! A question that shares words with the query alone is about the same subject, but says nothing about the answer:
+//! users also repeat these words after a bad answer.
 
 use crate::cue::{Cue, Role};
 use crate::matching::Found;
@@ -18,11 +18,11 @@ use crate::vocabulary::{Token, Trait};
 use hearback_text::hash::FastMap;
 use hearback_text::{Break, Text, Word};
 
-/// Letters of a word that may be a name, or that ties a question to an answer.
+/// Fewest bytes of a word that may be a name, or that may relate a question to the answer.
 const NAME: usize = 3;
-/// Letters before the ending of a plural.
+/// Fewest bytes before the ending of a plural.
 const SINGULAR: usize = 3;
-/// Words of a message that may be a part of a question: "and in French".
+/// Most words of a message that may be part of a question: "and in French".
 const FRAGMENT: usize = 5;
 
 /// What a question or a request is about.
@@ -44,11 +44,11 @@ impl Case<'_> {
 
     /// Whether it requests something.
     fn requests(&self) -> bool {
-        let wish = [Role::Request, Role::Standing];
-        wish.into_iter().any(|role| self.matched.has(role))
+        let roles = [Role::Request, Role::Standing];
+        roles.into_iter().any(|role| self.matched.has(role))
     }
 
-    /// The message goes on from the answer, or to another subject.
+    /// The message continues from the answer, or with another subject.
     pub(crate) fn continues(&self) -> Option<Verdict> {
         let by = |cue: Cue| {
             let found = self.first(cue)?;
@@ -68,10 +68,10 @@ impl Case<'_> {
             .or_else(|| by(Cue::DrillDown))
             .or_else(adds)
             .or_else(|| self.mentions())
-            .or_else(|| self.goes_on())
+            .or_else(|| self.asks_next())
     }
 
-    /// A name or a number of the answer that the user had not said themselves.
+    /// A name or a number of the answer that the query did not have.
     fn mentions(&self) -> Option<Verdict> {
         self.response?;
         let mut tokens = self.matched.tokens.iter().enumerate();
@@ -95,13 +95,13 @@ impl Case<'_> {
     }
 
     /// A question or a request without a cue of its own.
-    fn goes_on(&self) -> Option<Verdict> {
+    fn asks_next(&self) -> Option<Verdict> {
         let asks = self.asks();
         if !asks && !self.requests() {
             return None;
         }
         let about = self.about();
-        // What is not known has no subject that could change.
+        // Without the answer its subject is not known, so that a change of it is not either.
         if self.response.is_none() && !(asks && about == About::Answer) {
             return None;
         }
@@ -115,32 +115,32 @@ impl Case<'_> {
     }
 
     fn about(&self) -> About {
-        if self.points_back() || self.names_nothing() {
+        if self.refers_back() || self.has_no_subject() {
             return About::Answer;
         }
         let query = Words::of(self.query());
-        let mine = self.telling_words();
+        let own = self.subject_words();
         if self.response.is_some() {
             let response = Words::of(self.response());
-            let brought_in = |word: &[&str]| response.has(word) && !query.has(word);
-            if mine.iter().any(|word| brought_in(word)) {
+            let introduced = |word: &[&str]| response.has(word) && !query.has(word);
+            if own.iter().any(|word| introduced(word)) {
                 return About::Answer;
             }
         }
-        if mine.iter().any(|word| query.has(word)) {
+        if own.iter().any(|word| query.has(word)) {
             About::Subject
         } else {
             About::Other
         }
     }
 
-    /// Whether it points to what was said before.
-    fn points_back(&self) -> bool {
+    /// Whether it has a reference to the conversation.
+    fn refers_back(&self) -> bool {
         let mut refers = self.matched.of_role(Role::Refers);
         refers.any(|found| !self.is_dummy(found.from))
     }
 
-    /// Whether a token is part of what looks like a reference and is none.
+    /// Whether a token is part of an apparent reference that is none.
     fn is_dummy(&self, token: usize) -> bool {
         let covers = |found: &Found| (found.from..found.to).contains(&token);
         self.matched
@@ -148,15 +148,15 @@ impl Case<'_> {
             .any(|found| covers(&found))
     }
 
-    /// Whether it is a question without a word that may tell what it is about.
-    fn names_nothing(&self) -> bool {
+    /// Whether it is a question without a word that may say what it is about.
+    fn has_no_subject(&self) -> bool {
         let mut tokens = self.matched.tokens.iter().enumerate().peekable();
         self.asks()
             && tokens.peek().is_some()
             && tokens.all(|(at, token)| self.is_light(token) && !self.is_dummy(at))
     }
 
-    /// Whether a word tells nothing of what a text is about.
+    /// Whether a word says nothing about the subject of a text.
     fn is_light(&self, token: &Token) -> bool {
         let light = [
             Trait::Filler,
@@ -172,33 +172,37 @@ impl Case<'_> {
             || word.is_some_and(|word| !matters(core(self.text.folded(word))))
     }
 
-    /// The words that tell what the message is about. Of a script without spaces, each two
-    /// characters that follow each other: one is in every text.
-    fn telling_words(&self) -> Vec<Vec<&str>> {
+    /// The words that say what the message is about. In a script without spaces, each pair of adjacent characters,
+    /// because a single character is in every text.
+    fn subject_words(&self) -> Vec<Vec<&str>> {
         let tokens = &self.matched.tokens;
         let word = |token: &Token| {
             let word = self.text.words.get(token.word)?;
             Some(core(self.text.folded(word)))
         };
-        let tells = |token: &Token| !self.is_light(token) && !token.is(Trait::Common);
+        let is_subject = |token: &Token| !self.is_light(token) && !token.is(Trait::Common);
         let alone = |text: &str| !text.is_ascii() && text.chars().nth(1).is_none();
-        let mut telling = Vec::new();
-        for (at, token) in tokens.iter().enumerate().filter(|(_, token)| tells(token)) {
+        let mut words = Vec::new();
+        for (at, token) in tokens
+            .iter()
+            .enumerate()
+            .filter(|(_, token)| is_subject(token))
+        {
             let Some(one) = word(token) else { continue };
             if !alone(one) {
                 let digits = one.bytes().any(|byte| byte.is_ascii_digit());
                 if one.len() >= NAME || digits {
-                    telling.push(vec![one]);
+                    words.push(vec![one]);
                 }
                 continue;
             }
             let next = tokens.get(at + 1);
-            let next = next.filter(|next| next.before == Break::None && tells(next));
+            let next = next.filter(|next| next.before == Break::None && is_subject(next));
             if let Some(two) = next.and_then(word).filter(|two| alone(two)) {
-                telling.push(vec![one, two]);
+                words.push(vec![one, two]);
             }
         }
-        telling
+        words
     }
 }
 
@@ -230,7 +234,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// What a contraction is about: "what" of "what's", "argent" of "l'argent".
+/// The longest part of a contraction: "what" of "what's", "argent" of "l'argent".
 fn core(word: &str) -> &str {
     let whole = word.strip_suffix("n't").unwrap_or(word);
     whole

@@ -1,9 +1,9 @@
 //! Whether a message repeats the query in other words.
 //!
 //! A rephrase has a similarity above 0.8 and the same intent (docs/reference/rules.md, "Detection"). Two messages have
-//! the same intent if they ask for the same kind of thing (`[questions]` of the phrase files), have as many denials, and
-//! no significant word of one is replaced in the other: "flights to Paris" is not "flights to Rome". Question words are
-//! compared by their kind alone, so that "why" and "how come" are equal.
+//! the same intent if they ask for the same kind of thing (`[questions]` of the phrase files), have as many denials,
+//! and no significant word of one is replaced in the other: "flights to Paris" is not "flights to Rome". Question words
+//! are compared by their kind alone, so that "why" and "how come" are equal.
 
 use crate::cue::{Cue, FeedbackStatus, Kind, RejectionKind, Role};
 use crate::lexicon::Lexicon;
@@ -18,33 +18,32 @@ use hearback_text::similarity::{Comparison, Counted};
 const THRESHOLD: f64 = 0.8;
 /// The least cosine of two queries with different significant words.
 const CLEAR: f64 = 0.85;
-/// Words of a message that is long enough to be told from a chance likeness: "go on", "yes
-/// please" are said again and again.
+/// Fewest words of a rephrase: shorter messages such as "go on" or "yes please" repeat by chance.
 const LEAST_WORDS: usize = 3;
-/// Words of the longest message that is said again and again.
-const SAID_OFTEN: usize = 4;
-/// The most that the longer of two texts may have over the other, in bytes of its own.
-const LENGTHS: usize = 2;
+/// Most words of a message that may repeat by chance if it names no subject.
+const OFTEN_REPEATED: usize = 4;
+/// The most that one text may be longer than the other: twice as long, without quotations.
+const LENGTH_RATIO: usize = 2;
 
 impl Case<'_> {
-    /// The query again, word for word. This is decided before all cues: whatever the words of a question are, they say
-    /// nothing about the answer when they are repeated ("what works best").
+    /// The query again, word for word. This is decided before all cues, because the words of a repeated question are
+    /// not about the answer ("what works best").
     pub(crate) fn repeated(&self) -> Option<Verdict> {
         let query = self.query?;
         let (now, before) = (self.text, self.query());
         let same_words = now.all_folded().eq(before.all_folded());
         // "Fix this: …" with other code is another task.
         let same = same_words && (!before.quotes || query.trim() == self.message.trim());
-        // What is said twice without a question may be thanks, or the answer to a question that was asked twice.
+        // A repeated statement may be thanks, or the answer to a repeated question.
         let asks = self.asks() || (!self.is_content() && !self.asked().wants_reply());
-        (same && asks && self.says_what()).then(|| self.rephrase(1.0))
+        (same && asks && self.names_subject()).then(|| self.rephrase(1.0))
     }
 
-    /// Whether the message tells what it is about: "why is that" and "tell me more" may be said to every answer.
-    fn says_what(&self) -> bool {
+    /// Whether the message names its subject: "why is that" and "tell me more" may follow any answer.
+    fn names_subject(&self) -> bool {
         let words = self.text.words.len();
         let onward: Vec<_> = self.matched.of_role(Role::Onward).collect();
-        let asks_on = |word: usize| {
+        let is_onward = |word: usize| {
             let mut tokens = (onward.iter()).flat_map(|found| found.from..found.to);
             tokens.any(|at| {
                 self.matched
@@ -55,8 +54,8 @@ impl Case<'_> {
         };
         let wording = Wording::read(self.text, self.lexicon);
         let mut own = wording.numbered_words(self.text, self.lexicon);
-        let names = own.any(|(at, word)| word.matters() && !asks_on(at));
-        words >= LEAST_WORDS && (names || (words > SAID_OFTEN && onward.is_empty()))
+        let names = own.any(|(at, word)| word.matters() && !is_onward(at));
+        words >= LEAST_WORDS && (names || (words > OFTEN_REPEATED && onward.is_empty()))
     }
 
     fn rephrase(&self, similarity: f64) -> Verdict {
@@ -68,12 +67,11 @@ impl Case<'_> {
         }
     }
 
-    /// Priority 2: the same was asked before. This is decided before it is asked what kind of
-    /// question the message is: a question that is repeated is no follow-up.
+    /// Priority 2: the query in other words. This is decided before other kinds of questions: a repeated question is no
+    /// follow-up.
     pub(crate) fn rephrased(&self) -> Option<Verdict> {
         self.query?;
-        // To say again what one wants is an answer, if that is what one was asked. To ask again is
-        // none.
+        // A repeated wish is a reply if the answer asked for it. A repeated question is not.
         let answers = self.asked() == Asked::Detail && !self.asks();
         if answers || self.is_content() || self.matched.has(Role::Onward) {
             return None;
@@ -82,7 +80,7 @@ impl Case<'_> {
         (!self.adds_continuation()).then(|| self.rephrase(similarity))
     }
 
-    /// Whether the message goes on from the answer in a way in which the query did not.
+    /// Whether the message has a cue of continuation that the query does not have.
     fn adds_continuation(&self) -> bool {
         let continues = [
             Cue::FollowUp,
@@ -100,7 +98,7 @@ impl Case<'_> {
         }
     }
 
-    /// The similarity of the message to the query, if it asks the same.
+    /// The similarity of the message to the query, if it is a rephrase.
     fn similarity_to_query(&self) -> Option<f64> {
         let (message, query) = (self.text, self.query());
         // "Fix this: …" with other code is another task.
@@ -116,25 +114,25 @@ impl Case<'_> {
             now.words(message, self.lexicon),
         );
         let replaced = !compared.only_first.is_empty() && !compared.only_second.is_empty();
-        let says_something = now.words(message, self.lexicon).any(|word| word.matters());
-        if !says_something {
+        let names_subject = now.words(message, self.lexicon).any(|word| word.matters());
+        if !names_subject {
             return None;
         }
         let by_words = compared.similarity > THRESHOLD
             && !replaced
             && now.intent == before.intent
-            && are_as_long(message, query);
+            && have_similar_length(message, query);
         let by_vectors = self.embedding_similarity.filter(|cosine| {
             *cosine > if replaced { CLEAR } else { THRESHOLD }
                 && !(names_one(query, &compared.only_first)
                     && names_one(message, &compared.only_second))
                 && self.has_intent_of_query(&now)
         });
-        let surer = [by_words.then_some(compared.similarity), by_vectors];
-        surer.into_iter().flatten().max_by(f64::total_cmp)
+        let candidates = [by_words.then_some(compared.similarity), by_vectors];
+        candidates.into_iter().flatten().max_by(f64::total_cmp)
     }
 
-    /// Whether the query has this intent, in the language that it is in.
+    /// Whether the query has this intent, in its own language.
     fn has_intent_of_query(&self, now: &Wording) -> bool {
         let query = self.query();
         let own = self.languages.lexicon_of(query).unwrap_or(self.lexicon);
@@ -145,13 +143,13 @@ impl Case<'_> {
 }
 
 /// Whether neither text has more than twice the length of the other.
-fn are_as_long(one: &Text, other: &Text) -> bool {
+fn have_similar_length(one: &Text, other: &Text) -> bool {
     let (short, long) = if one.own_bytes < other.own_bytes {
         (one.own_bytes, other.own_bytes)
     } else {
         (other.own_bytes, one.own_bytes)
     };
-    long <= short.saturating_mul(LENGTHS)
+    long <= short.saturating_mul(LENGTH_RATIO)
 }
 
 /// Whether one of these words of a text is a number or a name.
@@ -166,15 +164,14 @@ fn names_one(text: &Text, words: &[&str]) -> bool {
     words.iter().any(|word| digits(word) || named(word))
 }
 
-/// What a text asks for: the kinds of its question words, as bits, and how often it denies
-/// something.
+/// What a text asks for: the kinds of its question words, as bits, and the number of denials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Intent {
     kinds: u8,
     denials: usize,
 }
 
-/// How a text asks.
+/// The form of a question.
 struct Wording {
     intent: Intent,
     /// Whether each word is a question word.
@@ -201,7 +198,7 @@ impl Wording {
             .iter()
             .filter(|token| token.is(Trait::Negator));
         Self {
-            // "What is the largest lake" asks for what "largest lake" asks for.
+            // "What is the largest lake" asks for the same as "largest lake".
             intent: Intent {
                 kinds: kinds & !Kind::Thing.bit(),
                 denials: denials.count(),
@@ -210,12 +207,12 @@ impl Wording {
         }
     }
 
-    /// The words that are no question words, as they are compared.
+    /// The words that are not question words, with their weights.
     fn words<'a>(&self, text: &'a Text, lexicon: &'a Lexicon) -> impl Iterator<Item = Counted<'a>> {
         self.numbered_words(text, lexicon).map(|(_, word)| word)
     }
 
-    /// The same, each with its number in the text.
+    /// The same, each with its index in the text.
     fn numbered_words<'a>(
         &self,
         text: &'a Text,

@@ -1,25 +1,24 @@
-//! What an answer asks of the user: a "no" to a question rejects nothing but what the question
-//! offers.
+//! What an answer asks of the user: a "no" to a question only declines what the question offers.
 
 use crate::cue::{Asks, Role};
 use crate::lexicon::Lexicon;
 use crate::matching::{Found, Matched};
 use hearback_text::{Break, Text};
 
-/// What a message is a reply to.
+/// What the answer asked, to which a message may be the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// The answer is not known.
     Unknown,
-    /// It says something, or proposes it.
+    /// It asked nothing, or proposed something.
     Nothing,
-    /// Whether there is anything else, after what it says.
+    /// Whether there is anything else, after a statement.
     More,
-    /// The same, and it says nothing else.
+    /// Whether there is anything else, and nothing more.
     Closing,
     /// Whether it has understood.
     Confirmation,
-    /// Whether it shall go on to do something.
+    /// Whether it should do something.
     Offer,
     /// Something that it needs to know.
     Detail,
@@ -31,7 +30,7 @@ impl Asked {
         matches!(self, Self::More | Self::Closing)
     }
 
-    /// Whether it asks for something that a wish is a reply to, and no correction.
+    /// Whether a wish is a reply to it and not a correction.
     pub(crate) fn wants_reply(self) -> bool {
         self.is_more() || matches!(self, Self::Offer | Self::Detail)
     }
@@ -39,16 +38,16 @@ impl Asked {
 
 /// Bytes of an answer that are read, at its start and at its end.
 const READ: usize = 400;
-/// Words of an answer that is short enough to be nothing but what it asks.
+/// Most words of an answer that may consist of its question alone.
 const SHORT: usize = 60;
 
-/// Words of an answer that asks even without a question mark.
+/// Most words of an answer that asks even without a question mark.
 const BRIEF: usize = 20;
 
-/// Words that are no more than a phrase of courtesy: "You are very welcome".
+/// Most words of a courtesy: "You are very welcome".
 const COURTESY: usize = 4;
 
-/// Whether an answer gives code or steps, or has done something: what of it may fail.
+/// Whether an answer gives code or steps, or did something: each may fail.
 pub(crate) fn may_fail(answer: &str, lexicon: &Lexicon) -> bool {
     answer.contains('`') || {
         let text = Text::read(answer, READ, READ);
@@ -83,7 +82,7 @@ pub(crate) fn asked(answer: Option<&str>, lexicon: &Lexicon) -> Asked {
         found.any(|found| !matched.is_hypothetical(*found))
     };
     let question = text.end == Break::Question;
-    // What is said in passing at the end of a long answer expects no reply.
+    // A remark at the end of a long answer expects no reply.
     let replies = question || text.words.len() <= BRIEF;
     if replies && has(Asks::More, late) {
         if last <= COURTESY {

@@ -3,12 +3,12 @@
 use hearback_text::Text;
 use hearback_text::hash::FastMap;
 
-/// Words by which the same may be asked: "under" and "below".
+/// Words with the same meaning in a question, such as "under" and "below".
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Synonyms(FastMap<Box<str>, Box<str>>);
 
 impl Synonyms {
-    /// Adds a word that says the same as another.
+    /// Adds a word with the same meaning as another.
     pub(crate) fn add(&mut self, word: &str, same_as: &str) -> Result<(), String> {
         let folded = |word: &str| {
             let text = Text::read(word, word.len(), 0);
@@ -23,7 +23,7 @@ impl Synonyms {
         Ok(())
     }
 
-    /// The word that stands for all that say the same.
+    /// The word that represents all with the same meaning.
     pub(crate) fn of<'a>(&'a self, word: &'a str) -> &'a str {
         self.0.get(word).map_or(word, |same| same)
     }

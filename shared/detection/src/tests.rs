@@ -1,4 +1,4 @@
-//! The detector on the sentences that it is for, on published examples, and on any text.
+//! The detector on sentences of users, on the examples of the rules, and on any text.
 
 use super::*;
 
@@ -9,7 +9,7 @@ mod properties;
 mod questions;
 mod sentences;
 
-/// The conversation about laptops.
+/// Detects a message in a conversation about laptops.
 fn about_laptops(message: &str) -> Detection {
     Detector::embedded().detect(&Exchange {
         prev_query: Some("laptops under $1000"),
@@ -24,7 +24,7 @@ fn about_laptops(message: &str) -> Detection {
 }
 
 #[test]
-fn every_built_in_file_is_whole() {
+fn built_in_phrase_files_are_valid() {
     for (name, text) in crate::languages::embedded_files() {
         let errors = Detector::with_additions([(name, text)])
             .err()
@@ -35,7 +35,7 @@ fn every_built_in_file_is_whole() {
 }
 
 #[test]
-fn the_examples_of_the_source_come_out_as_it_says() {
+fn examples_of_the_rules_are_classified() {
     use RejectionKind::{Abandonment, Explicit, Rephrased};
     let rejected = [
         (
@@ -117,7 +117,7 @@ fn the_examples_of_the_source_come_out_as_it_says() {
 }
 
 #[test]
-fn a_detection_says_what_it_rests_on_and_where() {
+fn detection_names_its_cue_and_position() {
     let detection = about_laptops("Hm… sorry, das is 💻, but that's really wrong!");
     let evidence = &detection.evidence[0];
     assert_eq!(evidence.cue, Cue::Wrong);
@@ -131,7 +131,7 @@ fn a_detection_says_what_it_rests_on_and_where() {
 }
 
 #[test]
-fn a_detection_has_the_names_of_the_source_on_the_wire() {
+fn detection_is_serialized_with_the_documented_names() {
     let detection = about_laptops("never mind");
     assert_eq!(
         serde_json::to_value(detection).unwrap(),
@@ -146,7 +146,7 @@ fn a_detection_has_the_names_of_the_source_on_the_wire() {
 }
 
 #[test]
-fn the_same_question_about_another_thing_is_no_rephrase() {
+fn question_about_something_else_is_not_a_rephrase() {
     for (query, message) in [
         ("What is their address?", "What is their phone number?"),
         (
@@ -185,7 +185,7 @@ fn the_same_question_about_another_thing_is_no_rephrase() {
 }
 
 #[test]
-fn the_same_in_other_words_is_a_rephrase() {
+fn question_with_synonyms_is_a_rephrase() {
     for (query, message, rephrased) in [
         ("laptops under $1000", "laptops below 1000 dollars", true),
         ("laptops under 1000", "laptops for less than 1000", true),
@@ -215,7 +215,7 @@ fn the_same_in_other_words_is_a_rephrase() {
 }
 
 #[test]
-fn what_is_wrong_with_a_phrase_file_is_said_with_its_line() {
+fn phrase_file_errors_name_the_line() {
     let text = "language = \"en\"\n\n[classes]\nplace = [\"here\", \"over there\"]\n\n[phrases]\n\
         wrong = [\n  \"{this} is bonkers\",\n  \"{thing} is off\",\n  \"(a|b\",\n  \"!\",\n]\n\
         wronk = [\"x\"]\n";
@@ -243,7 +243,7 @@ fn what_is_wrong_with_a_phrase_file_is_said_with_its_line() {
 }
 
 #[test]
-fn a_file_that_is_no_phrase_file_is_refused() {
+fn file_of_another_format_is_rejected() {
     for (text, expected) in [
         (
             "language = \"en\"\n[phrase]\n",
@@ -270,7 +270,7 @@ fn a_file_that_is_no_phrase_file_is_refused() {
 }
 
 #[test]
-fn a_deployer_adds_phrases_and_languages() {
+fn files_add_phrases_and_languages() {
     let detector = Detector::with_additions([
         (
             "acme.toml",
@@ -303,7 +303,7 @@ fn a_deployer_adds_phrases_and_languages() {
 }
 
 #[test]
-fn a_long_message_is_about_the_answer_at_its_ends() {
+fn only_the_ends_of_a_long_message_count() {
     let story = "The old man walked along the river and told his dog about the war. ".repeat(20);
     let detect = |message: &str| about_laptops(message).feedback_type;
     assert_eq!(
@@ -324,7 +324,7 @@ fn a_long_message_is_about_the_answer_at_its_ends() {
 }
 
 #[test]
-fn praise_with_a_complaint_is_too_unsure_for_a_machine_reaction() {
+fn praise_with_a_complaint_is_below_the_confidence_of_a_machine_reaction() {
     let unsure = [
         "Thanks, actually make it red instead",
         "Great, never mind then",

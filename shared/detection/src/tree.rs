@@ -1,4 +1,4 @@
-//! The phrases of one language as a tree of steps, along which the words of a text are walked.
+//! The phrases of one language as a tree of steps, which match the words of a text.
 
 use std::hash::BuildHasherDefault;
 
@@ -11,7 +11,7 @@ use hearback_text::hash::FastMap;
 /// Where a phrase is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ending {
-    /// What it is for.
+    /// Its role.
     pub role: Role,
     /// Where it has to start.
     pub start: Start,
@@ -19,24 +19,22 @@ pub(crate) struct Ending {
     pub end: End,
 }
 
-/// A place in the tree.
+/// A node of the tree.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Node {
-    /// The classes that a step from here may be of, as bits.
+    /// The classes of the edges from here, as bits.
     classes: u64,
-    /// The symbols that a step from here may be, as bits of a few symbols each: where a bit is not
-    /// set, there is no edge to look for.
+    /// The symbols of the edges from here, several to a bit. Without the bit of a symbol there is no edge for it.
     symbols: u64,
-    /// Where any word leads.
+    /// The node that any word leads to.
     pub any: Option<u32>,
-    /// The last of the places where one is as well, without a word: see [`Link`].
+    /// The last of the nodes that are reached from here without a word: see [`Link`].
     joins: Option<u32>,
     /// The last of the phrases that are complete here.
     endings: Option<u32>,
 }
 
-/// One of the things that a node has, and the one that it had before. Most nodes have none, so
-/// that a list for each would be mostly allocations.
+/// An entry of a linked list of a node. Most nodes have none, so that a vector for each would waste memory.
 #[derive(Debug, Clone, Copy)]
 struct Link<T> {
     value: T,
@@ -55,14 +53,14 @@ fn links<T: Copy>(links: &[Link<T>], last: Option<u32>) -> impl Iterator<Item = 
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
     nodes: Vec<Node>,
-    /// Where a symbol or a class leads from a node: see [`edge`].
+    /// The node that an [`edge`] leads to.
     edges: FastMap<u64, u32>,
     joins: Vec<Link<u32>>,
     endings: Vec<Link<Ending>>,
 }
 
 impl Tree {
-    /// A tree with nothing but its root, and room for so many nodes.
+    /// A tree with only its root, and capacity for so many nodes.
     pub(crate) fn new(room: usize) -> Self {
         let mut nodes = Vec::with_capacity(room);
         nodes.push(Node::default());
@@ -79,20 +77,20 @@ fn edge(node: u32, label: u32) -> u64 {
     (u64::from(node) << 32) | u64::from(label)
 }
 
-/// The bit of a symbol among those of others.
+/// The bit of a symbol, which other symbols share.
 fn bit(symbol: u32) -> u64 {
     1 << (symbol % u64::BITS)
 }
 
-/// How many ways into a phrase are kept apart: to join them costs when they are walked, not to
-/// join them costs when they are read.
+/// How many branches of a phrase are not joined: a join costs time when texts are matched, separate branches cost time
+/// when phrases are read.
 const APART: usize = 16;
 
 /// Where every walk starts.
 pub(crate) const ROOT: u32 = 0;
 
 impl Tree {
-    /// Where some steps lead from a node.
+    /// The node that some steps lead to.
     pub(crate) fn way(&mut self, from: u32, labels: &[Label]) -> u32 {
         labels.iter().fold(from, |node, label| match label {
             Label::Any => self.grow_any(node),
@@ -100,7 +98,7 @@ impl Tree {
         })
     }
 
-    /// Where one is as well, being at a node.
+    /// The nodes that are reached from a node without a word.
     pub(crate) fn joins(&self, node: &Node) -> impl Iterator<Item = u32> {
         links(&self.joins, node.joins)
     }
@@ -115,7 +113,7 @@ impl Tree {
         self.nodes.get(index(node))
     }
 
-    /// Where a word leads from a node, by itself and by its classes.
+    /// The nodes that a word leads to, by its symbol and by its classes.
     pub(crate) fn next(&self, node: u32, here: &Node, token: &Token) -> impl Iterator<Item = u32> {
         let may_be = |symbol: &u32| here.symbols & bit(*symbol) != 0;
         let symbol = token.symbol.filter(may_be);
@@ -129,7 +127,7 @@ impl Tree {
         labels.filter_map(move |label| self.edges.get(&edge(node, label)).copied())
     }
 
-    /// The node after an edge, made if it is not there.
+    /// The node after an edge, created if necessary.
     fn grow(&mut self, node: u32, label: u32) -> u32 {
         let next = number(self.nodes.len());
         let child = *self.edges.entry(edge(node, label)).or_insert(next);
@@ -157,8 +155,8 @@ impl Tree {
         child
     }
 
-    /// The places from which a phrase goes on: where there are many, one that all of them lead to,
-    /// so that its parts add up and do not multiply.
+    /// Replaces the nodes from which a phrase continues, if there are many, by one that all of them lead to: so the
+    /// sizes of its elements add up instead of multiplying.
     pub(crate) fn join(&mut self, reached: &mut Vec<u32>) {
         if reached.len() <= APART {
             return;

@@ -1,8 +1,7 @@
-//! The decision: from the cues of a message and what it replies to, to one verdict.
+//! The decision: one verdict from the cues of a message and from what it replies to.
 //!
-//! Source: `User Feedback System`, "Detection Priority Order": explicit rejection, rephrase,
-//! abandonment, continuation, neutral. Within this order a cue that only may reject ("no",
-//! "actually") gives way to what the same message says besides, and to what it replies to.
+//! The order of the checks is that of docs/reference/rules.md, "Detection". A weak rejecting cue ("no", "actually")
+//! loses against other cues of the same message, and depends on what the answer asked.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -16,47 +15,47 @@ use crate::reply::{Asked, asked, may_fail};
 use crate::vocabulary::{Token, Trait};
 use hearback_text::{Break, Text, Word};
 
-/// Words of a message that is short.
+/// Most words of a short message.
 const SHORT: usize = 30;
-/// Words of a message that is nothing but a wish.
+/// Most words of a message that consists of a wish.
 const WISH: usize = 10;
 
-/// A message in its exchange, read.
+/// A message and the turn before it, parsed.
 pub(crate) struct Case<'a> {
-    /// All languages.
+    /// The phrases of all languages.
     pub languages: &'a Languages,
     /// The message.
     pub message: &'a str,
-    /// Its words.
+    /// The words of the message.
     pub text: &'a Text,
-    /// What was found in them.
+    /// The phrases in the message.
     pub matched: &'a Matched,
-    /// What it replies to, once that matters.
+    /// What the answer asks, read when needed.
     pub asked: OnceCell<Asked>,
     /// The answer before it.
     pub response: Option<&'a str>,
-    /// Its words, once they matter.
+    /// Its words, read when needed.
     pub response_text: OnceCell<Text>,
     /// The query before that.
     pub query: Option<&'a str>,
-    /// Its words, once they matter.
+    /// Its words, read when needed.
     pub query_text: OnceCell<Text>,
-    /// How alike the caller's own embeddings of both turns are.
+    /// The cosine of the caller's own embeddings of both turns.
     pub embedding_similarity: Option<f64>,
-    /// The language.
+    /// The phrases of the message's language.
     pub lexicon: &'a Lexicon,
 }
 
-/// What was decided, and on what.
+/// The decision and its evidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Verdict {
-    /// The verdict.
+    /// Whether the answer was rejected or accepted.
     pub feedback_type: FeedbackStatus,
     /// 0 to 1.
     pub confidence: f64,
-    /// How it rejects, if it does.
+    /// How the message rejects, if it does.
     pub correction_type: Option<RejectionKind>,
-    /// The cue with its first token and the one after its last.
+    /// The cue, its first token, and the token after its last.
     pub because: Option<(Cue, usize, usize)>,
 }
 
@@ -100,7 +99,7 @@ const NEUTRAL: f64 = 0.5;
 /// The most confidence in an acceptance by a message with a cue that rejects: too little for a machine reaction.
 const CONTRADICTED: f64 = 0.6;
 
-/// Cues that may give way to another cue of their message, and leave a doubt.
+/// Cues that may lose against another cue of their message, but lower the confidence.
 const CONTRARY: &[Cue] = &[
     Cue::Negation,
     Cue::Symptom,
@@ -109,7 +108,7 @@ const CONTRARY: &[Cue] = &[
     Cue::Abandonment,
 ];
 
-/// Cues that reject wherever they stand and whatever was asked.
+/// Cues that reject at any position and whatever the answer asked.
 const STRONG: &[Cue] = &[
     Cue::Correction,
     Cue::Wrong,
@@ -145,13 +144,13 @@ impl Case<'_> {
             .or_else(|| self.explicit())
             .or_else(|| self.rephrased())
             .or_else(|| self.abandoned())
-            .or_else(|| self.accepted().map(|verdict| self.doubted(verdict)))
+            .or_else(|| self.accepted().map(|verdict| self.limited(verdict)))
             .unwrap_or_else(|| self.neutral())
     }
 
-    /// Less sure if the same message also speaks against the answer.
-    fn doubted(&self, verdict: Verdict) -> Verdict {
-        // A "no" to a question declines what that offers.
+    /// Limits the confidence if the same message also has a cue against the answer.
+    fn limited(&self, verdict: Verdict) -> Verdict {
+        // A "no" to a question only declines what it offers.
         let contrary = (CONTRARY.iter()).any(|cue| match cue {
             Cue::Negation => self.has(*cue) && !self.asked().wants_reply(),
             other => self.has(*other),
@@ -163,7 +162,7 @@ impl Case<'_> {
         }
     }
 
-    /// Priority 1: it says so.
+    /// Priority 1: an explicit rejection.
     fn explicit(&self) -> Option<Verdict> {
         self.strong()
             .or_else(|| self.doubt())
@@ -177,7 +176,7 @@ impl Case<'_> {
         let all = STRONG
             .iter()
             .filter_map(|cue| Some((*cue, self.first(*cue)?)));
-        // After the user has changed something, to try again is no complaint.
+        // After the user changed something, "try again" is no complaint.
         let retry = self.first(Cue::Retry);
         let retry = retry.filter(|_| !self.matched.has(Role::UserFixed));
         let (cue, found) = all
@@ -186,7 +185,7 @@ impl Case<'_> {
         Some(Verdict::rejected(cue, found))
     }
 
-    /// "No, …" rejects what was said, and declines what was offered.
+    /// "No, …" rejects a statement, and declines an offer.
     fn negation(&self) -> Option<Verdict> {
         let found = self.first(Cue::Negation)?;
         let content = [Cue::Thanks, Cue::Praise, Cue::Enough];
@@ -196,29 +195,29 @@ impl Case<'_> {
             Asked::Offer => self.replaces(),
             Asked::Unknown | Asked::Nothing | Asked::Confirmation => true,
         };
-        let gives_way = self.has_any(&content) || self.has_any(&[Cue::Decline, Cue::Unsure]);
-        (rejects && !gives_way).then(|| Verdict::rejected(Cue::Negation, found))
+        let loses = self.has_any(&content) || self.has_any(&[Cue::Decline, Cue::Unsure]);
+        (rejects && !loses).then(|| Verdict::rejected(Cue::Negation, found))
     }
 
-    /// Whether a reply to an offer wants something else in the place of what was offered.
+    /// Whether a reply to an offer wants something else instead.
     fn replaces(&self) -> bool {
         if self.has_any(&[Cue::Change, Cue::Contrast]) {
             return true;
         }
-        // "Play it in the kitchen": what was offered, but otherwise.
+        // "Play it in the kitchen": the offer, but changed.
         let tokens = &self.matched.tokens;
-        let goes_on = |at: usize| {
+        let continues = |at: usize| {
             tokens
                 .get(at)
                 .is_some_and(|token| token.before == Break::None)
         };
         let object =
-            |at: usize, token: &Token| token.is(Trait::Reference) && (at..=at + 2).all(goes_on);
+            |at: usize, token: &Token| token.is(Trait::Reference) && (at..=at + 2).all(continues);
         let mut later = tokens.iter().enumerate().skip(1);
         self.matched.has(Role::Request) && later.any(|(at, token)| object(at, token))
     }
 
-    /// An error that is shown is about the answer if that gave or did something that can fail.
+    /// A reported error is about the answer if that gave or did something that can fail.
     fn symptom(&self) -> Option<Verdict> {
         let found = self.first(Cue::Symptom)?;
         let may_fail = self
@@ -227,16 +226,16 @@ impl Case<'_> {
         may_fail.then(|| Verdict::rejected(Cue::Symptom, found))
     }
 
-    /// "Wasn't that Bern?", "Lyon? It was Nice.": a name or a number that the answer does not have is
-    /// put in the place of what it says, and nothing else is said.
+    /// "Wasn't that Bern?", "Lyon? It was Nice.": the message only replaces a part of the answer by a name or a number
+    /// that the answer does not have.
     fn doubt(&self) -> Option<Verdict> {
         self.response?;
         let mut doubts = self.matched.of_role(Role::Doubt);
         let found = doubts.find(|found| {
             let sentence = self.matched.sentence(found.from);
             let tokens = &self.matched.tokens;
-            let behind = tokens.get(sentence.end);
-            let asks = behind.map_or(self.text.end, |token| token.before) == Break::Question;
+            let next = tokens.get(sentence.end);
+            let asks = next.map_or(self.text.end, |token| token.before) == Break::Question;
             let after_question = tokens
                 .get(found.from)
                 .is_some_and(|token| token.before == Break::Question);
@@ -246,13 +245,13 @@ impl Case<'_> {
         Some(Verdict::rejected(Cue::Contrast, found))
     }
 
-    /// Whether what these tokens name is all in the answer.
+    /// Whether everything that these tokens name is in the answer.
     fn is_in_answer(&self, tokens: Range<usize>) -> bool {
         self.words(tokens)
             .all(|word| self.is_plain(word) || self.answers_with(word))
     }
 
-    /// Whether these tokens are nothing but names and numbers, one of which the answer does not have.
+    /// Whether these tokens are only names and numbers, one of which the answer does not have.
     fn names_another(&self, tokens: Range<usize>) -> bool {
         let names = |word: &Word| {
             let digits = |byte: u8| byte.is_ascii_digit();
@@ -281,7 +280,7 @@ impl Case<'_> {
         self.response().all_folded().any(|other| other == folded)
     }
 
-    /// Something else than what was understood.
+    /// Something other than what was understood.
     fn change(&self) -> Option<Verdict> {
         if self.asked().wants_reply() || self.is_content() {
             return None;
@@ -292,9 +291,9 @@ impl Case<'_> {
         if self.text.end == Break::Question && request.is_none() {
             return None;
         }
-        let said = [Cue::Contrast, Cue::Change].into_iter();
-        let mut said = said.filter_map(|cue| Some((cue, self.first(cue)?)));
-        if let Some((cue, found)) = said.next()
+        let cues = [Cue::Contrast, Cue::Change].into_iter();
+        let mut cues = cues.filter_map(|cue| Some((cue, self.first(cue)?)));
+        if let Some((cue, found)) = cues.next()
             && self.matched.tokens.len() <= SHORT
         {
             return Some(Verdict::rejected(cue, found));
@@ -306,7 +305,7 @@ impl Case<'_> {
         Some(Verdict::rejected(Cue::Change, *request))
     }
 
-    /// "I want gaming laptops", of one who had asked for laptops: said again, with what was missed.
+    /// "I want gaming laptops" after a query for laptops: the query again, with what the answer missed.
     fn wanted(&self) -> Option<Verdict> {
         let found = self.first(Cue::Wanted)?;
         if self.asked().wants_reply()
@@ -323,7 +322,7 @@ impl Case<'_> {
         (found.to == all || (again && only)).then(|| Verdict::rejected(Cue::Wanted, found))
     }
 
-    /// Priority 3: it gives up.
+    /// Priority 3: the user gives up.
     fn abandoned(&self) -> Option<Verdict> {
         let found = self.first(Cue::Abandonment)?;
         // "How do I cancel the request" gives nothing up.
@@ -339,7 +338,7 @@ impl Case<'_> {
         (!solved).then(|| Verdict::rejected(Cue::Abandonment, found))
     }
 
-    /// Priority 4: it goes on from the answer, or is content with it.
+    /// Priority 4: the message continues from the answer, or is content with it.
     fn accepted(&self) -> Option<Verdict> {
         let no = [Cue::Negation, Cue::Decline]
             .into_iter()
@@ -381,7 +380,7 @@ impl Case<'_> {
         self.continues()
     }
 
-    /// Priority 5: nothing that can be told.
+    /// Priority 5: neither can be inferred.
     fn neutral(&self) -> Verdict {
         let by = |cue: Cue| Some((cue, self.first(cue)?));
         let cues = [Cue::Decline, Cue::Unsure, Cue::Agreement];
@@ -389,10 +388,10 @@ impl Case<'_> {
     }
 }
 
-/// Bytes of the query and of the answer that are compared, at either end.
+/// Bytes of the query and of the answer that are read, at the start and at the end.
 const READ: usize = 1_000;
 
-/// Whether a word may tell what a text is about.
+/// Whether a word may say what a text is about.
 pub(crate) fn matters(word: &str) -> bool {
     !hearback_text::language::is_function_word(word)
 }

@@ -1,35 +1,35 @@
-//! The words that phrases know, each with its number and its classes.
+//! The words of phrases, each with its number and its classes.
 
 use crate::label::{CLASS, Label, index, number};
 use crate::pattern::Step;
 use hearback_text::hash::FastMap;
 use hearback_text::{Break, Text};
 
-/// What the engine itself asks of a word. These classes are there in every language, maybe empty.
+/// Classes that the detector itself uses. Every language has them, possibly empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trait {
-    /// It may stand between the words of a phrase: "really".
+    /// It may be between the words of a phrase: "really".
     Filler,
     /// It may precede a cue that starts a sentence: "oh".
     Opener,
     /// It denies what follows: "not".
     Negator,
-    /// It makes of what follows a case that is not said to be one: "if".
+    /// It makes what follows hypothetical: "if".
     Hypothetical,
-    /// It sets what follows against what precedes: "but".
+    /// It contrasts what follows with what precedes: "but".
     Adversative,
-    /// It refers to what was said before: "it", "their".
+    /// It refers to something mentioned before: "it", "their".
     Reference,
     /// It asks for something of a kind: "where".
     Interrogative,
     /// It says that something lasts: "still".
     Lasting,
-    /// It is in so many texts that it ties no question to an answer: "time", "people".
+    /// It is in so many texts that it relates no question to an answer: "time", "people".
     Common,
 }
 
 impl Trait {
-    /// All of them, by the names that their classes have in the files.
+    /// All, by the names of their classes in the files.
     pub(crate) const NAMES: [(&'static str, Self); 9] = [
         ("filler", Self::Filler),
         ("opener", Self::Opener),
@@ -57,33 +57,33 @@ impl Trait {
     }
 }
 
-/// Most classes of one language, those of [`Trait`] included: a word's are the bits of a number.
+/// Most classes of one language, including those of [`Trait`]: a word's classes are the bits of a number.
 pub(crate) const MAX_CLASSES: usize = 64;
 
-/// Letters of an ending by which words are told to be of a class.
+/// Fewest letters of an ending that puts words into a class.
 const LEAST_ENDING: usize = 4;
 
-/// A word as the phrases know it. A contraction is several, all at the place of the one word.
+/// A word of a text, as phrases see it. A contraction is several tokens with the same word.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Token {
     /// Its number in the vocabulary; `None` if no phrase has it.
     pub symbol: Option<u32>,
     /// Its classes, as bits.
     pub classes: u64,
-    /// Which word of the text it is.
+    /// The index of its word in the text.
     pub word: usize,
     /// What precedes it.
     pub before: Break,
 }
 
 impl Token {
-    /// Whether it is of a class that the engine knows.
+    /// Whether it has a class.
     pub(crate) fn is(&self, class: Trait) -> bool {
         self.classes & class.bit() != 0
     }
 }
 
-/// What a written word stands for.
+/// The symbols of a written word.
 #[derive(Debug, Clone)]
 enum Symbols {
     One(u32),
@@ -100,10 +100,10 @@ impl Symbols {
     }
 }
 
-/// The words that phrases know.
+/// The words of phrases.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Vocabulary {
-    /// The symbols of a word as it is written; several for a contraction.
+    /// The symbols of each written word; several for a contraction.
     written: FastMap<Box<str>, Symbols>,
     /// The classes of each symbol, as bits.
     classes: Vec<u64>,
@@ -111,12 +111,12 @@ pub(crate) struct Vocabulary {
     names: FastMap<Box<str>, u32>,
     /// The classes of words that no phrase has, by their endings.
     endings: Vec<(Box<str>, u64)>,
-    /// Room for the symbols of one step.
+    /// A buffer for the symbols of one step.
     scratch: Vec<u32>,
 }
 
 impl Vocabulary {
-    /// A vocabulary with the classes of the engine and no words.
+    /// A vocabulary with the classes of [`Trait`] and no words.
     pub(crate) fn new() -> Self {
         let mut new = Self::default();
         for (class, (name, _)) in Trait::NAMES.iter().enumerate() {
@@ -125,9 +125,9 @@ impl Vocabulary {
         new
     }
 
-    /// Adds the symbols of a phrase's, a class's or a spelling's words to `symbols`.
+    /// Adds the words of a phrase, a class or a spelling to the vocabulary, and their symbols to `symbols`.
     pub(crate) fn learn(&mut self, written: &str, symbols: &mut Vec<u32>) {
-        // Most are as they compare; the others are read as any text is.
+        // Most words are plain; others are folded as in any text.
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         if written.bytes().all(plain) && !written.is_empty() {
             self.learn_part(written, symbols);
@@ -152,7 +152,7 @@ impl Vocabulary {
         symbols.push(symbol);
     }
 
-    /// Adds what a step of a phrase is, as steps of the tree.
+    /// Adds the labels of a step of a phrase.
     pub(crate) fn labels(&mut self, step: Step<'_>, labels: &mut Vec<Label>) -> Result<(), String> {
         match step {
             Step::Any => labels.push(Label::Any),
@@ -167,9 +167,9 @@ impl Vocabulary {
                 symbols.clear();
                 self.learn(written, &mut symbols);
                 labels.extend(symbols.iter().map(|symbol| Label::Edge(*symbol)));
-                let silent = symbols.is_empty();
+                let empty = symbols.is_empty();
                 self.scratch = symbols;
-                if silent {
+                if empty {
                     return Err(format!("has `{written}`, which has no letter"));
                 }
             }
@@ -182,7 +182,7 @@ impl Vocabulary {
         self.names.get(name).copied()
     }
 
-    /// Reads a word as others: "isn't" as "is not".
+    /// Defines the words that a word is read as: "isn't" as "is not".
     pub(crate) fn spell(&mut self, word: &str, as_words: &str) -> Result<(), String> {
         let text = Text::read(word, word.len(), 0);
         let mut folded = text.all_folded();
@@ -202,7 +202,7 @@ impl Vocabulary {
         Ok(())
     }
 
-    /// Adds a class, empty or as it is.
+    /// The number of a class, which is added if it does not exist.
     pub(crate) fn class_or_new(&mut self, name: &str) -> Result<u32, String> {
         if let Some(class) = self.class(name) {
             return Ok(class);
@@ -221,7 +221,7 @@ impl Vocabulary {
             if ending.len() < LEAST_ENDING || !ending.bytes().all(|byte| byte.is_ascii_lowercase())
             {
                 return Err(format!(
-                    "must have at least {LEAST_ENDING} small letters from a to z behind `*`"
+                    "must have at least {LEAST_ENDING} small letters from a to z after `*`"
                 ));
             }
             self.endings.push((ending.into(), 1 << class));
@@ -243,7 +243,7 @@ impl Vocabulary {
         self.written.contains_key(word)
     }
 
-    /// Whether a word is known to be of a class that the engine knows.
+    /// Whether a word has a class.
     pub(crate) fn is(&self, word: &str, class: Trait) -> bool {
         let symbols = self.written.get(word).map(Symbols::as_slice);
         let [symbol] = symbols.unwrap_or_default() else {
@@ -252,7 +252,7 @@ impl Vocabulary {
         self.classes_of(*symbol) & class.bit() != 0
     }
 
-    /// The words of a text as phrases know them.
+    /// The tokens of a text.
     pub(crate) fn tokens(&self, text: &Text) -> Vec<Token> {
         let mut tokens = Vec::with_capacity(text.words.len() + 4);
         for (index, word) in text.words.iter().enumerate() {
@@ -291,8 +291,8 @@ impl Vocabulary {
     }
 }
 
-/// A word whole, if it is known so or has no apostrophe, or else its parts. An apostrophe stays
-/// with what follows it where that is known, as in "that's", and goes where not, as in "c'est".
+/// A word as a whole, if it is known or has no apostrophe, otherwise its parts. The second part keeps its apostrophe if
+/// it is known with it, as in "that's", and loses it otherwise, as in "c'est".
 fn parts<'a>(
     word: &'a str,
     known: &FastMap<Box<str>, Symbols>,

@@ -28,6 +28,8 @@
 //! | how users' texts are quoted in prompts | [`prompt`] |
 //! | which characters SQS and SNS accept | [`sqs_text`] |
 //! | what is stored of a rejected event | [`rejected_body`] |
+//!
+//! Of our crates it imports `detection`, `scrub`, `text` and `wire`.
 
 pub mod caller;
 pub mod claims;

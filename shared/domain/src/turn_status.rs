@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn of_acts_with_the_same_time_the_one_received_last_counts_in_any_order_of_processing() {
+    fn equal_times_are_ordered_by_receipt() {
         let at = |second| DateTime::from_timestamp(second, 0).unwrap();
         let act = |received, id| Recency::new(at(5), at(received), Uuid::from_u128(id));
         let acts = [

@@ -2,6 +2,8 @@
 //!
 //! It knows HTTP and Lambda, but no rules, which are in the domain crate. A function's `main`
 //! passes its routes to [`serve`].
+//!
+//! Of our crates it imports `domain`, `scrub`, `storage` and `wire`.
 
 pub mod accept;
 pub mod anonymous;

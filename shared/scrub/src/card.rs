@@ -1,4 +1,4 @@
-//! Numbers of payment cards, in one piece or in groups.
+//! Payment card numbers, with or without gaps.
 
 use std::ops::Range;
 
@@ -7,13 +7,11 @@ use crate::digits::{Gap, Groups, for_each_stretch, luhn};
 use crate::glyphs::Glyphs;
 use crate::short::Short;
 
-/// Lengths of a number in digits, the usual ones first: of a card with its date after it the
-/// shorter reading is the card.
+/// Lengths of a number in digits, the most common first: if a date follows the card, the shorter reading is the card.
 const LENGTHS: [usize; 7] = [16, 15, 14, 19, 18, 17, 13];
 
-/// Finds what has a valid check digit, the length and the first digits of a network, and whole
-/// groups. That keeps most numbers of things, of which one in ten has a valid check digit, and all
-/// timestamps.
+/// Finds whole groups with a valid check digit and with the length and the first digits of a card network. That keeps
+/// all timestamps and most other numbers, of which one in ten passes the check alone.
 pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for_each_stretch(glyphs, |stretch| {
@@ -29,19 +27,19 @@ pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     found
 }
 
-/// The groups of the card that starts with a group. `touches`: right after another card.
+/// The groups of the card that starts with the group `at`. `touches`: it directly follows another card.
 fn card<'a>(glyphs: &Glyphs, stretch: Groups<'a>, at: usize, touches: bool) -> Option<Groups<'a>> {
     let windows = windows(stretch, at).into_iter().flatten();
     let mut windows = windows.filter_map(|count| stretch.from(at).upto(count));
     windows.find(|window| {
         is_joined(stretch, at, *window, touches)
             && is_card(glyphs, *window)
-            && stands_alone(glyphs, window.span())
+            && is_separate(glyphs, window.span())
     })
 }
 
-/// How many groups from one on are grouped as a card's, the usual number of digits first. Odd groups are
-/// one's, if there is nothing else around them: among the numbers of a table some are always right by chance.
+/// How many groups from `at` on may form a card, the most common number of digits first. Unusual groups count only if
+/// nothing is next to them: in a table some pass the check by chance.
 fn windows(stretch: Groups<'_>, at: usize) -> [Option<usize>; LENGTHS.len()] {
     let mut windows = [None; LENGTHS.len()];
     let mut digits = 0;
@@ -77,7 +75,7 @@ fn windows(stretch: Groups<'_>, at: usize) -> [Option<usize>; LENGTHS.len()] {
     windows
 }
 
-/// Whether what is between the groups may be within one number.
+/// Whether the gaps may be gaps within one number.
 fn is_joined(stretch: Groups<'_>, at: usize, window: Groups<'_>, touches: bool) -> bool {
     let lengths = window.lengths();
     let fours = lengths
@@ -90,7 +88,7 @@ fn is_joined(stretch: Groups<'_>, at: usize, window: Groups<'_>, touches: bool) 
     let gap = window.first().map_or(Gap::Start, |group| group.gap);
     let joined = window.are_joined_by(&[Gap::Space, Gap::Dash, Gap::WideDash])
         || window.are_joined_by(&[Gap::Dot]);
-    // The tail of a longer number in fours, as parcels have it.
+    // The last groups of a longer number in groups of four, such as a tracking number.
     let before = at.checked_sub(1).and_then(|before| stretch.get(before));
     let tail = before.is_some_and(|before| before.len() == 4)
         && window.get(1).is_some_and(|second| second.gap == gap);
@@ -98,20 +96,20 @@ fn is_joined(stretch: Groups<'_>, at: usize, window: Groups<'_>, touches: bool) 
     joined && (touches || !(tail || fraction))
 }
 
-/// Whether the check digit is right, and a network has such numbers.
+/// Whether the check digit is valid and a network has such numbers.
 fn is_card(glyphs: &Glyphs, window: Groups<'_>) -> bool {
     let range = window.span();
     let digits = glyphs.digits(range.clone());
-    // A short one may as well be a telephone number with its country.
+    // A short number may also be a telephone number with its country code.
     let named = || context::nearest(glyphs, range.start);
     let phone = || matches!(named(), Some(Hint::Phone | Hint::Contact));
     is_issued(&digits) && luhn(&digits) && !(digits.len() < 16 && phone())
 }
 
-/// What may be between the groups besides: no list of years and no amount has four groups of four.
+/// Other separators of groups. No list of years and no amount has four groups of four.
 const SEPARATORS: [char; 8] = ['/', '_', ',', ';', '|', '~', '·', '•'];
 
-/// Finds cards in their usual groups, with one and the same sign between these: `4111/1111/1111/1111`.
+/// Finds cards in their usual groups with the same separator between all groups: `4111/1111/1111/1111`.
 pub(crate) fn find_separated(glyphs: &Glyphs) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -138,7 +136,7 @@ fn separated(glyphs: &Glyphs, start: usize) -> Option<usize> {
         end = glyphs.run_within(from, 7, |glyph| glyph.is_ascii_digit());
         lengths.push(end - from);
     }
-    // After the number there may be another one.
+    // A short last group may belong to another number.
     if let [4, 4, 4, 4, rest @ 1..=3] = &*lengths
         && *rest < 3
     {
@@ -149,34 +147,34 @@ fn separated(glyphs: &Glyphs, start: usize) -> Option<usize> {
         [4, 4, 4, 4] | [4, 4, 4, 4, 1..=3] | [4, 6, 4 | 5]
     );
     let digits = glyphs.digits(start..end);
-    let card = grouped && is_issued(&digits) && luhn(&digits) && stands_alone(glyphs, start..end);
+    let card = grouped && is_issued(&digits) && luhn(&digits) && is_separate(glyphs, start..end);
     card.then_some(end)
 }
 
-/// What is between two groups of digits: a sign, with a space on each side or none.
+/// The separator of two groups: a character, with or without a space on each side.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Separator {
     before: bool,
     sign: char,
-    behind: bool,
+    after: bool,
 }
 
 impl Separator {
-    /// The one that starts here, before a digit.
+    /// The separator that starts here, before a digit.
     fn at(glyphs: &Glyphs, at: usize) -> Option<Self> {
         let before = glyphs.at(at) == ' ';
         let sign = at + usize::from(before);
-        let behind = glyphs.at(sign + 1) == ' ';
+        let after = glyphs.at(sign + 1) == ' ';
         let separator = Self {
             before,
             sign: glyphs.at(sign),
-            behind,
+            after,
         };
         let known = SEPARATORS.contains(&separator.sign);
         (known && glyphs.at(at + separator.len()).is_ascii_digit()).then_some(separator)
     }
 
-    /// Whether it ends here, after four digits.
+    /// Whether the same separator ends here, after four digits.
     fn is_before(self, glyphs: &Glyphs, end: usize) -> bool {
         let start = end.checked_sub(self.len());
         start.is_some_and(|start| {
@@ -186,11 +184,11 @@ impl Separator {
     }
 
     fn len(self) -> usize {
-        1 + usize::from(self.before) + usize::from(self.behind)
+        1 + usize::from(self.before) + usize::from(self.after)
     }
 }
 
-/// Whether a network has cards of such a number (ISO/IEC 7812 and the networks' own ranges).
+/// Whether a network issues cards with such a number (ISO/IEC 7812 and the networks' own ranges).
 fn is_issued(digits: &[u8]) -> bool {
     let prefix = |length: usize| {
         let digits = digits.iter().take(length);
@@ -214,11 +212,11 @@ fn is_issued(digits: &[u8]) -> bool {
     }
 }
 
-/// Whether the digits are not a part of something else. A word may touch them (`card4111...`), one
+/// Whether the digits are not part of something else. A word may be directly next to them (`card4111...`), a single
 /// letter of a hash may not.
-fn stands_alone(glyphs: &Glyphs, range: Range<usize>) -> bool {
+fn is_separate(glyphs: &Glyphs, range: Range<usize>) -> bool {
     let before = glyphs.before(range.start, 1);
-    let behind = glyphs.at(range.end);
+    let after = glyphs.at(range.end);
     let is_letter = |glyph: char| glyph.is_ascii_alphabetic();
     let starts = if is_letter(before) {
         let word = glyphs.run_back(range.start, 20, is_letter);
@@ -227,5 +225,5 @@ fn stands_alone(glyphs: &Glyphs, range: Range<usize>) -> bool {
         before != '_' && !(before == '+' && glyphs.digits(range.clone()).len() < 16)
     };
     let word = || glyphs.run_within(range.end, 3, is_letter) == range.end + 3;
-    starts && behind != '_' && (!behind.is_ascii_alphanumeric() || word())
+    starts && after != '_' && (!after.is_ascii_alphanumeric() || word())
 }

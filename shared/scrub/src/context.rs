@@ -1,4 +1,4 @@
-//! What the words right before a number say that it is.
+//! The kind of a number, as the words before it say.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -7,28 +7,30 @@ use crate::glyphs::{Glyphs, is_unspaced};
 use crate::{placeholder_before, steps};
 use hearback_text::hash::FastMap;
 
-/// What a word says of the number after it.
+/// What a word says about the number after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hint {
     /// A telephone number.
     Phone,
-    /// Perhaps one: "call", "text".
+    /// Possibly a telephone number: "call", "text".
     Contact,
-    /// The number of a citizen.
+    /// A national identity number.
     Citizen,
-    /// The number of a taxpayer.
+    /// A taxpayer number.
     Tax,
-    /// The number of a thing: an order, a book.
+    /// The number of an order, a book or another object.
     Thing,
-    /// A version, or a of a document.
+    /// A version, or a section of a document.
     Version,
 }
 
-/// How far before a number is looked, in glyphs, and how many words.
-const LOOK: usize = 40;
+/// How far before a number words are read, in glyphs.
+const LOOKBACK: usize = 40;
+
+/// How many words are read.
 const WORDS: usize = 4;
 
-/// Longest word that tells something, in glyphs.
+/// Longest word that gives a hint, in glyphs.
 const LONGEST: usize = 28;
 
 const HINTS: [(Hint, &str); 6] = [
@@ -68,7 +70,7 @@ const HINTS: [(Hint, &str); 6] = [
     ),
 ];
 
-/// Two words that say what neither says alone: "social media", "security update", "order number".
+/// Two words that give a hint that neither gives alone: "social media", "security update", "order number".
 const PAIRS: [(&str, &str, Hint); 14] = [
     ("social", "security", Hint::Citizen),
     ("social", "insurance", Hint::Citizen),
@@ -86,7 +88,7 @@ const PAIRS: [(&str, &str, Hint); 14] = [
     ("mi", "número", Hint::Phone),
 ];
 
-/// The same in scripts that are written without spaces.
+/// Hints in scripts that are written without spaces.
 const UNSPACED: [(Hint, &[&str]); 4] = [
     (
         Hint::Phone,
@@ -116,7 +118,7 @@ const UNSPACED: [(Hint, &[&str]); 4] = [
     (Hint::Version, &["版本", "バージョン", "버전"]),
 ];
 
-/// What the nearest telling word before a position says; words of the same line only.
+/// The hint of the nearest word before a position that gives one; words of the same line only.
 pub(crate) fn nearest(glyphs: &Glyphs, at: usize) -> Option<Hint> {
     let mut words = Words::before(glyphs, at);
     for _ in 0..WORDS {
@@ -129,9 +131,9 @@ pub(crate) fn nearest(glyphs: &Glyphs, at: usize) -> Option<Hint> {
     None
 }
 
-/// What the word that touches a number before its mark says: `Tel.` in `Tel.030`.
+/// The hint of the word directly before a number and its mark: `Tel.` in `Tel.030`.
 pub(crate) fn attached(glyphs: &Glyphs, mark: usize) -> Option<Hint> {
-    let word = glyphs.run_back(mark, LOOK, char::is_alphanumeric)..mark;
+    let word = glyphs.run_back(mark, LOOKBACK, char::is_alphanumeric)..mark;
     let mut words = Words::before(glyphs, mark);
     words.write(word.clone());
     words.hint(word)
@@ -140,11 +142,11 @@ pub(crate) fn attached(glyphs: &Glyphs, mark: usize) -> Option<Hint> {
 /// The words before a position, the last one first.
 struct Words<'a> {
     glyphs: &'a Glyphs<'a>,
-    /// Nothing before this is looked at.
+    /// Nothing before this is read.
     floor: usize,
-    /// Nothing from here on was not looked at.
+    /// Everything from here on was read.
     at: usize,
-    /// The word, in lower case; empty if it has a digit, or is too long to be known.
+    /// The current word in lower case; empty if it has a digit or is longer than every hint.
     written: String,
 }
 
@@ -152,7 +154,7 @@ impl<'a> Words<'a> {
     fn before(glyphs: &'a Glyphs, at: usize) -> Self {
         Self {
             glyphs,
-            floor: at.saturating_sub(LOOK),
+            floor: at.saturating_sub(LOOKBACK),
             at,
             written: String::new(),
         }
@@ -166,7 +168,7 @@ impl<'a> Words<'a> {
                 !is_of_word(glyph) && !matches!(glyph, '\n' | ']')
             });
             self.at = end;
-            // A placeholder that stands there already says nothing of what follows it.
+            // A placeholder that is already there says nothing about what follows it.
             match glyphs.before(end, 1) {
                 _ if end <= self.floor => return None,
                 '\n' => return None,
@@ -180,14 +182,14 @@ impl<'a> Words<'a> {
         let mut start = glyphs.run_back(end, end - self.floor, is_of_word);
         self.at = start;
         if start == self.floor && glyphs.before(start, 1).is_alphanumeric() {
-            // Half a word is none: "phone" of "microphone".
+            // Part of a word gives no hint: "phone" in "microphone".
             start = glyphs.run_within(start, end - start, |glyph| !is_unspaced(glyph));
         }
         self.write(start..end);
         Some(start..end)
     }
 
-    /// Writes the word down, if it is one that may tell something as a whole.
+    /// Stores the word if it may give a hint as a whole.
     fn write(&mut self, word: Range<usize>) {
         self.written.clear();
         let is_whole = |glyph: char| !glyph.is_ascii_digit();
@@ -202,12 +204,12 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// What the word says.
+    /// The hint of the word.
     fn hint(&self, word: Range<usize>) -> Option<Hint> {
         hint(&self.written).or_else(|| unspaced(self.glyphs, word))
     }
 
-    /// What the word that starts here says together with the one before it.
+    /// The hint of the word that starts here together with the one before it.
     fn pair(&self, start: usize) -> Option<Hint> {
         let is_second = |(_, second, _): &&(&str, &str, Hint)| *second == self.written;
         if self.written.is_empty() || !matches!(self.glyphs.before(start, 1), ' ' | '-') {
@@ -228,7 +230,7 @@ fn is_of_word(glyph: char) -> bool {
     glyph.is_alphanumeric() || matches!(glyph, '§' | '\u{93c}' | '\u{900}'..='\u{94f}')
 }
 
-/// What a word says as a whole.
+/// The hint of a whole word.
 fn hint(word: &str) -> Option<Hint> {
     static BY_WORD: LazyLock<FastMap<&str, Hint>> = LazyLock::new(|| {
         let words = |(hint, list): (Hint, &'static str)| {
@@ -243,7 +245,7 @@ fn hint(word: &str) -> Option<Hint> {
     BY_WORD.get(word).copied()
 }
 
-/// What the last telling part of a word says that is written without spaces.
+/// The hint of the last part of a word that gives one, in a script without spaces.
 fn unspaced(glyphs: &Glyphs, word: Range<usize>) -> Option<Hint> {
     type Parts = Vec<(&'static str, Hint)>;
     static BY_FIRST: LazyLock<FastMap<char, Parts>> = LazyLock::new(|| {
@@ -263,9 +265,9 @@ fn unspaced(glyphs: &Glyphs, word: Range<usize>) -> Option<Hint> {
             .then(|| BY_FIRST.get(&first))
             .flatten()?;
         let ends = |part: &str| at + part.chars().count() <= word.end;
-        let told = parts
+        let known = parts
             .iter()
             .find(|(part, _)| ends(part) && glyphs.starts(at, part));
-        told.map(|(_, hint)| *hint)
+        known.map(|(_, hint)| *hint)
     })
 }

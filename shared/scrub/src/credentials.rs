@@ -4,26 +4,25 @@ use std::ops::Range;
 
 use crate::glyphs::Glyphs;
 
-/// Finds `user:password@` after the `//` of a URL, up to the last `@` before its path, or `user@`
-/// alone. Percent-encoded or not. The user `git` without a password is no one: it is how every
-/// repository is reached.
+/// Finds `user:password@` after the `//` of a URL, up to the last `@` before its path, or `user@` alone,
+/// percent-encoded or not. `git` without a password is kept: it is the usual user of repositories, and identifies
+/// nobody.
 pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
-    // Where the next `@` stands was looked up to here: `//` after `//` must not look again.
-    let mut looked = Lookahead::default();
+    // Caches the next `@`: repeated `//` must not search the same text again.
+    let mut lookahead = Lookahead::default();
     while at < glyphs.len() {
-        let Some(from) = behind_slashes(glyphs, at) else {
+        let Some(from) = after_slashes(glyphs, at) else {
             at += 1;
             continue;
         };
         let end = glyphs.run(from, |glyph| is_of_url(glyph) && !ends_authority(glyph));
         let sign = (from..end).rev().find(|at| glyphs.at(*at) == '@');
         let sign = sign.or_else(|| {
-            // A password with a `/`, `?` or `#` in it, which should have been encoded: then what
-            // looks like a port is none.
+            // A password may contain a `/`, `?` or `#` that is not encoded. Then the apparent port is not a number.
             has_odd_port(glyphs, from..end)
-                .then(|| looked.sign(glyphs, end))
+                .then(|| lookahead.sign(glyphs, end))
                 .flatten()
         });
         at = match sign {
@@ -39,8 +38,8 @@ pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     found
 }
 
-/// After `://`, also as it is escaped in JSON.
-fn behind_slashes(glyphs: &Glyphs, at: usize) -> Option<usize> {
+/// The position after `://`, which may be escaped as in JSON.
+fn after_slashes(glyphs: &Glyphs, at: usize) -> Option<usize> {
     if glyphs.at(at) != ':' {
         return None;
     }
@@ -82,7 +81,7 @@ fn is_git(glyphs: &Glyphs, user: Range<usize>) -> bool {
     user.len() == 3 && glyphs.starts(user.start, "git")
 }
 
-/// The next `@` of a word, remembered.
+/// Caches the next `@` of a word.
 #[derive(Default)]
 struct Lookahead {
     until: usize,

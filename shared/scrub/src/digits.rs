@@ -9,23 +9,23 @@ use crate::steps;
 /// What is between two groups of digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gap {
-    /// Nothing: a group with which a stretch starts.
+    /// Nothing: the first group of a stretch.
     Start,
     /// One space or two.
     Space,
     /// A dash.
     Dash,
-    /// A dash with spaces around it, or such a slash after an area.
+    /// A dash with spaces around it, or such a slash after an area code.
     WideDash,
-    /// A point.
+    /// A dot.
     Dot,
     /// A slash.
     Slash,
-    /// A low line.
+    /// An underscore.
     Underscore,
     /// An opening parenthesis.
     Open,
-    /// A closing one.
+    /// A closing parenthesis.
     Close,
 }
 
@@ -39,7 +39,7 @@ impl Gap {
     }
 }
 
-/// Digits without anything between them.
+/// Consecutive digits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Group {
     /// What is before it.
@@ -49,25 +49,25 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// How many digits.
+    /// The number of digits.
     pub(crate) fn len(self) -> usize {
         self.at().len()
     }
 
-    /// The same; 255 if there are more.
+    /// The number of digits, at most 255.
     fn short_len(self) -> u8 {
         u8::try_from(self.end - self.start).unwrap_or(u8::MAX)
     }
 
     /// Where it is, in glyphs.
     pub(crate) fn at(self) -> Range<usize> {
-        // No position of a glyph is larger than its byte's, which has 32 bits too.
+        // A glyph's position is at most that of its byte, which has 32 bits.
         let position = |at: u32| usize::try_from(at).unwrap_or(usize::MAX);
         position(self.start)..position(self.end)
     }
 }
 
-/// Groups that one number may be made of. Who visits one takes a step.
+/// Groups that may form one number. Each access counts as a step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Groups<'a>(&'a [Group]);
 
@@ -77,7 +77,7 @@ impl<'a> Groups<'a> {
         self.0.len()
     }
 
-    /// A group by its place.
+    /// A group by its position.
     pub(crate) fn get(self, place: usize) -> Option<Group> {
         steps::count(1);
         self.0.get(place).copied()
@@ -96,12 +96,12 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// The groups from a place on.
+    /// The groups from a position on.
     pub(crate) fn from(self, place: usize) -> Self {
         Self(self.0.get(place..).unwrap_or_default())
     }
 
-    /// The first groups, if there are so many.
+    /// The first `count` groups, if there are so many.
     pub(crate) fn upto(self, count: usize) -> Option<Self> {
         self.0.get(..count).map(Self)
     }
@@ -112,7 +112,7 @@ impl<'a> Groups<'a> {
         start..self.0.last().map_or(start, |group| group.at().end)
     }
 
-    /// How many digits the first groups have up to each one, as long as these are at most `most`.
+    /// The running totals of the digits of the first groups, as long as they are at most `most`.
     pub(crate) fn sums(self, groups: usize, most: u8) -> Short<u8> {
         let mut sum: u8 = 0;
         let sums = self.iter().take(groups).map(|group| {
@@ -139,16 +139,16 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Most digits of a country and an area, after which ` / ` goes on with the number: `089 / 123456`.
-/// After more of them it is between two numbers.
+/// Most digits of a country code and an area code, after which ` / ` continues the number: `089 / 123456`. After more
+/// digits it separates two numbers.
 const AREA: usize = 6;
 
-/// Hands out all groups of a text, as stretches of groups that one number may be made of, in order.
+/// Visits all groups of a text in order, as stretches of groups that may form one number.
 pub(crate) fn for_each_stretch(glyphs: &Glyphs, mut visit: impl FnMut(Groups<'_>)) {
     let mut stretch: Vec<Group> = Vec::new();
     let mut at = 0;
-    let mut behind = None;
-    // How many digits the stretch has.
+    let mut previous_end = None;
+    // The digits of the stretch.
     let mut digits = 0;
     while at < glyphs.len() {
         if !glyphs.at(at).is_ascii_digit() {
@@ -156,7 +156,7 @@ pub(crate) fn for_each_stretch(glyphs: &Glyphs, mut visit: impl FnMut(Groups<'_>
             continue;
         }
         let end = glyphs.run(at, |glyph| glyph.is_ascii_digit());
-        let gap = behind.and_then(|behind| gap(glyphs, behind..at, digits <= AREA));
+        let gap = previous_end.and_then(|previous| gap(glyphs, previous..at, digits <= AREA));
         if gap.is_none() {
             visit(Groups(&stretch));
             stretch.clear();
@@ -171,7 +171,7 @@ pub(crate) fn for_each_stretch(glyphs: &Glyphs, mut visit: impl FnMut(Groups<'_>
             end: to,
         });
         digits += end - at;
-        behind = Some(end);
+        previous_end = Some(end);
         at = end;
     }
     visit(Groups(&stretch));
@@ -199,7 +199,7 @@ fn gap(glyphs: &Glyphs, range: Range<usize>, area: bool) -> Option<Gap> {
     })
 }
 
-/// The number that some digits of a range are.
+/// The value of the first 18 digits of a range.
 pub(crate) fn number(glyphs: &Glyphs, range: Range<usize>) -> u64 {
     let digits = glyphs.digits(range);
     digits
@@ -208,7 +208,7 @@ pub(crate) fn number(glyphs: &Glyphs, range: Range<usize>) -> u64 {
         .fold(0, |number, digit| number * 10 + u64::from(*digit))
 }
 
-/// Whether the digits have a valid check digit as payment cards have it (ISO/IEC 7812, Luhn).
+/// Whether the check digit is valid for a payment card (ISO/IEC 7812, Luhn).
 pub(crate) fn luhn(digits: &[u8]) -> bool {
     steps::count(digits.len());
     let sum: u32 = digits
@@ -227,7 +227,7 @@ pub(crate) fn luhn(digits: &[u8]) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// Whether thirteen digits have a valid check digit as articles and books have it (EAN-13).
+/// Whether there are thirteen digits with a valid check digit of an article or a book (EAN-13).
 pub(crate) fn ean(digits: &[u8]) -> bool {
     steps::count(digits.len());
     let weighed = digits.iter().zip([1, 3].into_iter().cycle());

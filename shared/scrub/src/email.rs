@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use crate::glyphs::{Glyphs, is_unspaced};
 
-/// Longest quoted name that is looked for: `"ada lovelace"@example.com`.
+/// Longest quoted name that is found: `"ada lovelace"@example.com`.
 const QUOTED: usize = 64;
 
 /// Finds the addresses by their `@`, or `%40` within a URL.
 pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    // Nothing before this belongs to the next address; so every glyph is looked at only twice.
+    // Nothing before this belongs to the next address, so that every glyph is read at most twice.
     let mut floor = 0;
     let mut at = 0;
     while at < glyphs.len() {
@@ -22,12 +22,12 @@ pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
                 continue;
             }
         };
-        let behind = at + width;
+        let host = at + width;
         let start = name_start(glyphs, floor, at);
-        let end = start.and_then(|start| Some((start, host_end(glyphs, behind)?)));
-        floor = behind;
+        let end = start.and_then(|start| Some((start, host_end(glyphs, host)?)));
+        floor = host;
         if let Some((start, end)) = end
-            && !is_code(glyphs, start..at, behind..end)
+            && !is_code(glyphs, start..at, host..end)
         {
             found.push(start..end);
             floor = end;
@@ -37,7 +37,7 @@ pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the name before the sign at `sign` starts.
+/// Where the name before the `@` at `sign` starts.
 fn name_start(glyphs: &Glyphs, floor: usize, sign: usize) -> Option<usize> {
     if glyphs.before(sign, 1) == '"' {
         let lowest = sign.saturating_sub(QUOTED).max(floor);
@@ -54,7 +54,7 @@ fn name_start(glyphs: &Glyphs, floor: usize, sign: usize) -> Option<usize> {
             is_name(left) && is_name(right)
         };
         let belongs = match glyph {
-            // `请联系ada@example.com`: the sentence before the name is no part of it.
+            // `请联系ada@example.com`: the sentence before the name is not part of it.
             _ if is_unspaced(glyph) => unspaced,
             '!' | '#' | '$' | '^' | '\'' | '’' => joins,
             // A bounce address: `bounces+ada=example.com@lists.example.org`.
@@ -67,7 +67,7 @@ fn name_start(glyphs: &Glyphs, floor: usize, sign: usize) -> Option<usize> {
         crossed |= glyph == '=';
         start -= 1;
     }
-    // What opens a sentence or a list does not open a name.
+    // These do not start a name.
     let start = glyphs.run(start, |glyph| matches!(glyph, '.' | '-' | '%' | '&'));
     (start < sign).then_some(start)
 }
@@ -88,7 +88,7 @@ fn has_plus(glyphs: &Glyphs, floor: usize, end: usize) -> bool {
         .any(|glyph| glyph == '+')
 }
 
-/// Where the host that starts at `from` ends: two labels at least, the last one a word.
+/// Where the host that starts at `from` ends: it has at least two labels, the last one a word.
 fn host_end(glyphs: &Glyphs, from: usize) -> Option<usize> {
     if glyphs.at(from) == '[' {
         let end = glyphs.run(from + 1, |glyph| {
@@ -103,7 +103,7 @@ fn host_end(glyphs: &Glyphs, from: usize) -> Option<usize> {
     loop {
         let is_of_label = |glyph: char| glyph.is_alphanumeric() || glyph == '-' || is_mark(glyph);
         let whole = glyphs.run(label, is_of_label);
-        // `ada@example.com谢谢`: the top level is a word of one script.
+        // `ada@example.com谢谢`: the top-level domain has one script.
         let spaced = glyphs.run(label, |glyph| is_of_label(glyph) && !is_unspaced(glyph));
         let cut = !first && spaced > label && spaced < whole && is_top(glyphs, label..spaced);
         let end = if cut { spaced } else { whole };
@@ -138,21 +138,20 @@ fn is_top(glyphs: &Glyphs, label: Range<usize>) -> bool {
     label.len() >= 2 && glyphs.chars(label).all(letters)
 }
 
-/// Whether what looks like an address is something that programmers write.
+/// Whether an apparent address is program code.
 fn is_code(glyphs: &Glyphs, name: Range<usize>, host: Range<usize>) -> bool {
     let is = |word: &str| name.len() == word.len() && glyphs.starts(name.start, word);
-    // `git@host:org/repo`, `ssh://git@host/org`, which is how every repository is reached. Any other
-    // user is someone.
-    let behind = glyphs.at(host.end);
-    let short = behind == ':' && is_name(glyphs.at(host.end + 1));
+    // `git@host:org/repo` and `ssh://git@host/org` are addresses of repositories. Any other user may be a person.
+    let after = glyphs.at(host.end);
+    let short = after == ':' && is_name(glyphs.at(host.end + 1));
     let repository = is("git") && (short || glyphs.before(name.start, 1) == '/');
-    // A label of Kotlin, and a call on the product of two matrices.
+    // A label in Kotlin, and a call on the product of two matrices.
     let label = is("this") || is("super");
-    let call = behind == '(' && glyphs.at(host.end + 1) == ')';
+    let call = after == '(' && glyphs.at(host.end + 1) == ')';
     repository || label || call || is_version(glyphs, &host)
 }
 
-/// `react@18.2.0-rc.next`, and the picture `icon@2x.png`.
+/// Whether it is a version, `react@18.2.0-rc.next`, or an image, `icon@2x.png`.
 fn is_version(glyphs: &Glyphs, host: &Range<usize>) -> bool {
     let digits = glyphs.run(host.start, |glyph| glyph.is_ascii_digit());
     if digits > host.start && glyphs.starts(digits, "x.") {

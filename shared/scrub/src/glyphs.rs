@@ -1,5 +1,5 @@
-//! A text as its finders see it: one character a glyph, the many ways to write a digit, a dash or
-//! a space made one.
+//! A text as the finders see it: a glyph for each character, and one form for all variants of a digit, a dash or a
+//! space.
 
 use std::ops::Range;
 
@@ -18,11 +18,11 @@ pub(crate) struct Glyphs<'a> {
     glyphs: Vec<Glyph>,
 }
 
-/// What no glyph is, read after either end of the text.
+/// Read beyond either end of the text. No glyph equals it.
 const NOTHING: char = '\0';
 
 impl<'a> Glyphs<'a> {
-    /// Reads a text. Of one with more than 4 GiB the rest is not read.
+    /// Reads a text, at most its first 4 GiB.
     pub(crate) fn read(text: &'a str) -> Self {
         let mut glyphs = Vec::with_capacity(text.chars().count());
         for (at, character) in text.char_indices() {
@@ -37,15 +37,14 @@ impl<'a> Glyphs<'a> {
         glyphs
     }
 
-    /// Between digits the mark of a long vowel in Japanese is a dash: `０９０ー１２３４ー５６７８`. Within a
-    /// word it stays what it is.
+    /// Replaces the mark of a long vowel in Japanese by a dash if it is between digits: `０９０ー１２３４ー５６７８`.
     fn read_long_marks(&mut self) {
         for at in 0..self.len() {
             if matches!(self.at(at), 'ー' | 'ｰ' | '─' | '━') {
                 let skip = |glyph: char| usize::from(glyph == ' ');
                 let before = self.before(at, 1 + skip(self.before(at, 1)));
-                let behind = self.at(at + 1 + skip(self.at(at + 1)));
-                if before.is_ascii_digit() && behind.is_ascii_digit() {
+                let after = self.at(at + 1 + skip(self.at(at + 1)));
+                if before.is_ascii_digit() && after.is_ascii_digit() {
                     self.overwrite(at..at + 1, '-');
                 }
             }
@@ -78,7 +77,7 @@ impl<'a> Glyphs<'a> {
         })
     }
 
-    /// The decimal digits of a range, without what separates them.
+    /// The decimal digits of a range, without their separators.
     pub(crate) fn digits(&self, range: Range<usize>) -> Short<u8> {
         let digits = self.chars(range);
         let digits = digits.filter_map(|glyph| u8::try_from(glyph.to_digit(10)?).ok());
@@ -90,7 +89,7 @@ impl<'a> Glyphs<'a> {
         self.run_within(from, usize::MAX, belongs)
     }
 
-    /// The same, of at most this many glyphs.
+    /// The same, but at most `most` glyphs.
     pub(crate) fn run_within(
         &self,
         from: usize,
@@ -104,7 +103,7 @@ impl<'a> Glyphs<'a> {
         from + length
     }
 
-    /// The start of the glyphs right before `end` that `belongs` holds for, of at most this many.
+    /// The start of the glyphs right before `end` that `belongs` holds for, at most `most`.
     pub(crate) fn run_back(
         &self,
         end: usize,
@@ -118,20 +117,19 @@ impl<'a> Glyphs<'a> {
         end - length
     }
 
-    /// Whether `word` is at a position, in lower case or not.
+    /// Whether `word`, which is in lower case, is at a position, in any case.
     pub(crate) fn starts(&self, position: usize, word: &str) -> bool {
         let mut places = word.chars().zip(position..);
         places.all(|(expected, at)| self.at(at).to_ascii_lowercase() == expected)
     }
 
-    /// Whether `word` is at a position, letter by letter.
+    /// Whether `word` is at a position, in the same case.
     pub(crate) fn starts_exactly(&self, position: usize, word: &str) -> bool {
         let mut places = word.chars().zip(position..);
         places.all(|(expected, at)| self.at(at) == expected)
     }
 
-    /// Hides what was found as the placeholder that will replace it, so that what is
-    /// looked for later sees what it would see in the scrubbed text.
+    /// Masks a match in the form of a placeholder, so that later finders see the same as in the scrubbed text.
     pub(crate) fn cover(&mut self, range: Range<usize>) {
         let last = range.end.saturating_sub(1);
         self.overwrite(range.clone(), ']');
@@ -140,7 +138,7 @@ impl<'a> Glyphs<'a> {
         }
     }
 
-    /// Hides what is known to be not personal, as a letter, so that no number is found in or beside it.
+    /// Masks a range that is not personal with letters, so that no number is found in it or next to it.
     pub(crate) fn shield(&mut self, range: Range<usize>) {
         self.overwrite(range, 'x');
     }
@@ -162,14 +160,14 @@ impl<'a> Glyphs<'a> {
     }
 }
 
-/// The zeros of the scripts that have decimal digits of their own and are in daily use.
+/// The zeros of scripts in daily use that have decimal digits of their own.
 const ZEROS: [u32; 20] = [
     0x0660, 0x06f0, 0x07c0, 0x0966, 0x09e6, 0x0a66, 0x0ae6, 0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66,
     0x0e50, 0x0ed0, 0x0f20, 0x1040, 0x17e0, 0x1810, 0x1946, 0xff10,
 ];
 
-/// A character as its finders see it; `None` for one that nobody sees, as the marks of direction
-/// that telephones put around a number.
+/// A character as the finders see it; `None` for an invisible one, such as the direction marks that telephones put
+/// around a number.
 fn fold(character: char) -> Option<char> {
     if character.is_ascii() {
         return Some(character);
@@ -182,8 +180,7 @@ fn fold(character: char) -> Option<char> {
         | '\u{fe00}'..='\u{fe0f}'
         | '\u{feff}' => return None,
         '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}' => '-',
-        // Of the wide forms those that a number or an address is made of; a wide comma or a full
-        // stop of East Asia ends a sentence.
+        // Only wide forms that occur in numbers and addresses: a wide comma or full stop ends a sentence.
         '\u{ff21}'..='\u{ff3a}'
         | '\u{ff41}'..='\u{ff5a}'
         | '＠'
@@ -206,7 +203,7 @@ fn narrow(wide: char) -> char {
     narrow.and_then(char::from_u32).unwrap_or(wide)
 }
 
-/// What ends a line goes on to end it: a number does not go on in the next one.
+/// A line break remains one, so that no number continues on the next line.
 fn space(character: char) -> char {
     match character {
         '\u{85}' | '\u{2028}' | '\u{2029}' => '\n',
@@ -217,7 +214,7 @@ fn space(character: char) -> char {
 fn digit(character: char) -> Option<char> {
     let code = u32::from(character);
     let value = match code {
-        // Bold, double-struck and other digits of mathematics, five times ten of them.
+        // Mathematical digits, bold, double-struck and others: five sets of ten.
         0x1d7ce..=0x1d7ff => (code - 0x1d7ce) % 10,
         _ => ZEROS
             .iter()
@@ -227,8 +224,8 @@ fn digit(character: char) -> Option<char> {
     char::from_digit(value, 10)
 }
 
-/// Whether a character is of a script that is written without spaces, or glues its endings to a
-/// foreign word: an address ends where such a script starts.
+/// Whether a character is of a script that is written without spaces, or that attaches endings to foreign words: an
+/// address ends where such a script starts.
 pub(crate) fn is_unspaced(character: char) -> bool {
     matches!(character,
         '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1100}'..='\u{11ff}'

@@ -1,4 +1,4 @@
-//! International bank account numbers, in one piece or in groups, in capitals or not.
+//! International bank account numbers, with or without gaps, in any case.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ use crate::steps;
 /// Shortest and longest number of a country, in characters (ISO 13616).
 const LENGTHS: std::ops::RangeInclusive<usize> = 15..=34;
 
-/// Fewest digits of an account. A sentence that starts as one does ("ro 20 ...") has fewer.
+/// Fewest digits of an account number. A sentence that starts like one ("ro 20 ...") has fewer.
 const DIGITS: usize = 8;
 
-/// Finds what has a country, that country's form, and the right check digits. A number may follow
-/// right upon another.
+/// Finds numbers with a country, the format of that country, and valid check digits. A number may directly follow
+/// another one.
 pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
@@ -36,7 +36,7 @@ pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
 fn account(glyphs: &Glyphs, start: usize) -> Option<usize> {
     let letter = |at: usize| glyphs.at(at).is_ascii_alphabetic();
     let digit = |at: usize| glyphs.at(at).is_ascii_digit();
-    // In small letters they are a word: "va 41 ...".
+    // In lower case they are a word: "va 41 ...".
     let capital = |at: usize| glyphs.at(at).is_ascii_uppercase();
     let apart = is_gap(glyphs.at(start + 2)) && capital(start) && capital(start + 1);
     let check = start + 2 + usize::from(apart);
@@ -66,7 +66,7 @@ fn account(glyphs: &Glyphs, start: usize) -> Option<usize> {
     end
 }
 
-/// Whether it has a country's form.
+/// Whether it has the format of its country.
 fn parses(written: &str) -> bool {
     steps::count(written.len());
     written.parse::<Iban>().is_ok()
@@ -76,15 +76,15 @@ fn is_gap(glyph: char) -> bool {
     matches!(glyph, ' ' | '-' | '.' | '_' | '/' | ',')
 }
 
-/// What is left of a number by 97 as its characters come in: with the first four after the others it is 1
-/// (ISO 7064). That spares most numbers a closer look.
+/// The remainder modulo 97, updated with each character. It is 1 for a valid number with its first four characters
+/// moved to the end (ISO 7064). Most other numbers need not be parsed.
 #[derive(Default)]
 struct Remainder {
-    /// How many characters came.
+    /// Characters so far.
     length: usize,
     /// The country and the check digits, as a number of six digits.
     first: u32,
-    /// What is left of the others.
+    /// The remainder of the others.
     others: u32,
 }
 

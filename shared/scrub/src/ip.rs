@@ -1,6 +1,6 @@
 //! IP addresses of both versions.
 //!
-//! Port and prefix length stay after them; a zone goes, since it names a device.
+//! A port or a prefix length after an address is kept; a zone is replaced, since it names a device.
 
 use std::net::Ipv6Addr;
 use std::ops::Range;
@@ -41,8 +41,8 @@ fn is_of_word(glyph: char) -> bool {
     glyph.is_ascii_alphanumeric() || glyph == '_'
 }
 
-/// The address in a run of hexadecimal digits, colons and points, whole or after a label
-/// (`ip:2001:db8::1`), without the colon or the point that goes on with the sentence.
+/// The address in a run of hexadecimal digits, colons and dots, whole or after a label (`ip:2001:db8::1`), without the
+/// punctuation after it.
 fn version_6(glyphs: &Glyphs, run: Range<usize>) -> Option<Range<usize>> {
     let points = glyphs.chars(run.clone()).rev();
     let points = points.take_while(|glyph| *glyph == '.').count();
@@ -51,7 +51,7 @@ fn version_6(glyphs: &Glyphs, run: Range<usize>) -> Option<Range<usize>> {
         return None;
     }
     let colon = glyphs.run_within(run.start, run.len(), |glyph| glyph != ':');
-    // Two colons at least.
+    // An address has at least two colons.
     if colon + 1 >= end {
         return None;
     }
@@ -69,8 +69,8 @@ fn version_6(glyphs: &Glyphs, run: Range<usize>) -> Option<Range<usize>> {
     None
 }
 
-/// Whether it is an address, and none of what else has colons: `a::b` is a path in two languages,
-/// `x[1::2]` every second element, eight pairs of digits the name of a network card.
+/// Whether it is an address and nothing else with colons: `a::b` is a path in program code, `x[1::2]` a slice, and
+/// eight pairs of digits the address of a network card.
 fn is_version_6(glyphs: &Glyphs, range: Range<usize>) -> bool {
     let written: String = glyphs.chars(range.clone()).collect();
     steps::count(written.len());
@@ -87,7 +87,7 @@ fn is_version_6(glyphs: &Glyphs, range: Range<usize>) -> bool {
         return groups.iter().any(has_digit) && groups.iter().any(|group| group.len() != 2);
     }
     if written.starts_with("::") {
-        // What stands before `::` would be the rest of a path.
+        // After these, `::` is part of a path.
         let path = matches!(glyphs.before(range.start, 1), '>' | ')' | ']');
         return !path
             && !is_slice(glyphs, &range)
@@ -102,7 +102,7 @@ fn is_version_6(glyphs: &Glyphs, range: Range<usize>) -> bool {
     (known || first.starts_with(|c: char| c.is_ascii_digit())) && !is_slice(glyphs, &range)
 }
 
-/// Whether it is an index of a list with a step, `x[10::2]`.
+/// Whether it is a slice of a list with a step, `x[10::2]`.
 fn is_slice(glyphs: &Glyphs, range: &Range<usize>) -> bool {
     let indexed = matches!(glyphs.before(range.start, 2), ']' | ')' | '_')
         || glyphs.before(range.start, 2).is_alphanumeric();
@@ -126,7 +126,7 @@ fn with_zone(glyphs: &Glyphs, end: usize) -> usize {
     if zone == end + 1 { end } else { zone }
 }
 
-/// The brackets that a URL has around an address go with it; the placeholder has its own.
+/// The brackets around an address in a URL are replaced with it; the placeholder has its own.
 fn with_brackets(glyphs: &Glyphs, range: Range<usize>) -> Range<usize> {
     if glyphs.before(range.start, 1) == '[' && glyphs.at(range.end) == ']' {
         range.start - 1..range.end + 1
@@ -148,7 +148,7 @@ fn versions_4(glyphs: &Glyphs, run: Range<usize>, found: &mut Vec<Range<usize>>)
         let points = glyphs.chars(at..end).rev();
         let last = end - points.take_while(|glyph| *glyph == '.').count();
         let first = glyphs.run(at, |glyph| glyph == '.').min(last);
-        if is_version_4(glyphs, first..last) && stands_alone(glyphs, first..last, end) {
+        if is_version_4(glyphs, first..last) && is_not_version(glyphs, first..last, end) {
             found.push(first..last);
         }
         at = end;
@@ -169,15 +169,15 @@ fn is_version_4(glyphs: &Glyphs, range: Range<usize>) -> bool {
     }) && parts == 4
 }
 
-/// Whether neither what touches it nor the word before it says that it is a version: `lib-1.2.3.4`,
-/// `1.2.3.4-rc1`, `version 1.2.3.4`, `§ 1.2.3.4`. Without a word it may be either, and goes.
-fn stands_alone(glyphs: &Glyphs, range: Range<usize>, end: usize) -> bool {
+/// Whether neither adjacent characters nor the word before it show that it is a version: `lib-1.2.3.4`, `1.2.3.4-rc1`,
+/// `version 1.2.3.4`, `§ 1.2.3.4`. What may be either is replaced.
+fn is_not_version(glyphs: &Glyphs, range: Range<usize>, end: usize) -> bool {
     let before = glyphs.before(range.start, 1);
     let name = matches!(before, '-' | '.') && glyphs.before(range.start, 2).is_alphabetic();
-    let behind = glyphs.at(end);
-    let suffix = behind == '-' && glyphs.at(end + 1).is_alphabetic();
+    let after = glyphs.at(end);
+    let suffix = after == '-' && glyphs.at(end + 1).is_alphabetic();
     !is_of_word(before)
-        && !is_of_word(behind)
+        && !is_of_word(after)
         && !name
         && !suffix
         && context::nearest(glyphs, range.start) != Some(Hint::Version)

@@ -1,18 +1,20 @@
 //! Replaces personal data and secrets in free text by their kind: `[email]`, `[phone]`.
 //!
-//! docs/reference/anonymization.md lists what is found; decision 21 explains why. The finders look at the form of a text
-//! and at a few words before it. An ambiguous form is replaced; a form with a shape or a check digit of its own is kept:
-//! versions, ISBNs, dates, UUIDs, order numbers. Names, postal addresses and deliberately disguised addresses ("ada at
-//! example dot com") are not found.
+//! docs/reference/anonymization.md lists what is found; decision 21 explains why. The finders look at the form of a
+//! text and at a few words before it. An ambiguous form is replaced; a form with a shape or a check digit of its own is
+//! kept: versions, ISBNs, dates, UUIDs, order numbers. Names, postal addresses and deliberately disguised addresses
+//! ("ada at example dot com") are not found.
 //!
 //! | to change | look in |
 //! |---|---|
 //! | which characters count as a digit, a dash, a space | `glyphs` |
 //! | how groups of digits belong together | `digits` |
 //! | what is never personal | `shield` |
-//! | which words before a number tell what it is | `context` |
-//! | how a kind is found | the file of its name; numbers that a state gives are in `national` |
+//! | which words before a number show its kind | `context` |
+//! | how a kind is found | the file of its name; `national` has national identity numbers |
 //! | what the finders may cost | `steps`, and `cost` among the tests |
+//!
+//! Of our crates it imports `text`.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -40,25 +42,24 @@ mod tests;
 
 use glyphs::Glyphs;
 
-/// What replaces free text that was removed. It tells that something was written, not what.
+/// Replaces free text that was removed. Shows that there was text, without its content.
 pub const REMOVED: &str = "[removed]";
 
-/// How often a text is looked through at most. What was found may have hidden something else, as
-/// a number that seemed to be part of a longer one; ordinary text has none of that, and settles at
-/// the second look.
-const LOOKS: usize = 8;
+/// Most passes over a text. A replacement may reveal another match, such as a number that seemed to be part of a longer
+/// one. In ordinary text the second pass finds nothing.
+const PASSES: usize = 8;
 
-/// How often the texts of one event are looked through on average, at most.
-const LOOKS_OF_ALL: usize = 4;
+/// Most passes over the texts of one event, on average.
+const AVERAGE_PASSES: usize = 4;
 
-/// Bytes that may be looked through besides, so that short texts have all their looks.
+/// Added to the budget, so that short texts get all passes.
 const SPARE: usize = 4 * 1024;
 
 /// Finds one kind of personal data, in order and without overlaps.
 type Finder = fn(&Glyphs) -> Vec<Range<usize>>;
 
-/// Every kind with its placeholder. The first one to find something has it: an address holds what
-/// looks like numbers, and a number with a check digit tells more than a telephone's.
+/// Every kind with its placeholder. Finders run in this order and the first match wins: an address may contain digits,
+/// and a check digit is stronger evidence than the form of a telephone number.
 const KINDS: [&[(Finder, &str)]; 2] = [
     &[
         (secrets::find, "[secret]"),
@@ -67,7 +68,7 @@ const KINDS: [&[(Finder, &str)]; 2] = [
         (ip::find, "[ip]"),
         (iban::find, "[iban]"),
     ],
-    // What is all digits, apart from numbers that are not personal.
+    // Numbers, except those that are not personal.
     &[
         (tax::find, "[tax-id]"),
         (national::find, "[ssn]"),
@@ -77,35 +78,33 @@ const KINDS: [&[(Finder, &str)]; 2] = [
     ],
 ];
 
-/// How much may still be looked through for the texts of one event, in bytes.
+/// How many bytes may still be scanned for the texts of one event.
 ///
-/// A text that is looked through once more costs its length. An event may cost four times the length of all
-/// its texts, and 4 KiB. Ordinary text needs two looks. A text for which nothing is left becomes `[removed]`:
-/// who wrote it meant it to be looked through again and again.
+/// A pass over a text costs its length. An event may cost four times the length of all its texts, and 4 KiB. Ordinary
+/// text needs two passes. Only adversarial input exceeds the budget; such a text becomes `[removed]`.
 #[derive(Debug)]
 pub struct Budget {
     bytes: usize,
 }
 
 impl Budget {
-    /// The budget for texts that have so many bytes together.
+    /// The budget for texts of so many bytes in total.
     #[must_use]
     pub fn of(bytes: usize) -> Self {
-        let bytes = bytes.saturating_mul(LOOKS_OF_ALL);
+        let bytes = bytes.saturating_mul(AVERAGE_PASSES);
         Self {
             bytes: bytes.saturating_add(SPARE),
         }
     }
 
-    /// The text with a placeholder for each e-mail address, telephone number, payment card, IBAN, IP
-    /// address, number of a citizen or a taxpayer, and secret, and for the user and the password within a URL.
-    /// It is borrowed if there are none. Otherwise it is at most four times as long, since a placeholder may
-    /// be longer than what it stands for.
+    /// The text with a placeholder for each e-mail address, telephone number, payment card, IBAN, IP address, national
+    /// identity or taxpayer number, and secret, and for the user and the password in a URL. It is borrowed if there are
+    /// none. Otherwise it is at most four times as long, since a placeholder may be longer than what it replaces.
     ///
-    /// To scrub a second time changes nothing. A look is linear in the text.
+    /// Scrubbing a second time changes nothing. A pass is linear in the text.
     pub fn scrub<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
         let mut scrubbed = Cow::Borrowed(text);
-        for _ in 0..LOOKS {
+        for _ in 0..PASSES {
             if !may_hold(&scrubbed) {
                 return scrubbed;
             }
@@ -118,7 +117,7 @@ impl Budget {
                 None => return scrubbed,
             }
         }
-        // Only a text that was made for it gets here. Nobody can tell what is left in it.
+        // Only adversarial input exceeds the budget. The rest of it is unknown.
         Cow::Owned(REMOVED.to_owned())
     }
 }
@@ -129,8 +128,8 @@ pub fn scrub(text: &str) -> Cow<'_, str> {
     Budget::of(text.len()).scrub(text)
 }
 
-/// Scrubs every string within, keys included. A number that is personal data if it is written as
-/// a string is replaced by that string. Of keys that become the same, one is kept.
+/// Scrubs every string of a value, keys included. A number that is personal data as a string is replaced by the
+/// scrubbed string. Of keys that become equal, one is kept.
 pub fn scrub_json(value: &mut Value) {
     match value {
         Value::Null | Value::Bool(_) => {}
@@ -158,7 +157,7 @@ pub fn scrub_json(value: &mut Value) {
     }
 }
 
-/// The text after one look; `None` if nothing was found.
+/// The text after one pass; `None` if nothing was found.
 fn once(text: &str) -> Option<String> {
     let mut glyphs = Glyphs::read(text);
     let mut found: Vec<(Range<usize>, &str)> = Vec::new();
@@ -176,7 +175,7 @@ fn once(text: &str) -> Option<String> {
     if found.is_empty() {
         return None;
     }
-    // What holds something that was found before it is one with it.
+    // A range that contains an earlier match replaces it.
     found.sort_unstable_by_key(|(bytes, _)| (bytes.start, Reverse(bytes.end)));
     let mut scrubbed = String::with_capacity(text.len());
     let mut from = 0;
@@ -191,12 +190,12 @@ fn once(text: &str) -> Option<String> {
     Some(scrubbed)
 }
 
-/// Whether there is anything without which no kind can be: a digit, a sign of an address, of a query or of
-/// a private key, a word that is long enough for a token, or a character that may stand for one of these.
-/// Most short texts have none, and need no closer look.
+/// Whether a text may contain a match: it has a digit, a character of an address, a query or a private key, a word that
+/// is long enough for a token, or a character that may be a variant of one. Most short texts have none and need no
+/// pass.
 fn may_hold(text: &str) -> bool {
-    let telling = |byte: u8| matches!(byte, b'@' | b'%' | b'=') || byte.is_ascii_digit();
-    text.bytes().any(telling)
+    let required = |byte: u8| matches!(byte, b'@' | b'%' | b'=') || byte.is_ascii_digit();
+    text.bytes().any(required)
         || !text.is_ascii()
         || text.contains("----")
         || text
@@ -212,7 +211,7 @@ fn placeholder_at(glyphs: &Glyphs, at: usize) -> Option<usize> {
     found.map(|placeholder| at + placeholder.len())
 }
 
-/// Where the placeholder starts that ends here.
+/// The start of the placeholder that ends here.
 fn placeholder_before(glyphs: &Glyphs, end: usize) -> Option<usize> {
     let is_of_name = |glyph: char| glyph.is_ascii_lowercase() || glyph == '-';
     let name = glyphs.run_back(end.checked_sub(1)?, LONGEST_NAME, is_of_name);

@@ -1,6 +1,6 @@
-//! Numbers that a state gives its citizens, where the shape or a check digit tells them: of the
-//! United States, Canada, the United Kingdom, France, Italy, Spain, Switzerland, Sweden, Finland,
-//! Brazil, Korea and China. Others by the word before them.
+//! National identity numbers, recognised by their shape or check digit: of the United States, Canada, the United
+//! Kingdom, France, Italy, Spain, Switzerland, Sweden, Finland, Brazil, Korea and China. Others by the word before
+//! them.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use crate::glyphs::Glyphs;
 /// Most groups of a number.
 const GROUPS: usize = 7;
 
-/// Digits of a number that a word before it tells.
+/// Digits of a number that is recognised by the word before it.
 const NAMED: std::ops::RangeInclusive<u8> = 8..=18;
 
-/// Finds those of digits alone, then those with letters.
+/// Finds numbers of digits alone, then those with letters.
 pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for_each_stretch(glyphs, |stretch| {
@@ -26,9 +26,9 @@ pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
         }
     });
     let mut at = 0;
-    let mut taken = found.clone().into_iter().peekable();
+    let mut covered = found.clone().into_iter().peekable();
     while at < glyphs.len() {
-        if let Some(range) = taken.next_if(|range| range.start <= at) {
+        if let Some(range) = covered.next_if(|range| range.start <= at) {
             at = at.max(range.end);
             continue;
         }
@@ -63,8 +63,8 @@ fn of_digits<'a>(glyphs: &Glyphs, rest: Groups<'a>, first: bool) -> Option<Group
         let groups = rest.upto(count)?;
         let range = groups.span();
         let next = rest.get(count).map(|group| group.gap);
-        let behind = glyphs.at(range.end);
-        if next.is_some_and(Gap::is_tight) || behind.is_ascii_alphanumeric() || behind == '_' {
+        let after = glyphs.at(range.end);
+        if next.is_some_and(Gap::is_tight) || after.is_ascii_alphanumeric() || after == '_' {
             continue;
         }
         let hint = hint.get_or_insert_with(|| context::nearest(glyphs, range.start));
@@ -77,7 +77,7 @@ fn of_digits<'a>(glyphs: &Glyphs, rest: Groups<'a>, first: bool) -> Option<Group
     None
 }
 
-/// Whether a number may start with the first group: it is no part of a word or of a longer number.
+/// Whether a number may start with the first group: it is not part of a word or of a longer number.
 pub(crate) fn may_start(glyphs: &Glyphs, rest: Groups<'_>) -> bool {
     let Some(start) = rest.first() else {
         return false;
@@ -90,7 +90,7 @@ pub(crate) fn may_start(glyphs: &Glyphs, rest: Groups<'_>) -> bool {
     !(joined || named || start.gap.is_tight())
 }
 
-/// `alone`: no further groups around, which tells a number from the row of a table.
+/// `alone`: no other groups are next to it, which excludes a row of a table.
 fn is_national(glyphs: &Glyphs, groups: Groups<'_>, alone: bool) -> bool {
     let lengths = groups.lengths();
     let joined: fn(&[Gap]) -> bool = match &*lengths {
@@ -99,8 +99,8 @@ fn is_national(glyphs: &Glyphs, groups: Groups<'_>, alone: bool) -> bool {
             |gaps| are(gaps, &[Gap::Space, Gap::Dash]) || are(gaps, &[Gap::Underscore])
         }
         [3, 2, 4] => |gaps| are(gaps, &[Gap::Dash]) || are(gaps, &[Gap::Underscore]),
-        // Social insurance number of Canada: with spaces it is as well an amount. Numbers of residents of Korea
-        // and Sweden.
+        // Social insurance number of Canada, which with spaces could also be an amount. Resident numbers of Korea and
+        // Sweden.
         [3, 3, 3] | [6, 7] | [6 | 8, 4] => |gaps| are(gaps, &[Gap::Dash]),
         // Cadastro de Pessoas Físicas of Brazil.
         [3, 3, 3, 2] => |gaps| *gaps == [Gap::Dot, Gap::Dot, Gap::Dash],
@@ -119,7 +119,7 @@ fn are(gaps: &[Gap], allowed: &[Gap]) -> bool {
     gaps.iter().all(|gap| allowed.contains(gap))
 }
 
-/// Whether what a number says of itself is so: its check digit, a day of birth.
+/// Whether the check digit and the date of birth in the number are valid.
 fn is_valid(lengths: &[u8], digits: &[u8]) -> bool {
     let value = |from: usize, length: usize| {
         let digits = digits.iter().skip(from).take(length);
@@ -148,7 +148,7 @@ fn is_date(month: u64, day: u64) -> bool {
 /// The weights of the first 17 digits of a resident identity number.
 const WEIGHTS: [u32; 17] = [7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2];
 
-/// Whether 17 digits hold a day of birth and have this check digit, 10 for an X (ISO 7064).
+/// Whether 17 digits contain a date of birth and have this check digit, 10 for an X (ISO 7064).
 fn is_resident(digits: &[u8], check: Option<u8>) -> bool {
     let value = |from: usize, length: usize| {
         let digits = digits.iter().skip(from).take(length);
@@ -165,10 +165,10 @@ fn is_resident(digits: &[u8], check: Option<u8>) -> bool {
         && check.map(u32::from) == Some(expected)
 }
 
-/// Whether what has a shape is valid, without what separates its parts.
+/// Whether a number that has a shape is valid. Without separators.
 type Check = fn(&str) -> bool;
 
-/// The shapes with letters: `A` a capital one, `a` any, `9` a digit, `*` a letter or a digit.
+/// The shapes with letters: `A` is a capital letter, `a` any letter, `9` a digit, `*` a letter or a digit.
 const SHAPES: [(&str, Check); 11] = [
     ("AA999999A", is_insured),
     ("AA 999999 A", is_insured),
@@ -191,7 +191,7 @@ const SHAPES: [(&str, Check); 11] = [
 
 fn with_letters(glyphs: &Glyphs, at: usize) -> Option<usize> {
     let digits = glyphs.run_within(at, 18, |glyph| glyph.is_ascii_digit()) - at;
-    // Most numbers start as none of these do.
+    // Excludes most numbers at once.
     if !matches!(digits, 0 | 2 | 6 | 8 | 17) {
         return None;
     }
@@ -254,7 +254,7 @@ fn is_identity(written: &str) -> bool {
     expected == Some(letter)
 }
 
-/// Henkilötunnus of Finland: a day of birth, three digits, and a remainder.
+/// Henkilötunnus of Finland: a date of birth, three digits, and a remainder.
 fn is_finnish(written: &str) -> bool {
     let part = |range: Range<usize>| written.get(range).and_then(|part| part.parse::<u64>().ok());
     let date = part(0..2).zip(part(2..4));

@@ -1,7 +1,7 @@
 //! Telephone numbers, as people write them in any country.
 //!
-//! There is no list of what numbers exist: a plan of numbers tells which are assigned, not what is
-//! meant. What counts is a plus sign, a leading zero, a shape, or a word before.
+//! There is no list of existing numbers: a numbering plan shows which numbers are assigned, not what a text means. A
+//! number is recognised by a plus sign, a leading zero, a shape, or a word before it.
 
 use std::cell::OnceCell;
 use std::ops::{Range, RangeInclusive};
@@ -17,7 +17,7 @@ mod forms;
 /// Most digits of a number, and so most groups.
 const MOST: usize = 18;
 
-/// Finds numbers with what dials an extension after them.
+/// Finds numbers, with their extensions.
 pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for_each_stretch(glyphs, |stretch| {
@@ -37,21 +37,21 @@ struct Candidate<'a> {
     glyphs: &'a Glyphs<'a>,
     /// The groups of digits from there on.
     groups: Groups<'a>,
-    /// How many groups are before.
+    /// How many groups precede it.
     passed: usize,
     /// Where it starts, with its plus sign or parenthesis.
     start: usize,
     /// Whether there is a plus sign.
     plus: bool,
-    /// Whether there is an area in parentheses.
+    /// Whether there is an area code in parentheses.
     open: bool,
     /// Whether there is a parenthesis before the plus sign.
     around: bool,
-    /// The first four digits, once these were asked for.
+    /// The first four digits, read when needed.
     leading: OnceCell<Short<u8>>,
-    /// The lengths of the first groups, once these were asked for.
+    /// The lengths of the first groups, read when needed.
     lengths: OnceCell<Short<u8>>,
-    /// What the words before say, once that was asked for.
+    /// The hint of the words before, read when needed.
     hint: OnceCell<Option<Hint>>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Candidate<'a> {
     fn new(glyphs: &'a Glyphs<'a>, stretch: Groups<'a>, at: usize) -> Option<Self> {
         let groups = stretch.from(at);
         let mut start = groups.first()?.at().start;
-        // Otherwise it is one around the whole number, and stays.
+        // Otherwise the parenthesis is around the whole number, and is kept.
         let closed = || groups.get(1).is_some_and(|group| group.gap == Gap::Close);
         let open = glyphs.before(start, 1) == '(' && closed();
         start -= usize::from(open);
@@ -82,7 +82,7 @@ impl<'a> Candidate<'a> {
         })
     }
 
-    /// Where the number is, and how many groups it has.
+    /// The range of the number, and how many groups it has.
     fn number(&self) -> Option<(Range<usize>, usize)> {
         if !self.may_start() {
             return None;
@@ -109,7 +109,7 @@ impl<'a> Candidate<'a> {
         Some((start..extended, count))
     }
 
-    /// What the words before say.
+    /// The hint of the words before.
     fn hint(&self) -> Option<Hint> {
         *self
             .hint
@@ -121,7 +121,7 @@ impl<'a> Candidate<'a> {
         matches!(self.hint(), Some(Hint::Phone | Hint::Contact))
     }
 
-    /// Whether a word says that it is the number of a thing.
+    /// Whether a word says that it is the number of an object.
     fn is_thing(&self) -> bool {
         matches!(self.hint(), Some(Hint::Thing | Hint::Version))
     }
@@ -143,7 +143,7 @@ impl<'a> Candidate<'a> {
         leading.get(..count).unwrap_or(leading)
     }
 
-    /// The lengths of the first `count` groups, of five at most; none if there are not so many.
+    /// The lengths of the first `count` groups, at most five; none if there are fewer groups.
     fn lengths(&self, count: usize) -> &[u8] {
         let lengths = self.lengths.get_or_init(|| {
             let groups = self.groups.upto(self.groups.len().min(5));
@@ -176,12 +176,12 @@ impl<'a> Candidate<'a> {
         !goes_on && (around::ends(self.glyphs, end) || self.touches_word(count, end))
     }
 
-    /// Whether a word starts right after the number, which is not what it counts (`10ms`) and no rest of
-    /// something else. After a sign everything is one, since nothing else is so long.
+    /// Whether a word directly follows the number that is neither its unit (`10ms`) nor the rest of something else.
+    /// With a plus sign any letters may follow, since nothing else is so long.
     fn touches_word(&self, count: usize, end: usize) -> bool {
-        let behind = self.glyphs.at(end);
+        let after = self.glyphs.at(end);
         let signed = self.plus && self.digits(count) >= 10;
-        if behind == '_' {
+        if after == '_' {
             return signed;
         }
         let rest = self
@@ -191,7 +191,7 @@ impl<'a> Candidate<'a> {
         if rest == end || next.is_ascii_digit() || next == '_' {
             return false;
         }
-        // Digits and these may be a number to the base of 16.
+        // Digits and such letters may be a hexadecimal number.
         let mut word = self.glyphs.chars(end..rest);
         let is_word = rest >= end + 3
             && (self.plus
@@ -201,18 +201,18 @@ impl<'a> Candidate<'a> {
         signed || is_word
     }
 
-    /// Whether it is not a part of what stands before it.
+    /// Whether it is not part of what precedes it.
     fn may_start(&self) -> bool {
         let gap = self.groups.first().map_or(Gap::Start, |group| group.gap);
         !gap.is_tight() && around::starts(self.glyphs, self.start, self.plus)
     }
 
-    /// Whether no further group of a table or a list is beside it.
+    /// Whether no other group of a table or a list is next to it.
     fn is_isolated(&self, count: usize) -> bool {
         self.passed == 0 && self.groups.get(count).is_none()
     }
 
-    /// The most groups that have a number of digits in `digits`, and end where a number may.
+    /// The most groups whose digits are in `digits` and that end where a number may end.
     fn longest(&self, digits: RangeInclusive<u8>) -> Option<usize> {
         let sums = self.groups.sums(MOST, *digits.end());
         let long = sums.iter().take_while(|sum| *sum < digits.start()).count();

@@ -1,7 +1,8 @@
-//! What opens something for whoever has it: keys and tokens that have a form of their own, what follows
-//! `Bearer`, private keys, and what a query calls a token or a password.
+//! Secrets: keys and tokens with a known form, the token after `Bearer`, private keys, and parameters that are named as
+//! a token or a password.
 //!
-//! A form is its issuer's prefix with enough after it, so that `sk-learn` and `xoxb-` in a sentence stay.
+//! A form is the issuer's prefix with enough characters after it, so that `sk-learn` and `xoxb-` in a sentence are
+//! kept.
 
 use std::ops::Range;
 
@@ -11,11 +12,11 @@ use crate::{placeholder_at, steps};
 mod private_key;
 mod query;
 
-/// Fewest characters of a word that is a secret or names one, if there is neither a digit nor `=`.
+/// Fewest characters of a word that is or names a secret, if the text has neither a digit nor `=`.
 pub(crate) const SHORTEST: usize = 12;
 
-/// How many characters are enough to see whether it is a secret.
-const SURE: usize = 64;
+/// How many characters are read to decide whether it is a secret.
+const DECISIVE: usize = 64;
 
 /// What a token has after its prefix.
 struct Form {
@@ -24,7 +25,7 @@ struct Form {
     least: usize,
     /// Which characters these are.
     belongs: fn(char) -> bool,
-    /// Whether there must be a digit among them, or the prefix may start a common word.
+    /// Whether there must be a digit among them, because the prefix may start an ordinary word.
     needs_digit: bool,
 }
 
@@ -39,7 +40,7 @@ const fn form(prefix: &'static str, least: usize, belongs: fn(char) -> bool) -> 
 
 /// The issuers' prefixes, as they document them.
 const FORMS: [Form; 28] = [
-    // Amazon Web Services: access keys, lasting and for a session.
+    // Amazon Web Services: access keys, long-term and temporary.
     form("AKIA", 16, is_capital),
     form("ASIA", 16, is_capital),
     // GitHub
@@ -106,16 +107,16 @@ fn is_escaped(glyph: char) -> bool {
     is_dashed(glyph) || glyph == '%'
 }
 
-/// What a token of any issuer is made of (RFC 6750, `b64token`).
+/// Whether a token of any issuer may have this character (RFC 6750, `b64token`).
 fn is_token(glyph: char) -> bool {
     is_dotted(glyph) || matches!(glyph, '~' | '+' | '/' | '=')
 }
 
-/// Finds them all, in order.
+/// Finds all secrets, in order.
 pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut keys = private_key::Keys::default();
-    let mut without_point = 0;
+    let mut without_dot = 0;
     let mut at = 0;
     let mut before = '\0';
     while at < glyphs.len() {
@@ -124,7 +125,7 @@ pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
             '-' if before != '-' => keys.at(glyphs, at),
             '?' | '&' | '#' | ';' => query::parameter(glyphs, at + 1),
             _ if glyph.is_ascii_alphabetic() && !is_alphanumeric(before) => {
-                word(glyphs, at, before, &mut without_point)
+                word(glyphs, at, before, &mut without_dot)
             }
             _ => None,
         };
@@ -135,18 +136,13 @@ pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     found
 }
 
-/// The secret that a word is, or is followed by.
-fn word(
-    glyphs: &Glyphs,
-    at: usize,
-    before: char,
-    without_point: &mut usize,
-) -> Option<Range<usize>> {
+/// The secret that a word is or introduces.
+fn word(glyphs: &Glyphs, at: usize, before: char, without_dot: &mut usize) -> Option<Range<usize>> {
     match glyphs.at(at) {
         'b' | 'B' if glyphs.starts(at, "bearer") => bearer(glyphs, at + 6),
         'a' | 'A' if glyphs.starts(at, "authorization") => header(glyphs, at + 13),
         _ => token(glyphs, at)
-            .or_else(|| web_token(glyphs, at, without_point))
+            .or_else(|| web_token(glyphs, at, without_dot))
             .or_else(|| {
                 (before != '_')
                     .then(|| query::setting(glyphs, at))
@@ -164,8 +160,8 @@ fn token(glyphs: &Glyphs, at: usize) -> Option<Range<usize>> {
             return None;
         }
         let from = at + form.prefix.len();
-        // Not all of it: what is no token after all is not to be read again from within.
-        let first = glyphs.run_within(from, SURE, form.belongs);
+        // Not the whole run: if it is no token, the next words would read it again.
+        let first = glyphs.run_within(from, DECISIVE, form.belongs);
         let digit = || {
             glyphs
                 .chars(from..first)
@@ -179,18 +175,18 @@ fn token(glyphs: &Glyphs, at: usize) -> Option<Range<usize>> {
     })
 }
 
-/// A JSON Web Token (RFC 7519): parts in base 64 with points between, of which the first is an object.
-fn web_token(glyphs: &Glyphs, at: usize, without_point: &mut usize) -> Option<Range<usize>> {
+/// A JSON Web Token (RFC 7519): parts in base64 with dots between them, of which the first is an object.
+fn web_token(glyphs: &Glyphs, at: usize, without_dot: &mut usize) -> Option<Range<usize>> {
     if !glyphs.starts_exactly(at, "eyJ") {
         return None;
     }
-    // Within a run that no point follows, nothing is a token.
-    if at < *without_point {
+    // A run without a dot after it contains no token.
+    if at < *without_dot {
         return None;
     }
     let header = glyphs.run(at, is_dashed);
     if glyphs.at(header) != '.' {
-        *without_point = header;
+        *without_dot = header;
         return None;
     }
     if header < at + 10 {
@@ -200,10 +196,10 @@ fn web_token(glyphs: &Glyphs, at: usize, without_point: &mut usize) -> Option<Ra
     (end >= header + 6).then_some(at..end)
 }
 
-/// What follows `Bearer`: a token, and no word of a sentence ("bearer of bad news").
-fn bearer(glyphs: &Glyphs, behind: usize) -> Option<Range<usize>> {
-    let from = glyphs.run_within(behind, 3, |glyph| matches!(glyph, ' ' | ':' | '\t'));
-    if from == behind {
+/// The token after `Bearer`, but not a word of a sentence ("bearer of bad news").
+fn bearer(glyphs: &Glyphs, after: usize) -> Option<Range<usize>> {
+    let from = glyphs.run_within(after, 3, |glyph| matches!(glyph, ' ' | ':' | '\t'));
+    if from == after {
         return None;
     }
     let end = trimmed(glyphs, from..glyphs.run(from, is_token));
@@ -217,10 +213,10 @@ fn bearer(glyphs: &Glyphs, behind: usize) -> Option<Range<usize>> {
     long.then_some(from..end)
 }
 
-/// What follows `Authorization:`, after the name of a scheme, whatever it looks like.
-fn header(glyphs: &Glyphs, behind: usize) -> Option<Range<usize>> {
+/// What follows `Authorization:` and the name of a scheme, in any form.
+fn header(glyphs: &Glyphs, after: usize) -> Option<Range<usize>> {
     let is_mark = |glyph| matches!(glyph, ' ' | ':' | '=' | '"' | '\'' | '\\');
-    let scheme = glyphs.run_within(behind, 6, is_mark);
+    let scheme = glyphs.run_within(after, 6, is_mark);
     let schemes = ["bearer", "basic", "token", "apikey"];
     let scheme = scheme
         + schemes
@@ -235,7 +231,7 @@ fn header(glyphs: &Glyphs, behind: usize) -> Option<Range<usize>> {
     (end >= from + 6).then_some(from..end)
 }
 
-/// The end of a range without what ends a sentence.
+/// The end of a range without punctuation at its end.
 fn trimmed(glyphs: &Glyphs, range: Range<usize>) -> usize {
     let marks = |glyph| matches!(glyph, '.' | '-' | '_' | '~' | '/');
     glyphs.run_back(range.end, range.len(), marks)

@@ -1,4 +1,4 @@
-//! Numbers that have a shape of their own and are not personal: books, dates, UUIDs, parcels.
+//! Numbers that have a shape of their own and are not personal: books, dates, UUIDs, tracking numbers.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::glyphs::Glyphs;
 /// Lengths of the parts of a UUID.
 const UUID: [usize; 5] = [8, 4, 4, 4, 12];
 
-/// Hides them from all that look for numbers.
+/// Hides them from the finders of numbers.
 pub(crate) fn cover(glyphs: &mut Glyphs) {
     let mut hidden = uuids(glyphs);
     hidden.extend((0..glyphs.len()).filter_map(|at| parcel(glyphs, at)));
@@ -20,7 +20,7 @@ pub(crate) fn cover(glyphs: &mut Glyphs) {
             let rest = stretch.from(at);
             let next = book_13(glyphs, rest)
                 .or_else(|| book_10(glyphs, rest))
-                // Right after its country no part of a number is a date.
+                // After a plus sign, the country code and what follows it are not a date.
                 .or_else(|| (!signed || at > 1).then(|| date(glyphs, rest)).flatten());
             if let Some((range, groups)) = next {
                 hidden.push(range);
@@ -57,7 +57,7 @@ fn uuids(glyphs: &Glyphs) -> Vec<Range<usize>> {
     found
 }
 
-/// A parcel that starts with `1Z`, which is written in groups.
+/// A tracking number that starts with `1Z`, with or without spaces.
 fn parcel(glyphs: &Glyphs, start: usize) -> Option<Range<usize>> {
     if !glyphs.starts(start, "1z") || glyphs.before(start, 1).is_ascii_alphanumeric() {
         return None;
@@ -73,7 +73,7 @@ fn parcel(glyphs: &Glyphs, start: usize) -> Option<Range<usize>> {
     (!glyphs.at(end).is_ascii_alphanumeric()).then_some(start..end)
 }
 
-/// An ISBN-13, or the same in one piece: the prefix of books and a valid check digit.
+/// An ISBN-13, with or without gaps: the prefix of books and a valid check digit.
 fn book_13(glyphs: &Glyphs, groups: Groups<'_>) -> Option<(Range<usize>, usize)> {
     let first = groups.first()?;
     if glyphs.before(first.at().start, 1) == '+' || matches!(first.gap, Gap::Dash | Gap::Dot) {
@@ -95,8 +95,8 @@ fn book_13(glyphs: &Glyphs, groups: Groups<'_>) -> Option<(Range<usize>, usize)>
     (prefix && shape && ean(&digits) && ends(glyphs, groups, count)).then(|| (book.span(), count))
 }
 
-/// An ISBN-10: in one piece, or as four groups with the check digit alone; with a valid check
-/// digit, which may be an X. The word for a telephone before it says otherwise.
+/// An ISBN-10 with a valid check digit, which may be an X: without gaps, or in groups of which the last is the check
+/// digit. A word for a telephone before it excludes it.
 fn book_10(glyphs: &Glyphs, groups: Groups<'_>) -> Option<(Range<usize>, usize)> {
     let first = groups.first()?;
     if glyphs.before(first.at().start, 1) == '+' || first.gap.is_tight() {
@@ -134,7 +134,7 @@ fn book_10(glyphs: &Glyphs, groups: Groups<'_>) -> Option<(Range<usize>, usize)>
     None
 }
 
-/// Whether ten digits have a valid check digit as books have it, which is 10 for an X.
+/// Whether there are ten digits with a valid check digit of an ISBN-10, which is 10 for an X.
 fn is_book(digits: &[u8]) -> bool {
     let weighed = digits.iter().zip((1..=10).rev());
     let sum: u32 = weighed

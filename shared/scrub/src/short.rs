@@ -1,14 +1,13 @@
-//! A list of at most twenty items that needs no memory of its own: the digits or the groups of one number.
+//! A list of at most twenty items without an allocation: the digits or the groups of one number.
 
 use std::ops::Deref;
 
 use crate::steps;
 
-/// No number that is looked for has more digits, or more groups.
+/// More digits or groups than any number has that the finders look for.
 const MOST: usize = 20;
 
-/// The first items of what it was made of. What is longer than any number keeps its first twenty, which no
-/// number has.
+/// The first twenty items of an iterator.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Short<T> {
     items: [T; MOST],
@@ -16,7 +15,7 @@ pub(crate) struct Short<T> {
 }
 
 impl<T: Copy> Short<T> {
-    /// A list with `fill` where nothing is yet.
+    /// The first items; unused places have `fill`.
     pub(crate) fn of(items: impl IntoIterator<Item = T>, fill: T) -> Self {
         let mut short = Self {
             items: [fill; MOST],

@@ -1,6 +1,6 @@
-//! The work of the finders, counted in steps: a glyph that is read or written, a group of digits that is
-//! visited, a word that is looked up, a check digit that is computed over one character. A test can bound
-//! steps on any machine, however busy.
+//! The work of the finders, counted in steps: reading or writing a glyph, visiting a group of digits, looking up a
+//! word, adding a character to a check digit. Unlike time, steps are the same on every machine, so that a test can
+//! bound them.
 //!
 //! Only tests count. Elsewhere [`count`] is empty.
 

@@ -1,5 +1,4 @@
-//! The number of a taxpayer in Germany (Steuer-ID), by its check digit; other numbers of taxpayers by the
-//! word before them.
+//! German taxpayer numbers (Steuer-ID), by their check digit; other taxpayer numbers by the word before them.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -9,16 +8,16 @@ use crate::glyphs::Glyphs;
 use crate::national::may_start;
 use crate::steps;
 
-/// What may be between the groups.
+/// The gaps that a number may have.
 const GAPS: [Gap; 5] = [Gap::Space, Gap::Dash, Gap::Slash, Gap::Dot, Gap::Underscore];
 
 /// Most groups of a number.
 const GROUPS: usize = 4;
 
-/// Digits of a number that a word before it tells: a Steuernummer has ten to thirteen.
+/// Digits of a number that is recognised by the word before it: a Steuernummer has ten to thirteen.
 const NAMED: RangeInclusive<u8> = 10..=13;
 
-/// Finds `86 095 742 719`, `86095742719`, and what is called so.
+/// Finds `86 095 742 719`, `86095742719`, and numbers after a word for a taxpayer number.
 pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for_each_stretch(glyphs, |stretch| {
@@ -44,8 +43,8 @@ fn number<'a>(glyphs: &Glyphs, rest: Groups<'a>) -> Option<Groups<'a>> {
         let groups = rest.upto(count).filter(|_| NAMED.contains(sum))?;
         let range = groups.span();
         let goes_on = rest.get(count).is_some_and(|group| group.gap.is_tight());
-        let behind = glyphs.at(range.end);
-        let ends = !(goes_on || behind.is_ascii_alphanumeric() || behind == '_');
+        let after = glyphs.at(range.end);
+        let ends = !(goes_on || after.is_ascii_alphanumeric() || after == '_');
         if !(ends && groups.are_joined_by(&GAPS)) {
             return None;
         }
@@ -59,8 +58,8 @@ fn number<'a>(glyphs: &Glyphs, rest: Groups<'a>) -> Option<Groups<'a>> {
     })
 }
 
-/// Whether eleven digits are a number of the Federal Central Tax Office: no zero first, of the first ten one
-/// digit twice or three times and no other one again, and the check digit of ISO 7064 (mod 11, 10).
+/// Whether eleven digits are a valid Steuer-ID: the first is not zero, exactly one digit of the first ten occurs more
+/// than once, at most three times, and the check digit is valid (ISO 7064, mod 11, 10).
 fn is_valid(digits: &[u8]) -> bool {
     steps::count(digits.len());
     let Some((check, first)) = digits.split_last() else {

@@ -1,4 +1,4 @@
-//! What is found, and what survives. All data is invented: domains and addresses for documentation,
+//! What is replaced, and what is kept. All data is invented: domains and addresses for documentation,
 //! the networks' test cards, the examples of the IBAN registry, telephone numbers of fiction.
 
 use serde_json::json;
@@ -7,12 +7,12 @@ use super::*;
 
 mod addresses;
 mod cost;
+mod kept;
 mod numbers;
 mod properties;
 mod secrets;
-mod survivors;
 
-/// Each text with what it becomes.
+/// Asserts the scrubbed form of each text.
 fn check(table: &[(&str, &str)]) {
     let wrong: Vec<String> = table
         .iter()
@@ -22,7 +22,7 @@ fn check(table: &[(&str, &str)]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Each text becomes nothing but the placeholder, alone and within a sentence.
+/// Asserts that each text becomes only the placeholder, alone and within a sentence.
 fn becomes(placeholder: &str, texts: &[&str]) {
     let wrong: Vec<String> = texts
         .iter()
@@ -41,8 +41,8 @@ fn becomes(placeholder: &str, texts: &[&str]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Nothing is found in any of them, alone and within a sentence.
-fn survive(texts: &[&str]) {
+/// Asserts that nothing is found in the texts, alone and within a sentence.
+fn are_kept(texts: &[&str]) {
     let wrong: Vec<String> = texts
         .iter()
         .flat_map(|text| {
@@ -60,7 +60,7 @@ fn survive(texts: &[&str]) {
 }
 
 #[test]
-fn kinds_beside_each_other_are_all_found() {
+fn adjacent_kinds_are_all_replaced() {
     check(&[
         (
             "ada@example.com 192.0.2.1 4111111111111111 DE89370400440532013000 +4930123456",
@@ -98,14 +98,14 @@ fn kinds_beside_each_other_are_all_found() {
 }
 
 #[test]
-fn a_text_without_personal_data_is_borrowed() {
+fn text_without_personal_data_is_borrowed() {
     for text in ["", "no", "Not 5 but 7!", "価格は1,200円です", "a@b", "::"] {
         assert!(matches!(scrub(text), Cow::Borrowed(same) if same == text));
     }
 }
 
 #[test]
-fn of_json_every_string_is_scrubbed_and_every_key() {
+fn all_strings_and_keys_of_json_are_scrubbed() {
     let mut value = json!({
         "mail": "ada@example.com",
         "ada@example.com": [1, {"note": "call +49 30 1234567"}, null, true],

@@ -24,6 +24,8 @@
 //! [`versions`] deletes permanently. [`training`] has the reads of the training export. [`queued`]
 //! finds events that the signal generator has not received. [`table`] defines the table, [`stream`]
 //! reads its stream.
+//!
+//! Of our crates it imports `detection` and `domain`.
 
 pub mod activity;
 mod attributes;

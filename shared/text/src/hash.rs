@@ -1,12 +1,12 @@
-//! A fast hash for short keys of our own: words of a vocabulary, steps of an index.
+//! A fast hash for short internal keys: words of a vocabulary, steps of an index.
 //!
-//! FNV-1a, the same on every machine and in every version: what is stored by it stays readable.
-//! It does not resist keys that are chosen to collide, so no map that a caller fills may use it.
+//! FNV-1a has the same results on every machine and in every version, so that stored hashes stay valid. It does not
+//! resist keys that are chosen to collide, so do not use it for keys of callers.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by the fast hash.
+/// A map that uses the fast hash.
 pub type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<Fnv>>;
 
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
@@ -46,7 +46,7 @@ pub fn fnv(text: &str) -> u64 {
     hash.finish()
 }
 
-/// Spreads over all bits what FNV leaves in few (the finalizer of `SplitMix64`).
+/// Spreads a hash over all bits (the finalizer of `SplitMix64`).
 #[must_use]
 pub fn mixed(mut hash: u64) -> u64 {
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! Which language a message is in, at the price of a look at its words.
+//! Guesses the language of a message from its words.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -7,9 +7,8 @@ use std::sync::LazyLock;
 use crate::Text;
 use crate::hash::FastMap;
 
-/// The built-in languages that share a script, each with frequent words that tell it, without
-/// accents. Words that several have count for each of them; where two languages have as many of a
-/// message's words, the first wins.
+/// The built-in languages that share a script, each with frequent words, without accents. A word of several languages
+/// counts for each. If two languages have equally many words of a message, the first wins.
 const WORDS: [(&str, &str); 5] = [
     (
         "en",
@@ -54,11 +53,11 @@ const WORDS: [(&str, &str); 5] = [
 /// The built-in languages that share the Latin script.
 pub const LATIN: [&str; 5] = ["en", "es", "pt", "fr", "de"];
 
-/// How many words are looked at.
-const LOOK: usize = 40;
+/// How many words are read.
+const READ: usize = 40;
 
-/// The language that a message's words tell; `None` if they tell none. `added` are function words
-/// of further languages, with their languages.
+/// The language of a message by its words; `None` if it has no known word. `added` maps function words of further
+/// languages to their languages.
 #[must_use]
 pub fn guess<'a, S: BuildHasher>(
     text: &Text,
@@ -70,7 +69,7 @@ pub fn guess<'a, S: BuildHasher>(
     let mut counts = [0_u32; LATIN.len()];
     let mut other: Option<&str> = None;
     let mut others = 0_u32;
-    for word in text.all_folded().take(LOOK) {
+    for word in text.all_folded().take(READ) {
         if let Some(language) = added.get(word) {
             others += u32::from(other.is_none_or(|other| other == language));
             other.get_or_insert(language);
@@ -91,8 +90,7 @@ pub fn guess<'a, S: BuildHasher>(
     first.map(|(language, _)| *language)
 }
 
-/// Whether a word is so frequent in one of the built-in languages that it tells nothing of what a
-/// text is about.
+/// Whether a word is so frequent in a built-in language that it says nothing about the subject of a text.
 #[must_use]
 pub fn is_function_word(word: &str) -> bool {
     !languages_of(word).is_empty()
@@ -115,12 +113,12 @@ fn languages_of(word: &str) -> &'static [&'static str] {
 fn by_script(text: &Text) -> Option<&'static str> {
     let first = |word: &str| word.chars().next();
     let of_script = |low: char, high: char| {
-        let characters = text.all_folded().take(LOOK).filter_map(first);
+        let characters = text.all_folded().take(READ).filter_map(first);
         characters.filter(move |c| (low..=high).contains(c)).count()
     };
     let kana = of_script('\u{3040}', '\u{30ff}');
     let han = of_script('\u{3400}', '\u{9fff}');
-    let all = text.words.len().min(LOOK);
+    let all = text.words.len().min(READ);
     if (kana + han) * 2 < all || kana + han == 0 {
         return None;
     }
@@ -132,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_words_tell_the_language() {
+    fn language_is_guessed_from_a_few_words() {
         let added = FastMap::default();
         for (text, language) in [
             ("That is not what I asked for", Some("en")),

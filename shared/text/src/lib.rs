@@ -1,4 +1,6 @@
-//! Texts as words: split, folded, compared, and told apart by language. Knows nothing of feedback.
+//! Splits texts into words, folds and compares these, and guesses the language. Knows nothing about feedback.
+//!
+//! Imports none of our crates.
 
 pub mod hash;
 pub mod language;

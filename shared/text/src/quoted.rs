@@ -1,10 +1,10 @@
-//! What of a text its author wrote themselves: all but code, block quotes and quotation marks.
+//! The parts of a text that its author wrote: everything except code, block quotes and quotations.
 //!
-//! A user who pastes a log that says "wrong" has not said so.
+//! A user who pastes a log that contains "wrong" has not said so.
 
 use std::ops::Range;
 
-/// Opening marks with what closes each.
+/// Opening marks with the closing marks of each.
 const MARKS: &[(char, &[char])] = &[
     ('`', &['`']),
     ('"', &['"']),
@@ -18,9 +18,8 @@ const MARKS: &[(char, &[char])] = &[
 
 /// The byte ranges of `text` that are not quoted, in order, none of them empty. Linear in the text.
 ///
-/// Quoted are: fenced blocks (an open one to the end of the text), lines that start with `>`,
-/// lines after the first that are indented as code, and what is between quotation marks or
-/// backticks within one line.
+/// Quoted are: fenced blocks (to the end of the text if there is no closing fence), lines that start with `>`, lines
+/// after the first that are indented as code, and text between quotation marks or backticks within one line.
 pub(crate) fn unquoted(text: &str) -> Vec<Range<usize>> {
     let mut own = Vec::new();
     let mut fence = None;
@@ -52,20 +51,20 @@ fn opened_fence(line: &str) -> Option<&'static str> {
     })
 }
 
-/// Adds what is not between quotation marks.
+/// Adds the parts that are not between quotation marks.
 fn within_line(line: &str, offset: usize, own: &mut Vec<Range<usize>>) {
     let mut kept_from = 0;
     if line
         .bytes()
         .any(|byte| !byte.is_ascii() || b"`\"'".contains(&byte))
     {
-        // Which marks have nothing left that closes them: to look again would not be linear.
-        let mut hopeless = [false; MARKS.len()];
+        // Marks that nothing closes in the rest of the line: searching again would not be linear.
+        let mut unclosed = [false; MARKS.len()];
         let mut before = ' ';
         let mut at = 0;
         while let Some(character) = line.get(at..).and_then(|rest| rest.chars().next()) {
             let next = at + character.len_utf8();
-            if let Some(end) = closed(line, next, character, before, &mut hopeless) {
+            if let Some(end) = closed(line, next, character, before, &mut unclosed) {
                 own.push(offset + kept_from..offset + at);
                 kept_from = end;
                 at = end;
@@ -79,22 +78,21 @@ fn within_line(line: &str, offset: usize, own: &mut Vec<Range<usize>>) {
     own.push(offset + kept_from..offset + line.len());
 }
 
-/// After the end of the quotation that `character`, which ends at `from`, opens, if it opens one.
+/// Where the quotation ends that `character` opens, if it opens one. `from` is the position after `character`.
 fn closed(
     line: &str,
     from: usize,
     character: char,
     before: char,
-    hopeless: &mut [bool; MARKS.len()],
+    unclosed: &mut [bool; MARKS.len()],
 ) -> Option<usize> {
-    let ((_, closers), hopeless) = MARKS
+    let ((_, closers), unclosed) = MARKS
         .iter()
-        .zip(hopeless)
+        .zip(unclosed)
         .find(|((opener, _), _)| *opener == character)?;
-    // A mark that closes as it opens stands before a word, not within or after one: an
-    // apostrophe, inches, o"clock.
+    // A mark that is the same at both ends opens only before a word, not within or after one, as an apostrophe is.
     let ambiguous = closers.contains(&character);
-    if *hopeless || (ambiguous && before.is_alphanumeric()) {
+    if *unclosed || (ambiguous && before.is_alphanumeric()) {
         return None;
     }
     let rest = line.get(from..)?;
@@ -102,10 +100,10 @@ fn closed(
         .match_indices(*closers)
         .map(|(at, closer)| at + closer.len())
         .find(|end| {
-            let behind = rest.get(*end..).and_then(|rest| rest.chars().next());
-            !ambiguous || !behind.is_some_and(char::is_alphanumeric)
+            let after = rest.get(*end..).and_then(|rest| rest.chars().next());
+            !ambiguous || !after.is_some_and(char::is_alphanumeric)
         });
-    *hopeless = end.is_none();
+    *unclosed = end.is_none();
     Some(from + end?)
 }
 
@@ -133,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_apostrophe_opens_nothing() {
+    fn apostrophe_opens_no_quotation() {
         for text in [
             "that's it, isn't it",
             "5 o\"clock or 6 o\"clock",

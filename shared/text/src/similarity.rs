@@ -1,44 +1,43 @@
-//! How alike two texts are in what they say, from 0 to 1, by their words alone.
+//! The similarity of two texts in meaning, from 0 to 1, by their words alone.
 //!
-//! Two questions about one thing differ in the one word that matters ("their address", "their
-//! phone number"), and two ways to ask the same in many that do not ("can you find me", "please
-//! show"). Strings of three characters see it the other way round, for most characters are in the
-//! frame and few in the word that matters. So words are compared, those that every text has count
-//! little, and spelling counts only between words that have no equal on the other side: a typo, a
-//! plural, a compound.
+//! Different questions may differ in one significant word ("their address", "their phone number"), and forms of the
+//! same question in many insignificant words ("can you find me", "please show"). Strings of three characters would
+//! weigh that the other way round, because most characters are in insignificant words. So words are compared, words
+//! that are in every text weigh little, and spelling counts only between words without an equal in the other text: a
+//! typo, a plural, a compound.
 
 use crate::Text;
 use crate::language::is_function_word;
 
-/// What a word counts that every text has.
+/// The weight of a word that is in every text.
 const FREQUENT: f64 = 0.2;
-/// How alike the letters of two words must be to pass for one word.
+/// The least similarity in spelling of two words that count as the same word.
 const SAME_WORD: f64 = 0.6;
-/// Words without an equal that are still compared by their letters, each with each.
+/// Most words without an equal that are compared by their spelling, each with each.
 const COMPARED: usize = 24;
-/// Bytes that are read at either end of a text.
+/// Bytes that are read at the start and at the end of a text.
 const READ: usize = 2_000;
 
-/// How alike two texts are: 1 if they have the same words, 0 if they share none. What is quoted
-/// in them does not count. Symmetric; linear in the texts.
+/// The similarity of two texts: 1 if they have the same words, 0 if they share none. Quotations do not count.
+/// Symmetric; linear in the texts.
 #[must_use]
 pub fn similarity(one: &str, other: &str) -> f64 {
     let (one, other) = (Text::read(one, READ, READ), Text::read(other, READ, READ));
     Comparison::of(&one, &other).similarity
 }
 
-/// Two texts compared.
+/// The comparison of two texts.
 #[derive(Debug)]
 pub struct Comparison<'a> {
     /// From 0 to 1.
     pub similarity: f64,
-    /// The words that matter of the first that the second has nothing like.
+    /// Significant words of the first text without a similar word in the second.
     pub only_first: Vec<&'a str>,
-    /// Those of the second that the first has nothing like.
+    /// Significant words of the second text without a similar word in the first.
     pub only_second: Vec<&'a str>,
 }
 
-/// A word, and what it counts.
+/// A word and its weight.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted<'a> {
     word: &'a str,
@@ -46,7 +45,7 @@ pub struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    /// A word, which counts little if it is light or every text has it.
+    /// A word, with little weight if it is `light` or a function word.
     #[must_use]
     pub fn of(word: &'a str, light: bool) -> Self {
         let weight = if light || is_function_word(word) {
@@ -57,7 +56,7 @@ impl<'a> Counted<'a> {
         Self { word, weight }
     }
 
-    /// Whether it may tell what a text is about.
+    /// Whether it may say what a text is about.
     #[must_use]
     pub fn matters(&self) -> bool {
         self.weight > FREQUENT
@@ -81,8 +80,8 @@ impl<'a> Comparison<'a> {
         let weight = |words: &[Counted<'_>]| words.iter().map(|word| word.weight).sum::<f64>();
         let all = weight(&first) + weight(&second);
         remove_equal(&mut first, &mut second);
-        let alike = alike(&mut first, &mut second);
-        let left = weight(&first) + weight(&second) + alike;
+        let differences = remove_similar(&mut first, &mut second);
+        let left = weight(&first) + weight(&second) + differences;
         let words = |left: Vec<Counted<'a>>| {
             let matters = left.into_iter().filter(Counted::matters);
             matters.map(|word| word.word).collect()
@@ -105,7 +104,7 @@ fn sorted<'a>(words: impl Iterator<Item = Counted<'a>>) -> Vec<Counted<'a>> {
     words
 }
 
-/// Leaves what has no equal on the other side.
+/// Keeps the words without an equal in the other text.
 fn remove_equal<'a>(first: &mut Vec<Counted<'a>>, second: &mut Vec<Counted<'a>>) {
     let mut others = std::mem::take(second).into_iter().peekable();
     first.retain(|counted| {
@@ -117,8 +116,8 @@ fn remove_equal<'a>(first: &mut Vec<Counted<'a>>, second: &mut Vec<Counted<'a>>)
     second.extend(others);
 }
 
-/// Takes out the words that are spelled alike, and returns what they differ by.
-fn alike(first: &mut Vec<Counted<'_>>, second: &mut Vec<Counted<'_>>) -> f64 {
+/// Removes pairs of words with similar spelling, and returns the weight of their differences.
+fn remove_similar(first: &mut Vec<Counted<'_>>, second: &mut Vec<Counted<'_>>) -> f64 {
     if first.len() > COMPARED || second.len() > COMPARED {
         return 0.0;
     }
@@ -142,13 +141,13 @@ fn alike(first: &mut Vec<Counted<'_>>, second: &mut Vec<Counted<'_>>) -> f64 {
     difference
 }
 
-/// Letters of a word that is long enough to be told by its spelling.
-const TELLING: usize = 4;
+/// Fewest bytes of a word that is compared by its spelling.
+const LEAST_SPELLED: usize = 4;
 
-/// The pairs of neighbouring letters of a word, its edges counted in, in order. None of a short
-/// word and of one with a digit, which are alike only if they are the same: 5 is not 6.
+/// The sorted pairs of neighbouring letters of a word, including its edges. None for a short word and for one with a
+/// digit, which must be equal: 5 is not 6.
 fn pairs(word: &str) -> Vec<(char, char)> {
-    if word.len() < TELLING || word.bytes().any(|byte| byte.is_ascii_digit()) {
+    if word.len() < LEAST_SPELLED || word.bytes().any(|byte| byte.is_ascii_digit()) {
         return Vec::new();
     }
     let edged = std::iter::once(' ').chain(word.chars());
@@ -181,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_that_matters_counts() {
+    fn significant_words_weigh_more() {
         let other_thing = similarity("What is their phone number?", "What is their address?");
         assert!(other_thing < 0.5, "{other_thing}");
         let other_words = similarity(
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_itself_and_order_is_nothing() {
+    fn similarity_is_reflexive_and_ignores_order() {
         assert!((similarity("gaming laptops", "laptops, gaming!") - 1.0).abs() < 1e-9);
         assert!(similarity("gaming laptops", "hamster food").abs() < 1e-9);
         assert!(similarity("", "").abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! A text as words: lower-case, without accents, each with where it is and what precedes it.
+//! A text as words: lower-case, without accents, each with its position and what precedes it.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::quoted::unquoted;
 pub enum Break {
     /// Nothing but space.
     None,
-    /// A comma, a dash, a quotation: the sentence goes on.
+    /// A comma, a dash, a quotation: the sentence continues.
     Clause,
     /// The end of a sentence.
     Sentence,
@@ -38,7 +38,7 @@ pub struct Word {
     pub capital: bool,
 }
 
-/// The words of a text that are its author's own.
+/// The words of a text, without its quotations.
 #[derive(Debug, Clone)]
 pub struct Text {
     folded: String,
@@ -53,8 +53,8 @@ pub struct Text {
 }
 
 impl Text {
-    /// Reads the words of at most the first `head` and the last `tail` bytes, a character more or
-    /// less, of what is not quoted.
+    /// Reads the words of at most the first `head` and the last `tail` bytes that are not quoted, rounded to
+    /// characters.
     pub fn read(text: &str, head: usize, tail: usize) -> Self {
         let own = unquoted(text);
         let own_bytes: usize = own.iter().map(Range::len).sum();
@@ -88,13 +88,13 @@ impl Text {
         }
     }
 
-    /// A word as it compares: lower-case and without accents.
+    /// A word in the form in which it is compared: lower-case and without accents.
     #[must_use]
     pub fn folded(&self, word: &Word) -> &str {
         self.folded.get(word.folded.clone()).unwrap_or_default()
     }
 
-    /// All words as they compare.
+    /// All words in the form in which they are compared.
     pub fn all_folded(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(|word| self.folded(word))
     }
@@ -111,7 +111,7 @@ struct Reader<'a> {
     text: &'a str,
     folded: String,
     words: Vec<Word>,
-    /// What was passed since the last word.
+    /// The strongest break since the last word.
     pending: Break,
 }
 
@@ -155,8 +155,7 @@ impl Reader<'_> {
         self.pending = self.pending.max(gap);
     }
 
-    /// Adds the word that started at a byte of the text and of the folded text, and ends before
-    /// `end`.
+    /// Adds the word that starts at a byte of the text and of the folded text, and ends before `end`.
     fn close(&mut self, open: Option<(usize, usize, char)>, end: usize) {
         let Some((start, folded, first)) = open else {
             return;
@@ -175,17 +174,17 @@ impl Reader<'_> {
     }
 }
 
-/// What a character is to a word.
+/// The role of a character in a word.
 enum Kind {
-    /// A part of one.
+    /// A part of a word.
     Letter,
     /// A word of its own.
     Alone,
-    /// An accent, a skin tone, a joiner: nothing that a word is told by.
+    /// An accent, a skin tone, a joiner: ignored.
     Mark,
     /// An apostrophe within a word.
     Apostrophe,
-    /// No part of a word.
+    /// Not part of a word.
     Gap(Break),
 }
 
@@ -200,7 +199,7 @@ fn kind(character: char, before: char, next: char) -> Kind {
                 Kind::Gap(Break::None)
             }
         }
-        // A point within a number, a file's name or an abbreviation ends nothing.
+        // A dot within a number, a file name or an abbreviation ends no sentence.
         '.' if next.is_numeric() || next.is_lowercase() => Kind::Gap(Break::None),
         '.' | '!' | '…' | '\n' | '。' | '！' | '¡' => Kind::Gap(Break::Sentence),
         '?' | '？' | '؟' => Kind::Gap(Break::Question),
@@ -225,8 +224,8 @@ fn kind(character: char, before: char, next: char) -> Kind {
     }
 }
 
-/// Adds a letter as it compares. Accents go, because people leave them out, and because the same
-/// letter may come with its accent as one character or as two.
+/// Adds a letter in the form in which it is compared: without its accent, because people omit accents, and because a
+/// letter with an accent may be one character or two.
 fn fold(character: char, folded: &mut String) {
     if character.is_ascii() {
         folded.push(character.to_ascii_lowercase());
@@ -245,7 +244,7 @@ fn fold(character: char, folded: &mut String) {
             'ß' => folded.push_str("ss"),
             'æ' => folded.push_str("ae"),
             'œ' => folded.push_str("oe"),
-            // A dotted capital I leaves its dot after.
+            // The lower case of a dotted capital I has a separate dot.
             '\u{300}'..='\u{36f}' => {}
             // The wide forms of East Asian keyboards.
             '\u{ff01}'..='\u{ff5e}' => folded.extend(
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_within_a_name_ends_no_sentence() {
+    fn dot_within_a_name_ends_no_sentence() {
         let text = Text::read("See main.rs. Thanks.But no? Yes", 100, 100);
         let breaks: Vec<_> = text.words.iter().map(|word| word.before).collect();
         assert_eq!(
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_text_both_ends_are_read() {
+    fn both_ends_of_a_long_text_are_read() {
         let long = format!("first {} last", "é ".repeat(1000));
         let text = Text::read(&long, 21, 22);
         let words: Vec<_> = text.all_folded().collect();

@@ -7,6 +7,8 @@
 //! | how errors are collected and limited | [`Errors`] |
 //!
 //! It has no rules of feedback.
+//!
+//! Imports none of our crates.
 
 pub mod describe;
 mod document;

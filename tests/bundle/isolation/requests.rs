@@ -157,7 +157,7 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
             ..reads().with_query("?anonymous=true".to_owned())
         },
         "`GET /v1/users/{userId}/data/erasure`" => reads(),
-        "`PUT …/turns/{turn_id}` beside the owner's" => {
+        "`PUT …/turns/{turn_id}` next to the owner's" => {
             let own = turn_body("And what does the parcel cost?", "Nothing.");
             writes().with_name("turn_id", &new("turn")).with_body(own)
         }

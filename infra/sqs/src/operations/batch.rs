@@ -20,7 +20,7 @@ use crate::{
 const MAX_ENTRIES: usize = 10;
 
 impl Sqs {
-    /// Applies `step` to each entry. An entry its sender got wrong fails alone; a failure of the
+    /// Applies `step` to each entry. An invalid entry fails alone; a failure of the
     /// database fails the batch, which then has changed nothing.
     ///
     /// `step` must not have written anything when it returns a fault of the sender.

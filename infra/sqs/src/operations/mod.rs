@@ -1,4 +1,4 @@
-//! The operations: from the wire to one unit of work and back.
+//! The operations: each turns a request into one unit of work, and its outcome into a response.
 
 mod batch;
 mod messages;

@@ -1,4 +1,4 @@
-//! Receiving: one look, or looks until there is something or the wait is over.
+//! Receiving: once, or repeatedly until there is a message or the wait is over.
 
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
@@ -58,7 +58,7 @@ impl Sqs {
 
     /// Receives again whenever the queue is notified or a hidden message becomes visible.
     ///
-    /// Listens before it looks, so that what is sent in between is not missed.
+    /// Subscribes before it reads, so that no message in between is missed.
     async fn poll(&self, order: &Order, deadline: Instant) -> Result<Vec<Received>, Fault> {
         let queue = self.notifiers.of(&order.queue);
         loop {

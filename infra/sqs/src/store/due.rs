@@ -1,4 +1,4 @@
-//! Messages that are due, and those of them that have been received too often.
+//! Messages that are due, and those among them that were received too often.
 
 use rusqlite::{Rows, params};
 

@@ -32,7 +32,7 @@ CREATE TABLE served (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// The groups that have messages in a queue, one look into the index for each.
+/// The groups that have messages in a queue, with one index lookup for each.
 const GROUPS: &str = "
     WITH RECURSIVE groups(name) AS (
         SELECT min(group_name) FROM message WHERE queue = ?1 AND group_name IS NOT NULL

@@ -15,7 +15,7 @@ use crate::{fault::Fault, message::Draft, name::QueueName};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-/// A store with one queue, and a clock in the test's hands.
+/// A store with one queue, and a clock that the test sets.
 struct Store {
     database: Connection,
     queue: QueueName,
@@ -162,7 +162,7 @@ fn receiving_reads_an_index_in_order_and_never_sorts() -> Outcome {
 }
 
 #[test]
-fn a_file_of_the_first_version_is_taken_over_with_its_messages() -> Outcome {
+fn file_of_the_first_version_keeps_its_messages() -> Outcome {
     let database = Connection::open_in_memory()?;
     database.execute_batch(SCHEMA)?;
     database.execute_batch(

@@ -1,4 +1,4 @@
-//! Batches: an outcome per entry, or a refusal of the whole.
+//! Batches: an outcome for each entry, or a rejection of the whole batch.
 
 use aws_sdk_sqs::{
     error::ProvideErrorMetadata,
@@ -20,7 +20,7 @@ fn entry(id: &str, body: &str) -> SendMessageBatchRequestEntry {
 }
 
 #[tokio::test]
-async fn entries_that_are_wrong_fail_alone() {
+async fn invalid_entries_fail_alone() {
     let engine = Engine::start().await;
     let queue = engine
         .queue("jobs", &[(QueueAttributeName::MaximumMessageSize, "1024")])
@@ -63,7 +63,7 @@ async fn entries_that_are_wrong_fail_alone() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_malformed_is_refused_whole() {
+async fn malformed_batch_is_rejected_as_a_whole() {
     let engine = Engine::start().await;
     let queue = engine.queue("jobs", &[]).await;
     let send = |entries: Vec<SendMessageBatchRequestEntry>| {

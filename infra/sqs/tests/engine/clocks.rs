@@ -41,7 +41,7 @@ impl Wall {
     }
 }
 
-/// Sends so many messages that are due, and three that are to come in a second.
+/// Sends `count` messages that are due, and three that become due in a second.
 async fn fill(engine: &Engine, queue: &str, due: usize) {
     for at in 0..due {
         engine.send(queue, &format!("due {at}")).await;
@@ -53,10 +53,11 @@ async fn fill(engine: &Engine, queue: &str, due: usize) {
     }
 }
 
-/// Receives and deletes until so many different messages came, in looks of so many seconds; those that come.
-async fn take(engine: &Engine, queue: &str, (count, wait): (usize, i32)) -> usize {
-    let mut taken = 0;
-    while taken < count {
+/// Receives and deletes up to `count` messages, waiting up to `wait` seconds for each batch. Returns how many there
+/// were.
+async fn drain(engine: &Engine, queue: &str, (count, wait): (usize, i32)) -> usize {
+    let mut received = 0;
+    while received < count {
         let messages = engine.wait_for(queue, wait).await;
         if messages.is_empty() {
             break;
@@ -64,13 +65,13 @@ async fn take(engine: &Engine, queue: &str, (count, wait): (usize, i32)) -> usiz
         for message in &messages {
             engine.delete(queue, message).await;
         }
-        taken += messages.len();
+        received += messages.len();
     }
-    taken
+    received
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_keeps_no_message_waiting() {
+async fn clock_set_back_delays_no_message() {
     let folder = tempfile::tempdir().unwrap();
     let wall = Wall::default();
     let engine = wall.engine(&folder.path().join("queues.db")).await;
@@ -87,24 +88,24 @@ async fn a_clock_that_is_set_back_keeps_no_message_waiting() {
     fill(&engine, &queue, 40).await;
     wall.set(-2 * DAY);
     assert_eq!(
-        take(&engine, &queue, (40, 0)).await,
+        drain(&engine, &queue, (40, 0)).await,
         40,
         "what was due is due, without waiting"
     );
     assert_eq!(
-        take(&engine, &queue, (6, 20)).await,
+        drain(&engine, &queue, (6, 20)).await,
         6,
         "what was in flight or delayed comes within its second, not in two days"
     );
-    // A step the other way, and what is sent between two steps.
+    // A step in the other direction, and a message that is sent between two steps.
     engine.send(&queue, "between").await;
     wall.set(0);
-    assert_eq!(take(&engine, &queue, (1, 0)).await, 1);
+    assert_eq!(drain(&engine, &queue, (1, 0)).await, 1);
     assert_eq!(engine.counts(&queue).await, ["0", "0", "0"]);
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_forward_ends_no_flight_and_no_retention() {
+async fn clock_set_forward_ends_no_flight_early() {
     let folder = tempfile::tempdir().unwrap();
     let wall = Wall::default();
     let engine = wall.engine(&folder.path().join("queues.db")).await;
@@ -131,12 +132,12 @@ async fn a_clock_that_is_set_forward_ends_no_flight_and_no_retention() {
     }
     wall.set(0);
     assert_eq!(engine.counts(&queue).await, ["5", "1", "1"]);
-    assert_eq!(take(&engine, &queue, (5, 0)).await, 5);
+    assert_eq!(drain(&engine, &queue, (5, 0)).await, 5);
     assert_eq!(engine.receive(&queue).await.len(), 0);
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_while_the_engine_is_down_strands_and_loses_nothing() {
+async fn clock_set_while_the_engine_is_down_loses_no_message() {
     for days in [-2, 30] {
         let folder = tempfile::tempdir().unwrap();
         let (wall, file) = (Wall::default(), folder.path().join("queues.db"));
@@ -149,7 +150,7 @@ async fn a_clock_that_is_set_while_the_engine_is_down_strands_and_loses_nothing(
         let engine = wall.engine(&file).await;
         let queue = engine.queue("jobs", &[]).await;
         assert_eq!(
-            take(&engine, &queue, (23, 20)).await,
+            drain(&engine, &queue, (23, 20)).await,
             23,
             "{days} days from the last start"
         );
@@ -167,7 +168,7 @@ fn pages(file: &Path) -> (i64, i64) {
 }
 
 #[tokio::test]
-async fn the_file_gives_back_what_a_backlog_took() {
+async fn file_shrinks_after_a_backlog() {
     let folder = tempfile::tempdir().unwrap();
     let (wall, file) = (Wall::default(), folder.path().join("queues.db"));
     let engine = wall.engine(&file).await;

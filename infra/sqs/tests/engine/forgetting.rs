@@ -1,4 +1,4 @@
-//! What is left of a deleted message.
+//! Deleted messages leave no bytes in the files.
 
 use std::path::Path;
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn is_forgotten(folder: &Path, words: &[u8]) {
 }
 
 #[tokio::test]
-async fn of_a_deleted_message_nothing_is_left_in_the_files() {
+async fn deleted_message_leaves_no_bytes_in_the_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("queues.db");
     let engine = Engine::serve(Sqs::open(&file, "us-east-1").unwrap()).await;
@@ -68,7 +68,7 @@ async fn of_a_deleted_message_nothing_is_left_in_the_files() {
         assert!(body.starts_with("kept"), "{message:?}");
     }
 
-    // A queue that is purged, or deleted with what is in it, leaves as little.
+    // A purged queue and a deleted one leave nothing either.
     engine
         .sqs
         .purge_queue()
@@ -89,7 +89,7 @@ async fn of_a_deleted_message_nothing_is_left_in_the_files() {
 }
 
 #[tokio::test]
-async fn what_a_killed_process_left_in_the_log_is_gone_with_the_next_start() {
+async fn next_start_removes_what_a_killed_process_left_in_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("queues.db");
     let copied = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ async fn what_a_killed_process_left_in_the_log_is_gone_with_the_next_start() {
     engine.send(&queue, "gone-0001").await;
     let received = engine.receive(&queue).await;
     engine.delete(&queue, &received[0]).await;
-    // As the disk is when the process is killed.
+    // The disk as it is when the process is killed.
     for file in std::fs::read_dir(folder.path()).unwrap() {
         let file = file.unwrap();
         std::fs::copy(file.path(), copied.path().join(file.file_name())).unwrap();

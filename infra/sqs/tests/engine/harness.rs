@@ -1,4 +1,4 @@
-//! One engine on an ephemeral port, and an SDK client that talks to it.
+//! An engine on an ephemeral port, and an SDK client for it.
 
 use std::net::Ipv4Addr;
 
@@ -125,7 +125,7 @@ impl Engine {
             .unwrap_or_default()
     }
 
-    /// How many messages are visible, in flight, delayed.
+    /// The numbers of visible, in-flight and delayed messages.
     pub(crate) async fn counts(&self, queue: &str) -> [String; 3] {
         [
             self.attribute(queue, QueueAttributeName::ApproximateNumberOfMessages)

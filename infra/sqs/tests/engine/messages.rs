@@ -1,4 +1,4 @@
-//! What is sent is what is received, with the digests a receiver checks.
+//! A message is received as it was sent, with the digests that a receiver checks.
 
 use aws_sdk_sqs::{
     error::ProvideErrorMetadata,
@@ -94,8 +94,8 @@ async fn a_receiver_gets_the_system_attributes_it_asks_for() {
     assert_eq!(none.messages()[0].attributes(), None);
 }
 
-/// The expected digests were made by others: the first two are the examples of SQS's own
-/// documentation as other implementations pin them, the third is one that several test suites pin.
+/// The expected digests are those of other implementations: the first two are examples in SQS's own
+/// documentation, the third is in several test suites.
 #[tokio::test]
 async fn digests_of_attributes_are_those_of_other_implementations() {
     let engine = Engine::start().await;
@@ -191,7 +191,7 @@ async fn a_receiver_selects_attributes_by_name_or_prefix() {
 }
 
 #[tokio::test]
-async fn a_message_too_long_for_its_queue_is_refused_and_one_that_just_fits_is_not() {
+async fn body_above_the_queue_limit_is_rejected() {
     let engine = Engine::start().await;
     let queue = engine.queue("jobs", &[]).await;
     let fits = "x".repeat(1_048_576 - "nString1".len());
@@ -211,7 +211,7 @@ async fn a_message_too_long_for_its_queue_is_refused_and_one_that_just_fits_is_n
 }
 
 #[tokio::test]
-async fn a_body_with_a_forbidden_character_is_refused() {
+async fn body_with_a_forbidden_character_is_rejected() {
     let engine = Engine::start().await;
     let queue = engine.queue("jobs", &[]).await;
     engine.send(&queue, "tab\tnew line\n \u{1F600}").await;
@@ -241,7 +241,7 @@ async fn a_body_with_a_forbidden_character_is_refused() {
 }
 
 #[tokio::test]
-async fn what_the_engine_has_no_behaviour_for_is_refused() {
+async fn unsupported_parameters_are_rejected() {
     let engine = Engine::start().await;
     let queue = engine.queue("jobs", &[]).await;
     let send = engine

@@ -1,4 +1,4 @@
-//! Queues: made, found, listed, configured, emptied, ended.
+//! Queues: created, found, listed, configured, purged, deleted.
 
 use aws_sdk_sqs::{error::ProvideErrorMetadata, types::QueueAttributeName};
 
@@ -24,7 +24,7 @@ async fn creating_a_queue_again_with_the_same_attributes_gives_the_same_queue() 
 }
 
 #[tokio::test]
-async fn creating_a_queue_again_with_another_attribute_is_refused() {
+async fn creating_a_queue_again_with_another_attribute_is_rejected() {
     let engine = Engine::start().await;
     engine
         .queue("jobs", &[(QueueAttributeName::VisibilityTimeout, "5")])
@@ -84,7 +84,7 @@ async fn an_unknown_queue_is_parsed_as_queue_does_not_exist() {
 }
 
 #[tokio::test]
-async fn a_fifo_queue_is_refused_with_a_reason() {
+async fn fifo_queue_is_rejected_with_a_reason() {
     let engine = Engine::start().await;
     let error = engine
         .sqs
@@ -102,7 +102,7 @@ async fn a_fifo_queue_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn attributes_outside_their_range_or_without_behaviour_are_refused() {
+async fn unsupported_or_out_of_range_attributes_are_rejected() {
     let engine = Engine::start().await;
     let create = |name, value| {
         engine
@@ -129,7 +129,7 @@ async fn attributes_outside_their_range_or_without_behaviour_are_refused() {
 }
 
 #[tokio::test]
-async fn a_queue_tells_its_defaults_and_what_was_set() {
+async fn queue_returns_its_defaults_and_settings() {
     let engine = Engine::start().await;
     let queue = engine.queue("jobs", &[]).await;
     engine

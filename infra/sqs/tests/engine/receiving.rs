@@ -154,7 +154,7 @@ async fn a_long_poll_wakes_when_a_delay_is_over() {
 }
 
 #[tokio::test]
-async fn a_long_poll_of_a_queue_that_ends_is_told_so() {
+async fn long_poll_ends_with_an_error_when_the_queue_is_deleted() {
     let engine = Engine::start().await;
     let queue = engine.queue("jobs", &[]).await;
     let receive = engine
@@ -209,7 +209,7 @@ async fn messages_are_shared_out_among_concurrent_receivers() {
 }
 
 #[tokio::test]
-async fn a_receive_outside_the_limits_is_refused() {
+async fn receive_outside_the_limits_is_rejected() {
     let engine = Engine::start().await;
     let queue = engine.queue("jobs", &[]).await;
     let receive = || engine.sqs.receive_message().queue_url(&queue);

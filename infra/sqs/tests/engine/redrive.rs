@@ -9,7 +9,7 @@ use crate::harness::{Engine, receive_count, system};
 
 const DEAD: &str = "arn:aws:sqs:us-east-1:000000000000:dead";
 
-/// A queue that lets messages be received so often; `count` is JSON.
+/// A queue that moves messages after `count` receives; `count` is JSON.
 async fn queue_with_policy(engine: &Engine, name: &str, count: &str) -> String {
     let policy = format!(r#"{{"deadLetterTargetArn":"{DEAD}","maxReceiveCount":{count}}}"#);
     engine
@@ -17,7 +17,7 @@ async fn queue_with_policy(engine: &Engine, name: &str, count: &str) -> String {
         .await
 }
 
-/// Receives the one message so often, each time making it due again.
+/// Receives the one message repeatedly, and makes it due again each time.
 async fn receive_times(engine: &Engine, queue: &str, times: usize) -> Message {
     let mut last = None;
     for _ in 0..times {
@@ -115,7 +115,7 @@ async fn an_old_handle_does_not_reach_a_message_that_has_moved() {
 }
 
 #[tokio::test]
-async fn a_policy_that_names_no_queue_or_no_count_is_refused() {
+async fn policy_without_a_queue_or_a_count_is_rejected() {
     let engine = Engine::start().await;
     let create = |policy: String| {
         let request = engine.sqs.create_queue().queue_name("jobs");
@@ -141,7 +141,7 @@ async fn a_policy_that_names_no_queue_or_no_count_is_refused() {
 }
 
 #[tokio::test]
-async fn a_policy_can_be_read_back_and_taken_off() {
+async fn policy_can_be_read_back_and_removed() {
     let engine = Engine::start().await;
     engine.queue("dead", &[]).await;
     let queue = queue_with_policy(&engine, "jobs", r#""5""#).await;

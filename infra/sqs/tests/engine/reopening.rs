@@ -1,4 +1,4 @@
-//! What outlives the process.
+//! State that outlives the process.
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use hearback_sqs::{Error, Sqs};
@@ -59,7 +59,7 @@ async fn reopening_the_file_keeps_queues_messages_and_counts() {
 }
 
 #[test]
-fn a_file_that_is_no_database_or_another_schema_is_refused() {
+fn file_that_is_no_database_or_has_another_schema_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("text.db");
     std::fs::write(&file, "not a database, not even close to one").unwrap();

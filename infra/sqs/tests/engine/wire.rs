@@ -1,4 +1,4 @@
-//! What no SDK shows: headers, statuses, and requests no SDK sends.
+//! Headers, statuses and requests that no SDK shows or sends.
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -7,7 +7,7 @@ use tokio::{
 
 use crate::harness::Engine;
 
-/// Posts a body with an operation and returns the whole answer, lowercase.
+/// Posts a body for an operation, and returns the whole response in lower case.
 async fn post(engine: &Engine, target: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(&engine.address).await.unwrap();
     let request = format!(
@@ -38,7 +38,7 @@ async fn an_error_has_its_type_in_the_body_and_its_query_code_in_a_header() {
 }
 
 #[tokio::test]
-async fn a_queues_url_has_the_host_the_caller_used_and_any_host_is_taken() {
+async fn queue_url_has_the_host_of_the_request() {
     let engine = Engine::start().await;
     let answer = post(&engine, "AmazonSQS.CreateQueue", r#"{"QueueName":"jobs"}"#).await;
     assert!(answer.ends_with(r#"{"queueurl":"http://queues.example:80/000000000000/jobs"}"#));
@@ -62,7 +62,7 @@ async fn a_queues_url_has_the_host_the_caller_used_and_any_host_is_taken() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_not_understood_is_told_so() {
+async fn unparsable_request_is_rejected() {
     let engine = Engine::start().await;
     let answer = post(&engine, "AmazonSQS.Explode", "{}").await;
     assert!(answer.starts_with("http/1.1 400 ") && answer.contains("unknownoperationexception"));

@@ -1,5 +1,4 @@
-//! Sentences that look like complaints of the answer and are none, each kind with its twin: one
-//! that looks the same and is one.
+//! Apparent complaints about the answer that are none, each kind with similar sentences that are complaints.
 
 use super::after::{After, verdict};
 use super::*;
@@ -8,7 +7,7 @@ use After::{
     Answer, Choices, Code, Confirmation, More, NewsAndMore, Offer, Question, Steps, Unknown,
 };
 
-/// A kind of sentence: where it is, what rejects nothing, and the twins that do.
+/// A kind of sentence: what precedes it, sentences that reject nothing, and similar ones that reject.
 struct Kind {
     what: &'static str,
     after: After,
@@ -262,7 +261,7 @@ const KINDS: &[Kind] = &[
 ];
 
 #[test]
-fn a_complaint_counts_if_it_is_about_the_answer() {
+fn complaint_counts_if_it_is_about_the_answer() {
     let mut wrong = Vec::new();
     for kind in KINDS {
         let harmless = kind.harmless.iter().map(|message| (message, false));
@@ -285,7 +284,7 @@ fn a_complaint_counts_if_it_is_about_the_answer() {
 }
 
 #[test]
-fn what_works_now_is_an_acceptance() {
+fn complaint_that_is_resolved_is_an_acceptance() {
     for message in [
         "It wasn't working before but now it does",
         "That works, now I get a different error",
@@ -297,10 +296,9 @@ fn what_works_now_is_an_acceptance() {
     }
 }
 
-/// The source calls ambiguous feedback neutral: an "ok" to a statement says that it was read. To a
-/// question it is a yes.
+/// Ambiguous feedback is neutral: an "ok" to a statement only says that it was read. To a question it is a yes.
 #[test]
-fn an_ok_agrees_only_to_a_question() {
+fn ok_agrees_only_to_a_question() {
     use FeedbackStatus::{Accepted, Neutral};
     for message in ["ok", "Okay.", "alright"] {
         for (after, expected) in [
@@ -323,7 +321,7 @@ fn an_ok_agrees_only_to_a_question() {
 }
 
 #[test]
-fn a_complaint_where_nothing_was_said_is_news() {
+fn complaint_without_a_previous_turn_is_neutral() {
     for (after, rejected) in [(More, false), (NewsAndMore, true), (Question, true)] {
         let detection = verdict(&after, "It never arrived");
         let is = detection.feedback_type == FeedbackStatus::Rejected;

@@ -1,4 +1,4 @@
-//! What may have been said before a message.
+//! Turns that may precede a message.
 
 use super::*;
 
@@ -6,11 +6,11 @@ use After::{
     Answer, Choices, Code, Confirmation, More, NewsAndMore, Offer, Question, Steps, Unknown,
 };
 
-/// What was said before.
+/// The turn before a message.
 pub(super) enum After {
-    /// Nothing that is known.
+    /// Not known.
     Unknown,
-    /// An answer that says something.
+    /// An answer with a statement.
     Answer,
     /// An answer with code to run.
     Code,
@@ -20,9 +20,9 @@ pub(super) enum After {
     Choices,
     /// Steps to take.
     Steps,
-    /// News, and whether there is anything else.
+    /// A statement, and whether there is anything else.
     NewsAndMore,
-    /// An offer to go on.
+    /// An offer to do something.
     Offer,
     /// Whether it has understood.
     Confirmation,
@@ -30,7 +30,7 @@ pub(super) enum After {
     More,
 }
 
-/// What the detector says of a message after that.
+/// The detection of a message after that turn.
 pub(super) fn verdict(after: &After, message: &str) -> Detection {
     let (prev_query, prev_response) = match after {
         Unknown => (None, None),

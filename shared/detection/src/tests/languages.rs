@@ -1,4 +1,4 @@
-//! Other languages than English: a rejection, an acceptance, and forms that only look like one.
+//! Other languages than English: rejections, acceptances, and sentences that only look like one.
 
 use super::*;
 
@@ -230,7 +230,7 @@ const SENTENCES: &[(&str, FeedbackStatus, &[&str])] = &[
 ];
 
 #[test]
-fn sentences_of_other_languages_are_taken_as_they_are_meant() {
+fn sentences_of_other_languages_are_classified_as_labelled() {
     let detector = Detector::embedded();
     let mut wrong = Vec::new();
     for (language, expected, messages) in SENTENCES {
@@ -263,7 +263,7 @@ fn sentences_of_other_languages_are_taken_as_they_are_meant() {
 }
 
 #[test]
-fn a_language_is_told_by_its_code_in_any_case_and_with_any_region() {
+fn language_code_ignores_case_and_region() {
     for (tag, message) in [
         ("EN", "That is wrong"),
         ("De-DE", "falsch"),
@@ -285,9 +285,9 @@ fn a_language_is_told_by_its_code_in_any_case_and_with_any_region() {
     }
 }
 
-/// "No, thanks" declines something; with "that's all" beside it, it closes the conversation.
+/// "No, thanks" declines something; together with "that's all" it closes the conversation.
 #[test]
-fn a_no_with_thanks_rejects_nothing() {
+fn no_with_thanks_rejects_nothing() {
     for (message, expected) in [
         ("No, gracias, eso es todo", Accepted),
         ("Nein, alles gut, danke!", Accepted),
@@ -309,9 +309,9 @@ fn a_no_with_thanks_rejects_nothing() {
     }
 }
 
-/// As in English: what is over, what is to come, and what is the user's own is no complaint.
+/// As in English: something past, something future and the user's own mistake are no complaints.
 #[test]
-fn a_complaint_of_something_else_rejects_nothing() {
+fn complaint_about_something_else_rejects_nothing() {
     for (language, message, rejected) in [
         (
             "de",

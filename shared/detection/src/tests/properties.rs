@@ -1,4 +1,4 @@
-//! What holds for any text.
+//! Properties of any text.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ fn detect(message: &str) -> Detection {
     })
 }
 
-/// Texts of what people write: words of the phrases, marks, scripts, emoji.
+/// Texts of words of the phrases, punctuation, other scripts and emoji.
 fn any_message() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "no",
@@ -71,7 +71,7 @@ fn any_message() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_detection_is_sound(message in any_message(), query in any_message(), answer in any_message()) {
+    fn confidence_and_evidence_are_in_range(message in any_message(), query in any_message(), answer in any_message()) {
         let exchange = Exchange {
             prev_query: Some(&query),
             prev_response: Some(&answer),
@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn the_evidence_is_the_cue(before in "[qxz]{0,8}", after in "[qxz]{0,8}") {
+    fn evidence_span_is_the_cue(before in "[qxz]{0,8}", after in "[qxz]{0,8}") {
         let message = format!("{before}. that's wrong. {after}");
         let evidence = &detect(&message).evidence[0];
         let cue: String = message.chars().skip(evidence.start).take(evidence.end - evidence.start).collect();
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn quoted_text_that_is_appended_changes_nothing(message in "[a-zA-Z ,.']{0,60}[a-z.]", quoted in "[a-zA-Z ]{0,30}") {
+    fn appended_quotation_changes_nothing(message in "[a-zA-Z ,.']{0,60}[a-z.]", quoted in "[a-zA-Z ]{0,30}") {
         let outcome = |message: &str| {
             let detection = detect(message);
             (detection.feedback_type, detection.correction_type, detection.evidence)
@@ -123,7 +123,7 @@ proptest! {
 }
 
 #[test]
-fn a_message_without_a_word_says_nothing() {
+fn message_without_words_is_neutral() {
     for message in [
         "",
         " ",
@@ -146,7 +146,7 @@ fn a_message_without_a_word_says_nothing() {
 }
 
 #[test]
-fn letters_compare_however_they_are_composed() {
+fn composed_and_decomposed_letters_are_equal() {
     for message in [
         "c’était faux, ce n’est pas ça",
         "Ce n\u{2019}e\u{73}t pas ce que j'ai demande\u{301}",
@@ -164,10 +164,9 @@ fn letters_compare_however_they_are_composed() {
     assert_eq!(detect(mirrored).feedback_type, FeedbackStatus::Rejected);
 }
 
-/// Linear: ten times the text costs some ten times the time. The bound is far above what a run
-/// without optimizations needs, and far below what a quadratic one would.
+/// The bound is far above the time of an unoptimized linear implementation, and far below that of a quadratic one.
 #[test]
-fn a_message_of_a_megabyte_is_no_trouble() {
+fn one_megabyte_message_takes_linear_time() {
     for unit in [
         "that is wrong really ",
         "“'\"`„",

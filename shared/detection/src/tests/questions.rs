@@ -1,11 +1,11 @@
-//! Questions: one that is asked again rejects the answer, one that refers to the answer accepts it,
-//! and one about another subject says little.
+//! Questions: a repeated one rejects the answer, one that refers to the answer accepts it, and one about another
+//! subject is weak evidence.
 
 use super::*;
 
 use FeedbackStatus::{Accepted, Neutral, Rejected};
 
-/// Query, answer, and what is asked next.
+/// A query, its answer, and the next message.
 struct Case {
     query: &'static str,
     answer: &'static str,
@@ -38,7 +38,7 @@ impl Case {
 const LAMPS: &str =
     "There are three: the Arco for 35, the Luna for 38 and the Stella for 29 euros.";
 
-/// Fails with all cases that are not as expected.
+/// Fails with all cases for which `is` does not hold.
 fn all(cases: &[Case], is: impl Fn(&Detection) -> bool) {
     let detected = cases.iter().map(|case| (case.next, case.detect()));
     let wrong: Vec<_> = detected
@@ -66,7 +66,7 @@ fn is_topic_change(detection: &Detection) -> bool {
 }
 
 #[test]
-fn the_identical_question_asked_again_is_a_rephrase_in_every_language() {
+fn repeated_question_is_a_rephrase_in_every_language() {
     for (query, answer) in [
         ("What do owls hunt at night?", "Owls are birds of prey."),
         ("Which river flows through Vienna?", "Vienna is in Austria."),
@@ -119,7 +119,7 @@ fn the_identical_question_asked_again_is_a_rephrase_in_every_language() {
 }
 
 #[test]
-fn the_same_question_with_another_question_word_is_a_rephrase() {
+fn question_with_another_question_word_is_a_rephrase() {
     let about = "That depends on many things.";
     all(
         &[
@@ -189,7 +189,7 @@ fn the_same_question_with_another_question_word_is_a_rephrase() {
 }
 
 #[test]
-fn a_question_of_another_kind_about_the_same_is_no_rephrase() {
+fn question_of_another_kind_is_not_a_rephrase() {
     let answer = "It is at the town hall.";
     all(
         &[
@@ -219,9 +219,9 @@ fn a_question_of_another_kind_about_the_same_is_no_rephrase() {
     );
 }
 
-/// To go on is to go on, however often it is said; so is what only adds to the question before.
+/// A continuation may be repeated, and so may an addition to the previous question.
 #[test]
-fn what_goes_on_is_no_rephrase() {
+fn continuation_is_not_a_rephrase() {
     all(
         &[
             case(
@@ -246,7 +246,7 @@ fn what_goes_on_is_no_rephrase() {
 }
 
 #[test]
-fn a_question_about_another_subject_is_a_topic_change() {
+fn question_about_another_subject_is_a_topic_change() {
     all(
         &[
             case("lamps under 40 euros", LAMPS, "what do owls hunt?"),
@@ -318,10 +318,10 @@ fn a_question_about_another_subject_is_a_topic_change() {
 }
 
 #[test]
-fn a_question_that_refers_to_the_answer_is_a_follow_up() {
+fn question_that_refers_to_the_answer_is_a_follow_up() {
     all(
         &[
-            // It points back.
+            // It has a reference.
             case("lamps under 40 euros", LAMPS, "Are they dimmable?"),
             case(
                 "lamps under 40 euros",
@@ -342,13 +342,13 @@ fn a_question_that_refers_to_the_answer_is_a_follow_up() {
                 "By photosynthesis, in their leaves.",
                 "what is photosynthesis?",
             ),
-            // It compares what the answer names.
+            // It compares things that the answer names.
             case(
                 "lamps under 40 euros",
                 LAMPS,
                 "What is the difference between the Arco and the Luna?",
             ),
-            // It names nothing of its own.
+            // It has no subject of its own.
             case(
                 "How do plants eat?",
                 "By photosynthesis, in their leaves.",
@@ -409,9 +409,9 @@ fn a_question_that_refers_to_the_answer_is_a_follow_up() {
     );
 }
 
-/// Who asks on with the words of the first question may well do so because it was not answered.
+/// A user may repeat the words of a question because it was not answered.
 #[test]
-fn a_question_that_shares_words_with_the_query_alone_writes_no_reaction() {
+fn question_that_shares_words_only_with_the_query_writes_no_reaction() {
     let asked = case(
         "How do I stop my dog from barking?",
         "Patience is everything.",
@@ -423,7 +423,7 @@ fn a_question_that_shares_words_with_the_query_alone_writes_no_reaction() {
 }
 
 #[test]
-fn a_question_to_an_unknown_answer_tells_only_what_it_says_itself() {
+fn question_without_a_known_answer_uses_its_own_words_only() {
     for (message, expected) in [
         ("what do owls hunt?", Neutral),
         ("why is that so?", Accepted),
@@ -440,9 +440,9 @@ fn a_question_to_an_unknown_answer_tells_only_what_it_says_itself() {
     }
 }
 
-/// The caller's own embeddings tell a rephrase that no word tells, if the intent is the same.
+/// The caller's own embeddings show a rephrase that the words do not show, if the intent is the same.
 #[test]
-fn embeddings_of_the_caller_count_for_a_rephrase() {
+fn caller_embeddings_count_for_a_rephrase() {
     let detect = |query, next, similarity| {
         let asked = case(query, "Here is one.", next);
         Detector::embedded().detect(&Exchange {
@@ -484,7 +484,7 @@ fn embeddings_of_the_caller_count_for_a_rephrase() {
 }
 
 #[test]
-fn a_question_repeated_word_for_word_is_a_rephrase_whatever_its_words_are() {
+fn literally_repeated_question_is_a_rephrase_with_any_words() {
     let questions = [
         "What's wrong with my code?",
         "what works best against mosquitoes?",
@@ -536,7 +536,7 @@ fn a_question_repeated_word_for_word_is_a_rephrase_whatever_its_words_are() {
 }
 
 #[test]
-fn what_is_said_twice_without_asking_is_no_rephrase() {
+fn repeated_statement_is_not_a_rephrase() {
     let said = [
         ("Thanks a lot for that!", "You are welcome."),
         ("That is perfect, thank you", "My pleasure."),

@@ -1,4 +1,4 @@
-//! Sentences as people write them to an assistant, each with what it says of the answer before it.
+//! Sentences as people write them to an assistant, each labelled with what it says about the answer before it.
 
 use super::after::{After, verdict};
 use super::*;
@@ -7,7 +7,7 @@ use After::{Answer, Code, Confirmation, More, Offer, Question, Unknown};
 use FeedbackStatus::{Accepted, Neutral, Rejected};
 
 const SENTENCES: &[(FeedbackStatus, After, &[&str])] = &[
-    // Praise with a complaint after it, and one thing mended while another broke.
+    // Praise with a complaint after it, and one thing fixed while another broke.
     (
         Rejected,
         Code,
@@ -418,7 +418,7 @@ const SENTENCES: &[(FeedbackStatus, After, &[&str])] = &[
     ),
 ];
 
-/// What speaks of no answer, whatever else it may be.
+/// Sentences that are not about the answer.
 const HARMLESS: &[(After, &[&str])] = &[(
     Code,
     &[
@@ -429,7 +429,7 @@ const HARMLESS: &[(After, &[&str])] = &[(
 )];
 
 #[test]
-fn what_is_harmless_is_no_rejection() {
+fn harmless_sentences_are_not_rejections() {
     for (after, messages) in HARMLESS {
         for message in *messages {
             let detection = verdict(after, message);
@@ -442,7 +442,7 @@ fn what_is_harmless_is_no_rejection() {
 }
 
 #[test]
-fn sentences_are_taken_as_they_are_meant() {
+fn sentences_are_classified_as_labelled() {
     let mut wrong = Vec::new();
     for (expected, after, messages) in SENTENCES {
         for message in *messages {

@@ -75,7 +75,7 @@ fn a_new_reason_for_a_helpful_signal_is_not_a_new_act() {
 }
 
 #[test]
-fn a_change_that_is_not_an_act_keeps_the_time_of_the_act_and_does_not_recreate_an_expired_event() {
+fn row_only_change_keeps_the_act_time() {
     let body = json!({"message_id": "m", "signal": "helpful"});
     let first = stored(resolved(None, &body, 1));
     let much_later = 91 * 24 * 3600;

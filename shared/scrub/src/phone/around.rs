@@ -1,4 +1,4 @@
-//! What may stand before a telephone number and after it.
+//! What may precede and follow a telephone number.
 
 use crate::context::{self, Hint};
 use crate::glyphs::Glyphs;
@@ -15,22 +15,22 @@ const EXTENSIONS: [&str; 8] = [
     "x",
 ];
 
-/// Whether a number may start here, its sign included. It is a part of something else after a
-/// letter, a currency or a number sign, and in the middle of `ORD-555`, `12:34` or `1,234`.
+/// Whether a number may start here, with its sign. It is part of something else after a letter, a currency or a number
+/// sign, and in the middle of `ORD-555`, `12:34` or `1,234`.
 pub(super) fn starts(glyphs: &Glyphs, start: usize, signed: bool) -> bool {
     let before = glyphs.before(start, 1);
     let mark = start.saturating_sub(1);
     let joined = glyphs.before(start, 2).is_ascii_alphanumeric();
     let named = |hint| matches!(hint, Some(Hint::Phone | Hint::Contact));
     match before {
-        // Before a sign this is a sum.
+        // Before a plus sign these belong to a sum.
         '+' | ')' | ']' if signed => false,
         '+' | '#' | '$' | '€' | '£' | '¥' | '₹' | '\\' | '_' => false,
         // `wa.me/49...`
         '/' if joined => context::nearest(glyphs, start) == Some(Hint::Phone),
         '.' | '-' | '/' | '@' => !joined && before != '.' || named(context::attached(glyphs, mark)),
         ':' => !glyphs.before(start, 2).is_ascii_digit(),
-        // A list of numbers, not the fraction of one.
+        // In a list of numbers, not in a decimal fraction.
         ',' => {
             !glyphs.before(start, 2).is_ascii_digit() || glyphs.before(start, 5).is_ascii_digit()
         }
@@ -39,15 +39,15 @@ pub(super) fn starts(glyphs: &Glyphs, start: usize, signed: bool) -> bool {
     }
 }
 
-/// Whether a number may end here. After it may stand no unit, no fraction and no rest of a word.
+/// Whether a number may end here: no unit, fraction or rest of a word follows.
 pub(super) fn ends(glyphs: &Glyphs, end: usize) -> bool {
-    let behind = glyphs.at(end);
-    let rest = behind.is_ascii_alphanumeric() || behind == '_';
+    let after = glyphs.at(end);
+    let rest = after.is_ascii_alphanumeric() || after == '_';
     let digits = || glyphs.run_within(end + 1, 4, |glyph| glyph.is_ascii_digit()) - end - 1;
-    let amount = match behind {
+    let amount = match after {
         ',' => matches!(digits(), 1 | 2),
         ':' => digits() > 0,
-        _ => is_currency(glyphs, end + usize::from(behind == ' ')),
+        _ => is_currency(glyphs, end + usize::from(after == ' ')),
     };
     !(rest || amount) || extension(glyphs, end).is_some()
 }
@@ -62,14 +62,14 @@ fn is_currency(glyphs: &Glyphs, at: usize) -> bool {
             })
 }
 
-/// What numbers count.
+/// Units after a count.
 const COUNTED: [&str; 24] = [
     "b", "kb", "mb", "gb", "byte", "bytes", "ns", "us", "ms", "s", "sec", "seconds", "km", "m",
     "users", "rows", "records", "items", "lines", "tokens", "people", "points", "requests",
     "times",
 ];
 
-/// Whether the word after a number says what it counts.
+/// Whether the word after a number is a unit.
 pub(super) fn is_counted(glyphs: &Glyphs, end: usize) -> bool {
     if glyphs.at(end) != ' ' {
         return false;
@@ -90,8 +90,8 @@ pub(super) fn extension(glyphs: &Glyphs, end: usize) -> Option<usize> {
         return None;
     }
     let named = EXTENSIONS.iter().find(|named| glyphs.starts(word, named))?;
-    let behind = word + named.chars().count();
-    let digits = glyphs.run_within(behind, 3, |glyph| matches!(glyph, '.' | ' ' | ':' | '='));
+    let after = word + named.chars().count();
+    let digits = glyphs.run_within(after, 3, |glyph| matches!(glyph, '.' | ' ' | ':' | '='));
     let extended = glyphs.run_within(digits, 7, |glyph| glyph.is_ascii_digit());
     let length = extended - digits;
     let whole = !glyphs.at(extended).is_ascii_alphanumeric();

@@ -1,4 +1,4 @@
-//! The forms of a telephone number. Each answers how many groups of digits it takes.
+//! The forms of a telephone number. Each function returns the number of groups that match.
 
 use std::ops::RangeInclusive;
 
@@ -7,12 +7,12 @@ use crate::context::Hint;
 use crate::digits::Gap;
 use crate::glyphs::{Glyphs, is_unspaced};
 
-/// Digits of a number with its country (E.164), and the fewest that any country has.
+/// Digits of a number with its country code: the fewest in any country, and the most (E.164).
 const WORLD: RangeInclusive<u8> = 8..=15;
 
 impl Candidate<'_> {
-    /// `+49 (0)30 123456-78`. North America and Russia have eleven digits; with one point alone it
-    /// is a decimal number, with points and dashes a pair of coordinates.
+    /// `+49 (0)30 123456-78`. North America and Russia have eleven digits. With a single dot it is a decimal number,
+    /// with dots and dashes a pair of coordinates.
     pub(super) fn signed(&self) -> Option<usize> {
         let leading = self.leading(1);
         let count = match leading {
@@ -27,8 +27,8 @@ impl Candidate<'_> {
         (!decimal || american || self.is_named()).then_some(count)
     }
 
-    /// `0049 30 123456`, `011 44 20 7946 0958`. In one piece it has a full number after the zeros:
-    /// fewer digits are a small number filled up with zeros.
+    /// `0049 30 123456`, `011 44 20 7946 0958`. Without gaps, a full number must follow the zeros: fewer digits are a
+    /// small number padded with zeros.
     pub(super) fn foreign(&self) -> Option<usize> {
         let country = match self.leading(4) {
             [0, 0, 1..=9, _] if self.groups.first()?.len() >= 2 => 2,
@@ -42,7 +42,7 @@ impl Candidate<'_> {
         (!pairs && !one_piece || self.is_named()).then_some(count)
     }
 
-    /// `(030) 123456-78`, `(555) 123-4567`. A year in parentheses is no area.
+    /// `(030) 123456-78`, `(555) 123-4567`. A year in parentheses is no area code.
     pub(super) fn in_parentheses(&self) -> Option<usize> {
         if !self.open {
             return None;
@@ -62,8 +62,8 @@ impl Candidate<'_> {
         (self.digits(count) >= area + 5).then_some(count)
     }
 
-    /// `555-123-4567`, `1 (555) 123-4567`, `555 123 4567`: three, three and four digits. With
-    /// spaces alone it stands alone, since a table has rows of such numbers.
+    /// `555-123-4567`, `1 (555) 123-4567`, `555 123 4567`: three, three and four digits. With spaces only, it must not
+    /// be part of a table row.
     pub(super) fn american(&self) -> Option<usize> {
         let country = usize::from(self.leading(1) == [1] && self.groups.first()?.len() == 1);
         let count = country + 3;
@@ -85,7 +85,7 @@ impl Candidate<'_> {
         written.then_some(count)
     }
 
-    /// `138 0013 8000`, with or without `86`. In one piece within Chinese text, or by a word.
+    /// `138 0013 8000`, with or without `86`. Without gaps, only in Chinese text or after a word for a telephone.
     pub(super) fn chinese(&self) -> Option<usize> {
         let first = self.groups.first()?;
         let code = self.leading(4);
@@ -98,10 +98,10 @@ impl Candidate<'_> {
             return None;
         }
         if first.len() == country + 11 && self.may_end(1) {
-            let beside = is_unspaced(self.glyphs.before(self.start, 1))
+            let adjacent = is_unspaced(self.glyphs.before(self.start, 1))
                 || is_unspaced(self.glyphs.before(self.start, 2))
                 || is_unspaced(self.glyphs.at(first.at().end));
-            return (self.is_named() || (beside && self.hint().is_none())).then_some(1);
+            return (self.is_named() || (adjacent && self.hint().is_none())).then_some(1);
         }
         let extra = usize::from(country > 0);
         let shape: &[u8] = if extra == 0 {
@@ -115,7 +115,7 @@ impl Candidate<'_> {
         (shape && separate && self.may_end(extra + 3)).then_some(extra + 3)
     }
 
-    /// `07700 900123`, `030/123456`, `06 12 34 56 78`: what is dialled within most countries.
+    /// `07700 900123`, `030/123456`, `06 12 34 56 78`: the national form in most countries.
     pub(super) fn with_zero(&self) -> Option<usize> {
         let leading = self.leading(3);
         if !matches!(leading, [0, 1..=9, _]) || self.groups.first()?.len() < 2 {
@@ -136,8 +136,8 @@ impl Candidate<'_> {
         (dots == 0 || dots == gaps.len()).then_some(count)
     }
 
-    /// `98765 43210` of India, `495 123-45-67` of Russia and Turkey, and three groups of three with
-    /// dashes. With spaces these are an amount.
+    /// `98765 43210` of India, `495 123-45-67` of Russia and Turkey, and three groups of three with dashes, which with
+    /// spaces would be an amount.
     pub(super) fn shaped(&self) -> Option<usize> {
         let leading = self.leading(1);
         if self.lengths(2) == [5, 5] && matches!(leading, [6..=9]) {
@@ -156,9 +156,8 @@ impl Candidate<'_> {
         (dashed && self.may_end(3) && !self.is_thing()).then_some(3)
     }
 
-    /// `612345678`, `15551234567`: nine or eleven digits in one piece, as the mobile numbers of many countries
-    /// have and few numbers of things. Only where a number starts so, and in a sentence: not in code, and not
-    /// before what it counts.
+    /// `612345678`, `15551234567`: nine or eleven digits without gaps, as in mobile numbers of many countries and in
+    /// few other numbers. Only with certain first digits, and only in a sentence: not in code, and not before a unit.
     pub(super) fn bare(&self) -> Option<usize> {
         let first = self.groups.first()?;
         let mobile = matches!(
@@ -181,8 +180,8 @@ impl Candidate<'_> {
         (written && !self.is_thing()).then_some(1)
     }
 
-    /// Any digits that a word calls a number: `call 555-0199`. Some words are often about something
-    /// else ("the text has 1000 2000 3000 rows"); after them it is no part of a row.
+    /// Any digits after a word for a telephone: `call 555-0199`. Some of the words often mean something else ("the text
+    /// has 1000 2000 3000 rows"): after them it must not be part of a row.
     pub(super) fn hinted(&self) -> Option<usize> {
         let hint = self.hint()?;
         if !matches!(hint, Hint::Phone | Hint::Contact) {

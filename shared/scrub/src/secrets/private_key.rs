@@ -8,19 +8,19 @@ use crate::glyphs::Glyphs;
 const DASHES: usize = 4;
 /// Longest title.
 const TITLE: usize = 48;
-/// Fewest characters of a line that is a part of a key, when nothing says where the key ends.
+/// Fewest characters of a line of a key that has no last line.
 const LINE: usize = 16;
 
-/// Finds keys in order, and remembers what it looked for.
+/// Finds keys in order, and caches that there is no further end.
 #[derive(Default)]
 pub(super) struct Keys {
-    /// There is no end from here on.
+    /// From here on there is no end.
     endless: Option<usize>,
 }
 
 impl Keys {
-    /// The key whose first line starts at a dash, with its last line. If that is missing, all lines that
-    /// may be the key's.
+    /// The key whose first line starts at a dash, to its last line. Without a last line, all lines that may belong to
+    /// it.
     pub(super) fn at(&mut self, glyphs: &Glyphs, at: usize) -> Option<Range<usize>> {
         let title = title(glyphs, at, "begin")?;
         let written: String = glyphs.chars(title.clone()).collect();
@@ -56,9 +56,9 @@ fn dashes(glyphs: &Glyphs, at: usize) -> usize {
 
 /// The title of a line that starts with dashes and a word.
 fn title(glyphs: &Glyphs, at: usize, word: &str) -> Option<Range<usize>> {
-    let behind = dashes(glyphs, at);
-    let from = glyphs.run_within(behind, 1, |glyph| glyph == ' ');
-    if behind < at + DASHES || !glyphs.starts(from, word) {
+    let after = dashes(glyphs, at);
+    let from = glyphs.run_within(after, 1, |glyph| glyph == ' ');
+    if after < at + DASHES || !glyphs.starts(from, word) {
         return None;
     }
     let end = glyphs.run_within(from, TITLE, |glyph| {
@@ -84,7 +84,7 @@ fn lines(glyphs: &Glyphs, body: usize) -> usize {
         } else {
             glyphs.run(from, is_of_key)
         };
-        // A line that was cut off is the last one.
+        // A truncated line is the last one.
         let last = end > body && glyphs.at(line) == '\0';
         if line == from || !(header || last || line - from >= LINE) {
             return end;

@@ -1,13 +1,13 @@
-//! What a query, a form or a setting calls a token or a password: `?token=…`, `&password=…`, `API_KEY=…`.
+//! Parameters and settings that are named as a token or a password: `?token=…`, `&password=…`, `API_KEY=…`.
 
 use std::ops::Range;
 
-use super::{Glyphs, SURE, is_unspaced, placeholder_at, steps};
+use super::{DECISIVE, Glyphs, is_unspaced, placeholder_at, steps};
 
-/// Longest name that is looked at.
+/// Longest name that is read.
 const NAME: usize = 40;
 
-/// Names of a secret, without dashes and low lines.
+/// Names of a secret, without dashes and underscores.
 const NAMES: [&str; 26] = [
     "accesskey",
     "apikey",
@@ -37,7 +37,7 @@ const NAMES: [&str; 26] = [
     "xapikey",
 ];
 
-/// How longer names end: `access_token`, `X-Amz-Signature`.
+/// Endings of longer names: `access_token`, `X-Amz-Signature`.
 const ENDINGS: [&str; 7] = [
     "token",
     "password",
@@ -61,11 +61,11 @@ pub(super) fn parameter(glyphs: &Glyphs, at: usize) -> Option<Range<usize>> {
     });
     let marks = |glyph| matches!(glyph, '.' | ',' | ')' | ']' | '\'' | '!' | '?' | ':' | '*');
     let end = glyphs.run_back(end, end - value, marks);
-    settled(glyphs, value..end)
+    unless_replaced(glyphs, value..end)
 }
 
-/// The value of the setting whose name starts here, outside of a query. In code a value is an expression
-/// (`token=None`, `password=os.environ[…]`), and has no letters and digits mixed.
+/// The value of the setting whose name starts here, outside of a query. It mixes letters and digits; in code it would
+/// be an expression (`token=None`, `password=os.environ[…]`).
 pub(super) fn setting(glyphs: &Glyphs, at: usize) -> Option<Range<usize>> {
     let value = value_of(glyphs, at)?;
     let is_of_value = |glyph: char| {
@@ -75,7 +75,7 @@ pub(super) fn setting(glyphs: &Glyphs, at: usize) -> Option<Range<usize>> {
                 '_' | '+' | '/' | '=' | '~' | '!' | '$' | '%' | '^' | '-'
             )
     };
-    let first = glyphs.run_within(value, SURE, is_of_value);
+    let first = glyphs.run_within(value, DECISIVE, is_of_value);
     let has = |is: fn(&char) -> bool| glyphs.chars(value..first).any(|glyph| is(&glyph));
     let dotted = glyphs.at(first) == '.' && is_of_value(glyphs.at(first + 1));
     let call = dotted || matches!(glyphs.at(first), '(' | '[');
@@ -83,7 +83,7 @@ pub(super) fn setting(glyphs: &Glyphs, at: usize) -> Option<Range<usize>> {
     if first < value + 6 || call || !mixed {
         return None;
     }
-    settled(glyphs, value..glyphs.run(first, is_of_value))
+    unless_replaced(glyphs, value..glyphs.run(first, is_of_value))
 }
 
 /// Where the value of a secret starts whose name starts here.
@@ -101,9 +101,9 @@ fn value_of(glyphs: &Glyphs, at: usize) -> Option<usize> {
     secret.then_some(end + 1)
 }
 
-/// A value, unless it is what was put in its place.
-fn settled(glyphs: &Glyphs, value: Range<usize>) -> Option<Range<usize>> {
-    // Its bracket may have been trimmed.
+/// A value, unless it is already a placeholder.
+fn unless_replaced(glyphs: &Glyphs, value: Range<usize>) -> Option<Range<usize>> {
+    // Its closing bracket may have been trimmed.
     let replaced = placeholder_at(glyphs, value.start).is_some_and(|end| end >= value.end);
     (!value.is_empty() && !replaced).then_some(value)
 }

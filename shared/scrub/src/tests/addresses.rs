@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn e_mail_addresses_go() {
+fn e_mail_addresses_are_replaced() {
     becomes(
         "[email]",
         &[
@@ -27,7 +27,7 @@ fn e_mail_addresses_go() {
 }
 
 #[test]
-fn what_surrounds_an_e_mail_address_stays() {
+fn text_around_an_e_mail_address_is_kept() {
     check(&[
         (
             "mailto:ada@example.com?subject=x",
@@ -57,8 +57,8 @@ fn what_surrounds_an_e_mail_address_stays() {
 }
 
 #[test]
-fn what_only_looks_like_an_e_mail_address_survives() {
-    survive(&[
+fn lookalikes_of_e_mail_addresses_are_kept() {
+    are_kept(&[
         "a[1]@b",
         "@app.route",
         "@app.route('/x')",
@@ -90,7 +90,7 @@ fn what_only_looks_like_an_e_mail_address_survives() {
 }
 
 #[test]
-fn credentials_in_urls_go_and_the_rest_stays() {
+fn credentials_in_urls_are_replaced() {
     check(&[
         (
             "postgres://ada:pw@db.example.com/x",
@@ -135,7 +135,7 @@ fn credentials_in_urls_go_and_the_rest_stays() {
             "见https://[credentials]example.com，谢谢",
         ),
     ]);
-    survive(&[
+    are_kept(&[
         "https://example.com/@ada/1",
         "https://example.com:8080/@ada",
         "https://cdn.example.com/react@18.2.0/x.js",
@@ -149,7 +149,7 @@ fn credentials_in_urls_go_and_the_rest_stays() {
 }
 
 #[test]
-fn ip_addresses_go() {
+fn ip_addresses_are_replaced() {
     becomes(
         "[ip]",
         &[
@@ -187,8 +187,8 @@ fn ip_addresses_go() {
 }
 
 #[test]
-fn what_only_looks_like_an_ip_address_survives() {
-    survive(&[
+fn lookalikes_of_ip_addresses_are_kept() {
+    are_kept(&[
         "1.2.3",
         "10.0.19045.3803",
         "1.2.3.4.5",

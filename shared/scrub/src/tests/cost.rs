@@ -6,10 +6,10 @@ use proptest::sample::select;
 
 use super::*;
 
-/// Most steps of a look for each byte of a text, whatever the text.
+/// Most steps of a pass for each byte of any text.
 const STEPS: usize = 160;
 
-/// Texts that a finder may look through again and again, if it does not remember.
+/// Pieces of texts that a finder without a cache would read again and again.
 const REPEATED: &[&str] = &[
     "1",
     "1 ",
@@ -171,22 +171,22 @@ fn repeated(piece: &str, bytes: usize) -> String {
     piece.repeat(bytes.div_ceil(piece.len()))
 }
 
-/// Steps of one look.
-fn look(text: &str) -> usize {
+/// Steps of one pass.
+fn steps_of_pass(text: &str) -> usize {
     steps::of(|| drop(once(text)))
 }
 
-/// Steps of all looks at a text of so many bytes.
+/// Most steps of all passes over a text of so many bytes.
 fn most(bytes: usize) -> usize {
     STEPS * Budget::of(bytes).bytes
 }
 
 #[test]
-fn a_look_takes_a_bounded_number_of_steps_for_each_byte() {
+fn steps_of_a_pass_are_bounded_per_byte() {
     for piece in REPEATED {
         for between in ["", " ", "\n", "中", "１"] {
             let text = repeated(&format!("{piece}{between}"), 1_000);
-            let steps = look(&text);
+            let steps = steps_of_pass(&text);
             let most = STEPS * text.len();
             assert!(
                 steps <= most,
@@ -197,15 +197,18 @@ fn a_look_takes_a_bounded_number_of_steps_for_each_byte() {
 }
 
 #[test]
-fn twice_the_text_is_twice_the_work() {
+fn steps_are_linear_in_the_text() {
     for piece in REPEATED {
-        let (once, twice) = (look(&repeated(piece, 1_000)), look(&repeated(piece, 2_000)));
+        let (once, twice) = (
+            steps_of_pass(&repeated(piece, 1_000)),
+            steps_of_pass(&repeated(piece, 2_000)),
+        );
         assert!(twice <= once * 9 / 4 + 2_000, "{piece:?}: {once}, {twice}");
     }
 }
 
 #[test]
-fn a_long_text_takes_no_more_for_each_byte_than_a_short_one() {
+fn long_text_stays_within_the_budget() {
     for piece in [
         "1 1 1 ",
         "+1 +1 ",
@@ -238,10 +241,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn no_mixture_takes_more_steps(pieces in vec(any_piece(), 1..6), times in 1..200_usize) {
+    fn mixed_input_costs_no_more_than_the_worst_kind(pieces in vec(any_piece(), 1..6), times in 1..200_usize) {
         let text = pieces.concat().repeat(times);
         let text: String = text.chars().take(1_500).collect();
-        let steps = look(&text);
+        let steps = steps_of_pass(&text);
         prop_assert!(steps <= STEPS * text.len() + STEPS, "{} bytes: {steps}", text.len());
         let all = steps::of(|| drop(scrub(&text)));
         prop_assert!(all <= most(text.len()) + STEPS, "{} bytes: {all}", text.len());
@@ -249,7 +252,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_left_of_a_budget_is_for_the_other_texts_of_an_event() {
+fn texts_of_an_event_share_its_budget() {
     let text = "call ada@example.com ".repeat(100);
     let mut budget = Budget::of(text.len());
     let scrubbed = "call [email] ".repeat(100);
@@ -257,11 +260,11 @@ fn what_is_left_of_a_budget_is_for_the_other_texts_of_an_event() {
     assert_eq!(
         budget.scrub(&text),
         scrubbed,
-        "an event has twice the looks of ordinary text"
+        "an event has twice the passes that ordinary text needs"
     );
-    // Nobody knows what is in a text that was not looked through to the end.
+    // What a text contains is unknown if not all passes could run.
     let others = (0..10).map(|_| budget.scrub(&text));
-    // Owned: what is borrowed is the caller's own text, and safe to keep.
+    // Owned: a borrowed text is the original one, which the caller keeps.
     assert_eq!(others.last(), Some(Cow::Owned(REMOVED.to_owned())));
     assert!(matches!(budget.scrub(&text), Cow::Owned(_)));
     assert_eq!(budget.scrub("nothing in here"), "nothing in here");

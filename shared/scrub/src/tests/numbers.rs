@@ -1,9 +1,9 @@
-//! Cards, accounts, numbers of citizens, telephone numbers.
+//! Cards, accounts, national identity numbers, telephone numbers.
 
 use super::*;
 
 #[test]
-fn payment_cards_go() {
+fn payment_cards_are_replaced() {
     becomes(
         "[card]",
         &[
@@ -55,8 +55,8 @@ fn payment_cards_go() {
 }
 
 #[test]
-fn what_only_looks_like_a_card_survives() {
-    survive(&[
+fn lookalikes_of_cards_are_kept() {
+    are_kept(&[
         "4111111111111112",
         "41111111111111111",
         "114-3941689-8772232",
@@ -75,7 +75,7 @@ fn what_only_looks_like_a_card_survives() {
         "41111111-1111-4111-8111-111111111111",
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "45 32 17 88 12 05 99 31",
-        // One more or one fewer, another sign between, the tail of a list, a check digit that is wrong.
+        // One digit more or fewer, different separators, the end of a list, an invalid check digit.
         "4111,1111,1111,1111,1111",
         "1111,4111,1111,1111,1111",
         "4111,1111,1111",
@@ -88,7 +88,7 @@ fn what_only_looks_like_a_card_survives() {
 }
 
 #[test]
-fn accounts_go() {
+fn accounts_are_replaced() {
     becomes(
         "[iban]",
         &[
@@ -120,8 +120,8 @@ fn accounts_go() {
 }
 
 #[test]
-fn what_only_looks_like_an_account_survives() {
-    survive(&[
+fn lookalikes_of_accounts_are_kept() {
+    are_kept(&[
         "DE89370400440532013001",
         "DE8937040044053201300",
         "XX89370400440532013000",
@@ -133,7 +133,7 @@ fn what_only_looks_like_an_account_survives() {
 }
 
 #[test]
-fn numbers_of_citizens_go() {
+fn national_numbers_are_replaced() {
     becomes(
         "[ssn]",
         &[
@@ -173,8 +173,8 @@ fn numbers_of_citizens_go() {
 }
 
 #[test]
-fn what_only_looks_like_a_number_of_a_citizen_survives() {
-    survive(&[
+fn lookalikes_of_national_numbers_are_kept() {
+    are_kept(&[
         "123456789",
         "social media 12345678",
         "130 692 544",
@@ -189,7 +189,7 @@ fn what_only_looks_like_a_number_of_a_citizen_survives() {
 }
 
 #[test]
-fn numbers_of_taxpayers_go() {
+fn taxpayer_numbers_are_replaced() {
     becomes(
         "[tax-id]",
         &[
@@ -220,8 +220,8 @@ fn numbers_of_taxpayers_go() {
         ("tax ID 1234567890", "tax ID [tax-id]"),
         ("taxpayer number: 1234567890", "taxpayer number: [tax-id]"),
     ]);
-    survive(&[
-        // Wrong check digit; no digit twice; two digits twice.
+    are_kept(&[
+        // Invalid check digit; no digit twice; two digits twice.
         "order 86095742719",
         "65 929 970 488",
         "20 345 678 919",
@@ -232,7 +232,7 @@ fn numbers_of_taxpayers_go() {
 }
 
 #[test]
-fn telephone_numbers_go() {
+fn telephone_numbers_are_replaced() {
     becomes(
         "[phone]",
         &[
@@ -298,7 +298,7 @@ fn telephone_numbers_go() {
             "495 123-45-67",
             "8 800 555-35-35",
             "532 123 45 67",
-            // The mark of a long vowel as a dash, and low lines.
+            // The mark of a long vowel as a dash, and underscores.
             "090ー1234ー5678",
             "０９０ー１２３４ー５６７８",
             "０３ー１２３４ー５６７８",
@@ -311,7 +311,7 @@ fn telephone_numbers_go() {
             "+1_555_123_4567",
             "0151_23456789",
             "555_123_4567",
-            // Nine and eleven digits in one piece.
+            // Nine and eleven digits without gaps.
             "089123456",
             "612345678",
             "712345678",
@@ -327,7 +327,7 @@ fn telephone_numbers_go() {
 }
 
 #[test]
-fn a_word_may_touch_a_telephone_number() {
+fn word_may_be_adjacent_to_a_telephone_number() {
     check(&[
         ("+4915112345678abc", "[phone]abc"),
         ("+49 151 12345678mobil", "[phone]mobil"),
@@ -344,7 +344,7 @@ fn a_word_may_touch_a_telephone_number() {
         ("電話０９０ー１２３４ー５６７８です", "電話[phone]です"),
         ("サーバーada@example.com", "サーバー[email]"),
     ]);
-    survive(&[
+    are_kept(&[
         "0123456789abcdef",
         "0612345678abcdef",
         "0612345678px",
@@ -358,7 +358,7 @@ fn a_word_may_touch_a_telephone_number() {
 }
 
 #[test]
-fn words_before_a_number_tell_that_it_is_a_telephone() {
+fn word_before_a_number_marks_it_as_a_telephone_number() {
     check(&[
         ("\u{202a}+49 30 123456\u{202c}", "\u{202a}[phone]\u{202c}"),
         ("Ada(+4930123456)", "Ada([phone])"),

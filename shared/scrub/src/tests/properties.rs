@@ -1,4 +1,4 @@
-//! What holds for all texts.
+//! Properties of any text.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::sample::select;
 
 use super::*;
 
-/// Pieces that the finders are about, in any order, with little between them.
+/// Pieces that the finders look for, in any order.
 fn any_text() -> impl Strategy<Value = String> {
     let pieces = vec![
         "4111111111111111",
@@ -121,38 +121,38 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn to_scrub_again_changes_nothing(text in any_text()) {
+    fn scrubbing_is_idempotent(text in any_text()) {
         let once = scrub(&text).into_owned();
-        // Nothing that is made of these is given up on.
+        // No text of these pieces exceeds the budget.
         prop_assert_ne!(&once, REMOVED);
         prop_assert_eq!(scrub(&once), once.as_str());
     }
 
     #[test]
-    fn any_text_is_read(text in any::<String>()) {
+    fn any_text_is_scrubbed_without_panic(text in any::<String>()) {
         let once = scrub(&text).into_owned();
         prop_assert_eq!(scrub(&once), once.as_str());
     }
 
     #[test]
-    fn a_text_grows_by_placeholders_alone(text in any_text()) {
+    fn scrubbed_text_has_a_bounded_length(text in any_text()) {
         prop_assert!(scrub(&text).len() <= 4 * text.len() + 16);
     }
 
     #[test]
-    fn of_a_card_no_digits_remain(
+    fn card_digits_are_removed(
         before in "[a-z ,;(\\n]{0,6}[ ,;(\\n]",
-        behind in "[ ,;)\\n.][a-z ,;\\n]{0,6}",
+        after in "[ ,;)\\n.][a-z ,;\\n]{0,6}",
         gap in select(vec!["", " ", "-", "\u{a0}", "–"]),
         touching in select(vec!["", " 5500000000000004", ",DE89370400440532013000", "/+4930123456"]),
     ) {
         let card = ["4111", "1111", "1111", "1111"].join(gap);
-        let scrubbed = scrub(&format!("{before}{card}{touching}{behind}")).into_owned();
+        let scrubbed = scrub(&format!("{before}{card}{touching}{after}")).into_owned();
         prop_assert!(!scrubbed.contains(|c: char| c.is_ascii_digit()), "{}", scrubbed);
     }
 
     #[test]
-    fn of_two_numbers_beside_each_other_none_remains(
+    fn adjacent_numbers_are_both_removed(
         first in select(vec!["4111 1111 1111 1111", "+49 30 123456", "DE89 3704 0044 0532 0130 00", "(555) 123-4567"]),
         second in select(vec!["4111-1111-1111-1111", "+15551234567", "GB82WEST12345698765432", "123-45-6789"]),
         between in select(vec![" ", ",", "; ", "\n", " / ", "|", "/", "和"]),
@@ -164,9 +164,9 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_is_planted_survives((kind, planted, core) in any_planted(), around in any_surroundings()) {
-        let (before, behind) = around;
-        let text = format!("{before}{planted}{behind}");
+    fn planted_value_is_removed((kind, planted, core) in any_planted(), around in any_surroundings()) {
+        let (before, after) = around;
+        let text = format!("{before}{planted}{after}");
         let scrubbed = scrub(&text).into_owned();
         prop_assert!(scrubbed.contains(kind), "{text:?}: {scrubbed:?}");
         prop_assert!(!holds(&scrubbed, &core), "{text:?}: {scrubbed:?}");
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn of_two_planted_ones_none_survives(
+    fn two_planted_values_are_both_removed(
         (_, first, one) in any_planted(),
         (_, second, two) in any_planted(),
         between in select(vec![" ", "\n", " and ", "; ", " | ", "。", " - ", "\t"]),
@@ -186,7 +186,7 @@ proptest! {
     }
 }
 
-/// Digits with the check digit that a card has.
+/// Sixteen digits with a valid check digit.
 fn any_card() -> impl Strategy<Value = String> {
     "4[0-9]{14}".prop_map(|digits| {
         let valid = |check: &u8| {
@@ -206,14 +206,14 @@ fn grouped(digits: &str, lengths: &[usize], gap: &str) -> String {
     let mut rest = digits;
     let mut groups = Vec::new();
     for length in lengths {
-        let (group, behind) = rest.split_at(*length);
+        let (group, after) = rest.split_at(*length);
         groups.push(group);
-        rest = behind;
+        rest = after;
     }
     groups.join(gap)
 }
 
-/// A kind's placeholder, what is planted, and what must not be left of it.
+/// The placeholder of a kind, a value to plant, and the part of it that must be removed.
 fn any_planted() -> impl Strategy<Value = (&'static str, String, String)> {
     let gap = select(vec!["", " ", "-", "/", "_", ",", ", ", "ー", "\u{a0}", "–"]);
     let cards = (any_card(), gap)
@@ -237,7 +237,7 @@ fn any_planted() -> impl Strategy<Value = (&'static str, String, String)> {
         ("[phone]", written, format!("{area}{rest}"))
     });
     let plain = prop_oneof!["[67]1[0-9]{7}", "1[34578][0-9]{9}", "0[1-9]1[0-9]{6}"];
-    // By chance some are numbers of taxpayers.
+    // Some happen to be taxpayer numbers.
     let plain = plain.prop_map(|digits| ("]", digits.clone(), digits));
     let token = (
         select(vec![
@@ -260,7 +260,7 @@ fn any_planted() -> impl Strategy<Value = (&'static str, String, String)> {
     prop_oneof![cards, signed, japanese, plain, token, email]
 }
 
-/// What stands before and after: words that say nothing of a number, and marks.
+/// What precedes and follows: words that give no hint, and punctuation.
 fn any_surroundings() -> impl Strategy<Value = (String, String)> {
     let word = select(vec![
         "so", "hello", "please", "это", "说", "です", "naïve", "Grüße", "the end", "2 of 3",
@@ -271,11 +271,11 @@ fn any_surroundings() -> impl Strategy<Value = (String, String)> {
             " ", ": ", "\n", " (", " \"", " '", ", ", "\t", "。", " <", "* ", "> ",
         ]),
     );
-    let behind = (
+    let after = (
         select(vec![
             " ", ". ", "\n", ") ", "\" ", "' ", ", ", "; ", "\t", "。", "> ", "! ", "? ",
         ]),
         word,
     );
-    (before, behind).prop_map(|((a, b), (c, d))| (format!("{a}{b}"), format!("{c}{d}")))
+    (before, after).prop_map(|((a, b), (c, d))| (format!("{a}{b}"), format!("{c}{d}")))
 }

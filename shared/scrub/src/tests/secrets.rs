@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// As the issuer writes a token, in two parts: whole, a scanner of repositories would take it for one.
+/// A token in two parts, so that secret scanners do not report this file.
 fn token(prefix: &str, rest: &str) -> String {
     format!("{prefix}{rest}")
 }
@@ -39,7 +39,7 @@ fn tokens() -> Vec<String> {
 }
 
 #[test]
-fn tokens_go() {
+fn tokens_are_replaced() {
     let tokens = tokens();
     let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
     becomes("[secret]", &tokens);
@@ -62,7 +62,7 @@ fn tokens_go() {
 }
 
 #[test]
-fn what_follows_bearer_goes() {
+fn token_after_bearer_is_replaced() {
     check(&[
         (
             "Authorization: Bearer abc123",
@@ -88,7 +88,7 @@ fn what_follows_bearer_goes() {
         ("Bearer abcdefghijklmnopqrstuvwx", "Bearer [secret]"),
         ("bearer: AbCdEfGhIjKlMn", "bearer: [secret]"),
     ]);
-    survive(&[
+    are_kept(&[
         "a bearer of bad news",
         "Bearer authentication",
         "the Bearer token",
@@ -100,7 +100,7 @@ fn what_follows_bearer_goes() {
     ]);
 }
 
-/// Titles in two parts, for the same reason.
+/// A private key with its titles in parts, for the same reason.
 fn key(kind: &str, body: &str) -> String {
     let (begin, end) = ("BEGIN", "END");
     format!("-----{begin} {kind}-----{body}-----{end} {kind}-----")
@@ -109,7 +109,7 @@ fn key(kind: &str, body: &str) -> String {
 const BODY: &str = "\nMIIEpAIBAAKCAQEA75Yo+kl\nq9Zf0Yw==\n";
 
 #[test]
-fn private_keys_go() {
+fn private_keys_are_replaced() {
     for kind in [
         "PRIVATE KEY",
         "RSA PRIVATE KEY",
@@ -142,7 +142,7 @@ fn private_keys_go() {
 }
 
 #[test]
-fn what_a_query_calls_a_secret_goes() {
+fn values_of_secret_parameters_are_replaced() {
     check(&[
         (
             "https://x.example/a?token=abc",
@@ -166,7 +166,7 @@ fn what_a_query_calls_a_secret_goes() {
         ("export DB_PASSWORD=hunter2", "export DB_PASSWORD=[secret]"),
         ("access_token=abc123&x=1", "access_token=[secret]&x=1"),
     ]);
-    survive(&[
+    are_kept(&[
         "?page=2&sort=token",
         "?token=",
         "?token=&x=1",
@@ -184,8 +184,8 @@ fn what_a_query_calls_a_secret_goes() {
 }
 
 #[test]
-fn what_only_looks_like_a_token_survives() {
-    survive(&[
+fn lookalikes_of_tokens_are_kept() {
+    are_kept(&[
         "sk-learn",
         "sk-folding-cube-container-with-a-name",
         "xoxb-",

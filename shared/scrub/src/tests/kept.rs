@@ -1,10 +1,10 @@
-//! Numbers of things, which must survive.
+//! Numbers that are not personal, which must be kept.
 
 use super::*;
 
 #[test]
-fn numbers_of_things_survive() {
-    survive(&[
+fn order_version_and_book_numbers_are_kept() {
+    are_kept(&[
         // Orders, invoices, parcels.
         "ORD-2024-00123456",
         "ORD-555-123-4567",
@@ -45,8 +45,8 @@ fn numbers_of_things_survive() {
 }
 
 #[test]
-fn times_amounts_and_measures_survive() {
-    survive(&[
+fn times_amounts_and_measures_are_kept() {
+    are_kept(&[
         "2024-01-15",
         "15.01.2024",
         "01/15/2024",
@@ -97,8 +97,8 @@ fn times_amounts_and_measures_survive() {
 }
 
 #[test]
-fn what_programmers_write_survives() {
-    survive(&[
+fn identifiers_and_code_are_kept() {
+    are_kept(&[
         "550e8400-e29b-41d4-a716-446655440000",
         "12345678-1234-1234-1234-123456789012",
         "d41d8cd98f00b204e9800998ecf8427e",
