@@ -206,7 +206,11 @@ async fn an_event_submitted_after_an_equal_one_was_withdrawn_counts_in_any_order
     };
     let generator = engine.generator(engine.store.clone());
     // In which batches the withdrawn and the next event are processed.
-    for order in [vec![vec![0, 1]], vec![vec![0], vec![1]], vec![vec![1], vec![0]]] {
+    for order in [
+        vec![vec![0, 1]],
+        vec![vec![0], vec![1]],
+        vec![vec![1], vec![0]],
+    ] {
         let withdrawn = acceptance("ada");
         let mut next = withdrawn.clone();
         next["feedbackId"] = json!(Uuid::new_v4());
