@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::digest::uuid;
 use crate::event::{EventContext, is_false};
 use crate::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, UserId};
+use crate::privacy::Pseudonyms;
 use crate::turn::TurnRef;
 use hearback_wire::parse::to_instant;
 
@@ -225,6 +226,17 @@ pub enum SignalUpdate {
 }
 
 impl StoredSignal {
+    /// Replaces the id of a new act by a keyed one, which callers cannot compute: from its digits in reports they would
+    /// learn whose signal it is. The act of `current` has a keyed id already.
+    #[must_use]
+    pub fn with_keyed_act(mut self, current: Option<&Self>, pseudonyms: &Pseudonyms) -> Self {
+        let core = &mut self.core;
+        if current.is_none_or(|current| current.core.act != core.act) {
+            core.act = pseudonyms.event_id(&core.at.within.tenant, core.act);
+        }
+        self
+    }
+
     /// The id of the feedback act that replaces `current`. A repeated delivery gives the same id; every later act gives
     /// another, even if its content is the same.
     fn act_after(&self, current: Option<&Self>) -> Uuid {

@@ -118,6 +118,28 @@ fn a_verdict_repeated_in_the_same_instant_is_a_retry() {
 }
 
 #[test]
+fn act_ids_depend_on_a_key_and_are_kept_by_a_repeat() {
+    let body = json!({"message_id": "m", "signal": "not_helpful"});
+    let keyed = |key: &str| {
+        let first = stored(resolved(None, &body, 1));
+        first.with_keyed_act(None, &Pseudonyms::new(key))
+    };
+    let first = keyed("k");
+    assert_eq!(first, keyed("k"));
+    assert_ne!(first.core.act, keyed("other").core.act);
+    let again = stored(resolved(Some(&first), &body, 9));
+    let again = again.with_keyed_act(Some(&first), &Pseudonyms::new("k"));
+    assert_eq!(again.core.act, first.core.act);
+    let excluded =
+        json!({"message_id": "m", "signal": "not_helpful", "exclude_from_training": true});
+    let next = stored(resolved(Some(&first), &excluded, 9));
+    let unkeyed = next.core.act;
+    let next = next.with_keyed_act(Some(&first), &Pseudonyms::new("k"));
+    assert_ne!(next.core.act, unkeyed);
+    assert_eq!(next.core.replaces, Some(first.core.act));
+}
+
+#[test]
 fn a_repeated_edit_changes_nothing() {
     let body = json!({"message_id": "m", "signal": "edit", "reason": "mine"});
     let first = stored(resolved(None, &body, 1));
