@@ -22,6 +22,7 @@ use hearback_lambda::http::service;
 use hearback_signals::Generator;
 use hearback_storage::activity::DEFAULT_SHARDS;
 use hearback_storage::preferences::Freshness;
+use hearback_storage::table::BY_FEED;
 use hearback_storage::{Store, keys};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::acceptance;
@@ -90,7 +91,7 @@ const OPERATIONS: [(Operation, &str, Place, u32); 9] = [
 ];
 
 /// The kinds of partitions, as the page names them.
-const KINDS: [(Kind, &str); 12] = [
+const KINDS: [(Kind, &str); 14] = [
     (Kind::Event, "an event"),
     (Kind::User, "a user"),
     (Kind::Preferences, "a user's preferences"),
@@ -109,6 +110,8 @@ const KINDS: [(Kind, &str); 12] = [
         Kind::Rejected,
         "`by_status`: a shard of a project's rejected turns",
     ),
+    (Kind::Feed, "`by_feed`: a shard of a tenant's day"),
+    (Kind::FeedUser, "`by_feed_user`: a user"),
 ];
 
 /// Questions of users, in turn.
@@ -305,6 +308,10 @@ async fn touches(shared: &Engine, operation: Operation) -> Touches {
 
 /// The kind of a partition that ada's operation uses.
 fn kind_of(store: &Store, operation: Operation, partition: &Partition) -> Kind {
+    if partition.index == Some(BY_FEED) {
+        // The shard depends on the event.
+        return Kind::Feed;
+    }
     let last = partition.key.rsplit('#').next().unwrap();
     let message = match operation {
         Operation::Turn | Operation::FollowUp => "m-25",

@@ -20,6 +20,7 @@ mod exactly_once;
 mod exactly_once_imports;
 mod exactly_once_reactions;
 mod exactly_once_signals;
+mod feed;
 mod first_wins;
 mod follow_ups;
 mod giving_up;

@@ -18,8 +18,8 @@ use hearback_tests::queue;
 use hearback_tests::rows::damage_pointers;
 use hearback_tests::template::{each, resource};
 use hearback_tests::turns::{
-    BY_STATUS, PERIOD, SIGNALS, conversation_path, event_message, message, path, reaction_message,
-    signal_message,
+    BY_STATUS, FEED, PERIOD, SIGNALS, conversation_path, event_message, message, path,
+    reaction_message, signal_message,
 };
 use serde_json::{Value, json};
 
@@ -286,12 +286,15 @@ async fn the_role_of_retrieval_allows_its_calls() {
         (Method::POST, PERIOD, period),
         (Method::GET, SIGNALS, Value::Null),
         (Method::GET, BY_STATUS, Value::Null),
+        (Method::GET, FEED, Value::Null),
     ];
     make_calls(&functions, &calls).await;
-    // For a whole project the list reads an index.
+    // For a whole project or tenant, the lists read other indexes.
     let caller = ("order-service", "feedback:report");
-    let (status, _) = call(&functions, caller, (Method::GET, BY_STATUS), &Value::Null).await;
-    assert!(status.is_success());
+    for list in [BY_STATUS, FEED] {
+        let (status, _) = call(&functions, caller, (Method::GET, list), &Value::Null).await;
+        assert!(status.is_success());
+    }
     recorded.check("RetrievalFunction");
 }
 

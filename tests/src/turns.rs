@@ -48,6 +48,8 @@ pub fn exported(turn: &str, message_id: &str) -> String {
     format!("{row}\n")
 }
 
+/// The feed.
+pub const FEED: &str = "/v1/feedback/events";
 /// The path of message signals.
 pub const SIGNALS: &str = "/api/v1/feedback";
 

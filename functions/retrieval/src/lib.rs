@@ -6,6 +6,7 @@
 //! | start with | for |
 //! |---|---|
 //! | `feedback.rs` | an event and its outcome |
+//! | `feed.rs` | the feed: what was published |
 //! | `turn.rs`, `turn_list.rs` | one turn with its feedback; turns by status |
 //! | `turn_report.rs`, `period.rs` | the reports of a conversation and of a period |
 //! | `timeline.rs`, `feedback_context.rs` | what an agent or a planner reads before its next answer |
@@ -14,6 +15,7 @@
 
 mod counted;
 mod event;
+mod feed;
 mod feedback;
 mod feedback_context;
 mod message_signals;
@@ -66,6 +68,7 @@ fn visible(rows: Vec<ReactionRow>, caller: &Caller) -> Vec<StoredReaction> {
 /// Every route of this function.
 pub fn routes() -> Routes<WithBlobs> {
     feedback::routes()
+        .and(feed::routes())
         .and(turn::routes())
         .and(turn_report::routes())
         .and(period::routes())

@@ -118,14 +118,16 @@ pub(crate) async fn process(
     };
     let crossings = learner.learn(&open, newest).await?;
     try_join_all(open.events.iter().zip(&turns).map(|(event, turn)| {
-        let processed = Processed::of(event, crossings.get(&event.feedback_id), clock.now());
-        let outcome = Outcome::Processed(Box::new(processed));
+        let crossing = crossings.get(&event.feedback_id);
         let erased = erasure.as_ref().map(|erasure| erasure.id);
         async move {
             // Before the outcome, because an event with an outcome is not processed again.
             if let Some(turn) = turn {
                 count_event(store, clock, (event, turn), erased).await?;
             }
+            // The time of publication, last: readers of the feed wait for late entries for some seconds only.
+            let processed = Processed::of(event, crossing, clock.now());
+            let outcome = Outcome::Processed(Box::new(processed));
             store.put_outcome(event, &outcome).await?;
             Ok::<_, Failure>(())
         }

@@ -83,6 +83,12 @@ impl Labels {
         }
     }
 
+    /// The value of a key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(Label::as_str)
+    }
+
     /// The keys and values, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let labels = self.0.iter();

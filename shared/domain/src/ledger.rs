@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::event::{
-    Channel, EventContext, EventCore, FeedbackEvent, FeedbackType, FreeText, PrivacyFlags,
+    Channel, EventContext, EventCore, FeedbackEvent, FeedbackType, FreeText, PrivacyFlags, is_false,
 };
 use crate::identifier::{ArtifactId, SessionId, TenantId, UserId};
 use crate::message_signal::{MessageSignal, SignalCore, StoredSignal};
@@ -39,10 +39,7 @@ pub fn event_of(reaction: &ReactionCore, text: &str) -> Option<FeedbackEvent> {
         id: reaction.id,
         user: &reaction.user_id,
         about: reaction.at.turn.as_str(),
-        channel: match reaction.origin {
-            Origin::User => Channel::Explicit,
-            Origin::Machine => Channel::Implicit,
-        },
+        channel: channel_of(reaction.origin),
         kind: match verdict {
             Some(_) => FeedbackType::ArtifactAcceptance,
             None => FeedbackType::Comment,
@@ -66,6 +63,28 @@ pub fn event_of(reaction: &ReactionCore, text: &str) -> Option<FeedbackEvent> {
     Some(FeedbackEvent { core, text })
 }
 
+/// The channel and the type of a message signal's event.
+fn kind_of(signal: MessageSignal) -> (Channel, FeedbackType) {
+    match signal {
+        MessageSignal::Helpful | MessageSignal::NotHelpful => {
+            (Channel::Explicit, FeedbackType::ArtifactAcceptance)
+        }
+        MessageSignal::Inaccurate | MessageSignal::Unsafe => {
+            (Channel::Explicit, FeedbackType::Rejection)
+        }
+        MessageSignal::Edit => (Channel::Correction, FeedbackType::Modification),
+        MessageSignal::Regenerate => (Channel::Implicit, FeedbackType::Rejection),
+    }
+}
+
+/// The channel of a reaction's event.
+fn channel_of(origin: Origin) -> Channel {
+    match origin {
+        Origin::User => Channel::Explicit,
+        Origin::Machine => Channel::Implicit,
+    }
+}
+
 /// The event of a message signal; `None` for a tombstone, and for an act whose event has expired. The row of such an
 /// act may be updated by a change that is not a new act, and the event must not be processed twice.
 #[must_use]
@@ -75,16 +94,7 @@ pub fn event_of_signal(stored: &StoredSignal, now: DateTime<Utc>) -> Option<Feed
     if signal.retracted || signal.ts + retention < now {
         return None;
     }
-    let (channel, kind) = match signal.signal {
-        MessageSignal::Helpful | MessageSignal::NotHelpful => {
-            (Channel::Explicit, FeedbackType::ArtifactAcceptance)
-        }
-        MessageSignal::Inaccurate | MessageSignal::Unsafe => {
-            (Channel::Explicit, FeedbackType::Rejection)
-        }
-        MessageSignal::Edit => (Channel::Correction, FeedbackType::Modification),
-        MessageSignal::Regenerate => (Channel::Implicit, FeedbackType::Rejection),
-    };
+    let (channel, kind) = kind_of(signal.signal);
     let reason = stored.published_reason().map(ToOwned::to_owned);
     let text = match signal.signal {
         MessageSignal::Edit => FreeText {
@@ -234,6 +244,12 @@ pub struct Retraction {
     /// When the retraction was processed, by the server's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_at: Option<DateTime<Utc>>,
+    /// The channel of the retracted event; `None` in rows of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<Channel>,
+    /// Whether HTTP responses contain the event only for its own user.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub private: bool,
     /// The context of the act.
     #[serde(flatten)]
     pub context: EventContext,
@@ -254,6 +270,8 @@ pub fn retraction_of(reaction: &ReactionCore, now: DateTime<Utc>) -> Option<Retr
         at: reaction.received_at,
         occurred_at: Some(reaction.ts),
         published_at: Some(now),
+        channel: Some(channel_of(reaction.origin)),
+        private: false,
         context: event_context(&reaction.at, &reaction.context),
     })
 }
@@ -270,6 +288,8 @@ pub fn retraction_of_event(event: &EventCore, now: DateTime<Utc>) -> Retraction 
         at: now,
         occurred_at: Some(now),
         published_at: Some(now),
+        channel: Some(event.channel),
+        private: event.private,
         context: event.context.clone(),
     }
 }
@@ -300,6 +320,8 @@ pub fn retraction_of_signal(signal: &SignalCore, now: DateTime<Utc>) -> Option<R
         at: signal.ts,
         occurred_at: Some(signal.ts),
         published_at: Some(now),
+        channel: Some(kind_of(signal.signal).0),
+        private: true,
         context: context_of_signal(signal),
     })
 }

@@ -21,6 +21,7 @@
 //! | the feedback that an agent receives about its turns | [`timeline`] |
 //! | what an evaluation reads, over all users | [`evaluation`] |
 //! | the rows of the training export | [`training`] |
+//! | the feed: what was published, in order, and who may read it | [`feed`] |
 //! | how old reaction rows are read | [`legacy`] |
 //! | which past turn a message is about | [`embedding`], [`target`] |
 //! | how past turns are ranked, and what to do after consecutive rejections | [`satisfaction`], [`sequence`] |
@@ -43,6 +44,7 @@ pub mod erasure;
 pub mod evaluation;
 pub mod event;
 pub mod exchange;
+pub mod feed;
 pub mod feedback_context;
 pub mod follow_up;
 pub mod identifier;

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use hearback_wire::wire_names;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::event::{Channel, EventContext, EventCore, FeedbackType, Rating, is_false};
@@ -52,7 +53,7 @@ impl From<SignalType> for Subject {
 }
 
 /// What the user did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// Accepted the artifact.
@@ -68,6 +69,15 @@ pub enum Action {
     /// Only behaviour was observed.
     Observed,
 }
+
+wire_names!(Action {
+    Accepted = "accepted",
+    Rejected = "rejected",
+    Modified = "modified",
+    Rated = "rated",
+    Commented = "commented",
+    Observed = "observed",
+});
 
 impl Action {
     fn of(event: &EventCore) -> Self {
@@ -177,6 +187,54 @@ impl Processed {
             at,
             signals: signals_for(event, crossing),
         }
+    }
+
+    /// The event.
+    #[must_use]
+    pub fn feedback_id(&self) -> Uuid {
+        self.feedback_id
+    }
+
+    /// When the event was processed.
+    #[must_use]
+    pub fn at(&self) -> DateTime<Utc> {
+        self.at
+    }
+
+    /// The user of the event.
+    #[must_use]
+    pub fn user_id(&self) -> &str {
+        &self.user_id
+    }
+
+    /// Whether HTTP responses contain the event only for its own user.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.private
+    }
+
+    /// The channel of the event.
+    #[must_use]
+    pub fn channel(&self) -> Channel {
+        self.channel
+    }
+
+    /// The type of the event.
+    #[must_use]
+    pub fn feedback_type(&self) -> Option<FeedbackType> {
+        self.feedback_type
+    }
+
+    /// What the user did.
+    #[must_use]
+    pub fn action(&self) -> Action {
+        self.action
+    }
+
+    /// The context of the event, with what its turn says.
+    #[must_use]
+    pub fn context(&self) -> &EventContext {
+        &self.context
     }
 
     /// The learning signals that the event gave, in their published shape.
@@ -331,6 +389,7 @@ pub fn retracted(retraction: &Retraction) -> (Subject, Value) {
     let message = json!({
         "eventType": RETRACTED,
         "feedbackId": retraction.feedback_id,
+        "feedbackChannel": retraction.channel,
         "userId": retraction.user_id,
         "reason": retraction.reason,
         "replacedBy": retraction.replaced_by,

@@ -309,10 +309,15 @@ impl Store {
     /// The shard of a name.
     #[must_use]
     pub fn shard(&self, name: &str) -> u32 {
-        let digest: [u8; 32] = Sha256::digest(name).into();
-        let [a, b, c, d, ..] = digest;
-        u32::from_be_bytes([a, b, c, d]) % self.shards.max(1)
+        shard_of(name, self.shards)
     }
+}
+
+/// One of so many shards.
+pub(crate) fn shard_of(name: &str, shards: u32) -> u32 {
+    let digest: [u8; 32] = Sha256::digest(name).into();
+    let [a, b, c, d, ..] = digest;
+    u32::from_be_bytes([a, b, c, d]) % shards.max(1)
 }
 
 /// The expiry of a marker: the end of the day on which its reaction expires, so that few markers

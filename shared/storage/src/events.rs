@@ -3,6 +3,7 @@
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
 use hearback_domain::event::{EventCore, FeedbackEvent, FreeText};
+use hearback_domain::feed::FeedPosition;
 use hearback_domain::identifier::TenantId;
 use hearback_domain::ledger::Retraction;
 use hearback_domain::publication::Outcome;
@@ -38,16 +39,6 @@ fn event_item(event: &FeedbackEvent) -> Result<Builder, Error> {
         return Ok(item);
     }
     item.json("event", TEXT, &event.text)
-}
-
-fn retraction_item(retraction: &Retraction) -> Result<Builder, Error> {
-    let Retraction {
-        tenant, user_id, ..
-    } = retraction;
-    let partition = keys::event(tenant, retraction.feedback_id);
-    let item =
-        Builder::new(partition, keys::RETRACTION).json(RETRACTION, RETRACTION, retraction)?;
-    Ok(item.string(AUTHOR, keys::user(tenant, user_id)))
 }
 
 impl StoredEvent {
@@ -101,15 +92,30 @@ impl Store {
             .is_some_and(|event| event.get(ATTEMPT) == Some(&token.number())))
     }
 
-    /// Stores the outcome of an event, if it has none. It expires with the event. One call, one
-    /// write, and one more for a duplicate: without a claim, an erasure finds it in the author
-    /// index.
+    fn retraction_item(&self, retraction: &Retraction) -> Result<Builder, Error> {
+        let Retraction {
+            tenant, user_id, ..
+        } = retraction;
+        let partition = keys::event(tenant, retraction.feedback_id);
+        let item =
+            Builder::new(partition, keys::RETRACTION).json(RETRACTION, RETRACTION, retraction)?;
+        let item = item.string(AUTHOR, keys::user(tenant, user_id));
+        let position = FeedPosition::of_retraction(retraction);
+        Ok(self.in_feed(item, (tenant, user_id), &position))
+    }
+
+    /// Stores the outcome of an event, if it has none. It expires with the event. One call and two writes for a
+    /// duplicate: without a claim, an erasure finds it in the author index. Three writes for any other: it is in the
+    /// feed of its tenant and of its user.
     pub async fn put_outcome(&self, core: &EventCore, outcome: &Outcome) -> Result<Written, Error> {
         let item = Builder::new(keys::event(&core.tenant, core.feedback_id), keys::RESULT)
             .json("outcome", OUTCOME, outcome)?
             .expires(core.received_at, core.privacy.retention_days);
         let item = match outcome {
-            Outcome::Processed(_) => item,
+            Outcome::Processed(processed) => {
+                let position = FeedPosition::of_processed(processed);
+                self.in_feed(item, (&core.tenant, &core.user_id), &position)
+            }
             Outcome::Deduplicated { .. } => {
                 item.string(AUTHOR, keys::user(&core.tenant, &core.user_id))
             }
@@ -117,16 +123,17 @@ impl Store {
         self.insert(item.build()).await
     }
 
-    /// Stores the retraction of an event, if it has none. The event may be stored later. One call
-    /// and two writes, one of them to the author index, because the retraction may outlive the
-    /// event and its claim.
+    /// Stores the retraction of an event, if it has none. The event may be stored later. One call and four writes: to
+    /// the author index, because the retraction may outlive the event and its claim, and to the feeds.
     pub async fn put_retraction(&self, retraction: &Retraction) -> Result<Written, Error> {
-        let item = retraction_item(retraction)?.expires(retraction.at, LEDGER_DAYS);
+        let item = self
+            .retraction_item(retraction)?
+            .expires(retraction.at, LEDGER_DAYS);
         self.insert(item.build()).await
     }
 
     /// Stores the withdrawal of an event by its user, if it has no retraction: the retraction, with the event's core,
-    /// which the pipe sends to the signal generator. One call and two writes for each KB.
+    /// which the pipe sends to the signal generator. One call, one write for each KB, and three to the indexes.
     pub async fn put_withdrawal(
         &self,
         retraction: &Retraction,
@@ -134,7 +141,8 @@ impl Store {
     ) -> Result<Written, Error> {
         // The erasure finds the event by it: a later event may take over its claim.
         let days = event.privacy.retention_days.max(LEDGER_DAYS);
-        let item = retraction_item(retraction)?
+        let item = self
+            .retraction_item(retraction)?
             .json(RETRACTION, CORE, event)?
             .expires(retraction.at, days);
         self.insert(item.build()).await

@@ -291,6 +291,12 @@ pub fn vector(ts: DateTime<Utc>, at: &TurnRef) -> String {
     format!("{VECTOR_PREFIX}{}", turn_time(ts, at))
 }
 
+/// The index key of a shard of a tenant's day in the feed.
+#[must_use]
+pub fn feed(tenant: &TenantId, day: NaiveDate, shard: u32) -> String {
+    format!("FEED#{}#{day}#{shard}", part(tenant.as_str()))
+}
+
 /// The index key of message signals on a trace.
 #[must_use]
 pub fn trace(tenant: &TenantId, trace: &Label) -> String {

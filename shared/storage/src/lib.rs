@@ -36,6 +36,7 @@ pub mod erasures;
 mod error;
 pub mod events;
 pub mod exports;
+pub mod feed;
 pub mod files;
 pub mod imports;
 mod item;

@@ -1,5 +1,6 @@
 //! The definition of the table. `template.yaml` declares the same for AWS; a test compares them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::error::BuildError;
@@ -40,12 +41,25 @@ pub const BY_AUTHOR: &str = "by_author";
 /// The sparse index of turns by status and time, without neutral turns.
 pub const BY_STATUS: &str = "by_status";
 
+/// The index key of a shard of a tenant's day in the feed.
+pub const FEED: &str = "feed";
+/// The user of an entry of the feed.
+pub const FEED_USER: &str = "feed_user";
+/// The position of an entry of the feed.
+pub const FEED_AT: &str = "feed_at";
+/// The sparse index of the tenants' feeds.
+pub const BY_FEED: &str = "by_feed";
+/// The sparse index of the users' feeds.
+pub const BY_FEED_USER: &str = "by_feed_user";
+
 /// The indexes, each with its partition key and its sort key. They contain keys only.
-pub const INDEXES: [(&str, &str, &str); 4] = [
+pub const INDEXES: [(&str, &str, &str); 6] = [
     (BY_TRACE, TRACE, PK),
     (BY_DAY, DAY, PK),
     (BY_AUTHOR, AUTHOR, PK),
     (BY_STATUS, STATUS, STATUS_AT),
+    (BY_FEED, FEED, FEED_AT),
+    (BY_FEED_USER, FEED_USER, FEED_AT),
 ];
 
 impl Store {
@@ -56,8 +70,6 @@ impl Store {
             .client
             .create_table()
             .table_name(&self.table)
-            .attribute_definitions(attribute(PK)?)
-            .attribute_definitions(attribute(SK)?)
             .key_schema(key(PK, KeyType::Hash)?)
             .key_schema(key(SK, KeyType::Range)?)
             .billing_mode(BillingMode::PayPerRequest)
@@ -76,12 +88,12 @@ impl Store {
                 .projection(keys_only())
                 .build()
                 .map_err(invalid_definition)?;
-            if order != PK {
-                create = create.attribute_definitions(attribute(order)?);
-            }
-            create = create
-                .attribute_definitions(attribute(by)?)
-                .global_secondary_indexes(index);
+            create = create.global_secondary_indexes(index);
+        }
+        let indexed = INDEXES.iter().flat_map(|(_, by, order)| [*by, *order]);
+        let attributes: BTreeSet<_> = indexed.chain([PK, SK]).collect();
+        for name in attributes {
+            create = create.attribute_definitions(attribute(name)?);
         }
         match create.send().await {
             Ok(_) => self.enable_expiry().await,

@@ -60,16 +60,16 @@ async fn an_event_costs_one_write_unit_by_batch_queue_or_file() {
 }
 
 #[tokio::test]
-async fn processing_an_event_costs_three_write_units_and_one_read_unit() {
+async fn processing_an_event_costs_five_write_units_and_one_read_unit() {
     let metered = Metered::start().await;
     let event = acceptance("ada");
     metered
         .call(Method::POST, "/v1/feedback/submit", &event)
         .await;
-    // Reads the newest preference version; puts the claim, the version and the outcome.
+    // Reads the newest preference version; puts the claim, the version, and the outcome, which is in two feeds.
     assert_eq!(
         metered.generate(std::slice::from_ref(&event)).await,
-        Cost::calls(5).reads(1.0).writes(3.0)
+        Cost::calls(5).reads(1.0).writes(5.0)
     );
     // A redelivery reads the version, finds its own claim, and finds the outcome.
     assert_eq!(
@@ -100,7 +100,7 @@ async fn processing_an_event_about_a_turn_also_updates_its_turn_and_activity_mar
             .await;
         seen.push(metered.generate(&[event]).await);
     }
-    let event = Cost::calls(5).reads(1.0).writes(3.0);
+    let event = Cost::calls(5).reads(1.0).writes(5.0);
     // Reads the turn and the comment. Writes the markers of the month (1) and the minute (2), the row that the
     // event counts by (1), and the turn's status with its index entry (2).
     let first_about_the_turn = Cost::calls(6).reads(2.0).writes(6.0);
@@ -112,7 +112,7 @@ async fn processing_an_event_about_a_turn_also_updates_its_turn_and_activity_mar
 }
 
 #[tokio::test]
-async fn withdrawing_an_event_costs_one_write_and_what_it_undoes() {
+async fn withdrawing_an_event_costs_one_call_to_write_and_what_it_undoes() {
     let metered = Metered::start().await;
     metered
         .call(Method::PUT, &path("c", "t"), &turn_body("a", "b"))
@@ -128,14 +128,14 @@ async fn withdrawing_an_event_costs_one_write_and_what_it_undoes() {
     // Reads the event with its outcome, and as what it counts for the turn.
     let read = metered.call(Method::GET, &path, &Value::Null).await;
     assert_eq!(read, (StatusCode::OK, Cost::calls(2).reads(2.0)));
-    // Reads the event with its outcome, and whether the user is being erased. Writes the retraction with its entry in
-    // the author index.
+    // Reads the event with its outcome, and whether the user is being erased. Writes the retraction, which is
+    // larger than 1 KB with the event's core (2), with its entries in the author index and in two feeds (3).
     let withdrawn = metered.call(Method::DELETE, &path, &Value::Null).await;
     assert_eq!(
         withdrawn,
         (
             StatusCode::NO_CONTENT,
-            Cost::calls(3).reads(2.0).writes(2.0)
+            Cost::calls(3).reads(2.0).writes(5.0)
         )
     );
     let engine = &metered.engine;
@@ -177,8 +177,8 @@ async fn the_outcome_of_a_reaction_with_labels_and_a_trace_fits_one_write_unit()
     let events = queue::batch(queue::submitted(engine, "EVENT").await);
     assert_eq!(events.records.len(), 1);
     generator.handle(events).await;
-    // Claim, version and outcome: a reward and a policy update, and all that is published with them.
-    assert_eq!(metered.meter.take(), Cost::calls(5).reads(1.0).writes(3.0));
+    // Claim, version and outcome: a reward and a policy update, and all that is published with them. And the two feeds.
+    assert_eq!(metered.meter.take(), Cost::calls(5).reads(1.0).writes(5.0));
 }
 
 #[tokio::test]
@@ -233,7 +233,7 @@ async fn an_erasure_matches_the_cost_card() {
         pass().await,
         Cost::calls(listings + removals + empty_pass)
             .reads(50.0)
-            .writes(93.0)
+            .writes(113.0)
     );
     // An event that is not processed yet: reads the erasure twice, and removes the event in a transaction.
     let late = acceptance("ada");
@@ -256,9 +256,9 @@ async fn the_events_of_one_user_in_a_batch_share_one_preference_version() {
             .call(Method::POST, "/v1/feedback/submit", event)
             .await;
     }
-    // Ten claims, ten outcomes, and one version for all of them.
+    // Ten claims, ten outcomes in two feeds, and one version for all of them.
     assert_eq!(
         metered.generate(&events).await,
-        Cost::calls(23).reads(1.0).writes(21.0)
+        Cost::calls(23).reads(1.0).writes(41.0)
     );
 }

@@ -40,7 +40,7 @@ async fn a_reaction_costs_one_write_unit_and_one_for_each_new_marker() {
     // first does not know the previous reaction; its index entry moves.
     assert_eq!(
         metered.generate_of_reaction().await,
-        Cost::calls(6).reads(1.5).writes(7.0)
+        Cost::calls(6).reads(1.5).writes(9.0)
     );
     let superseded = react(at(0, json!("ok"))).await;
     assert_eq!(superseded, (StatusCode::OK, Cost::calls(2).reads(3.0)));
@@ -94,10 +94,10 @@ async fn a_message_signal_costs_two_reads_and_a_write_with_its_index_entries() {
         replaced,
         (StatusCode::OK, Cost::calls(4).reads(4.0).writes(1.0))
     );
-    // Also writes the retraction of the act it replaced.
+    // Also writes the retraction of the act it replaced, with its index entries.
     assert_eq!(
         metered.generate_of_signal("edit").await,
-        Cost::calls(4).reads(1.5).writes(3.0)
+        Cost::calls(4).reads(1.5).writes(5.0)
     );
     let repeated = submit(signal("two")).await;
     assert_eq!(repeated, (StatusCode::OK, Cost::calls(3).reads(4.0)));
@@ -131,7 +131,7 @@ async fn a_message_signal_costs_two_reads_and_a_write_with_its_index_entries() {
     );
     assert_eq!(
         metered.generate_of_signal("edit").await,
-        Cost::calls(2).reads(0.5).writes(2.0)
+        Cost::calls(2).reads(0.5).writes(4.0)
     );
     let again = metered.call(Method::DELETE, &target, &Value::Null).await;
     assert_eq!(again, (StatusCode::NO_CONTENT, Cost::calls(1).reads(1.0)));
@@ -146,7 +146,7 @@ async fn a_message_signal_costs_two_reads_and_a_write_with_its_index_entries() {
     metered.call(Method::DELETE, &target, &Value::Null).await;
     assert_eq!(
         metered.generate_of_signal("helpful").await,
-        Cost::calls(6).reads(0.5).writes(7.0)
+        Cost::calls(6).reads(0.5).writes(9.0)
     );
     // The caller has no other project in which to look for the chat.
     let chat = submit(json!({"message_id": "m", "signal": "unsafe", "chat_id": "elsewhere"})).await;

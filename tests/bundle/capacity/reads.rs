@@ -1,12 +1,13 @@
 //! Costs of reads and reports, and of requests that are rejected before any read.
 
 use axum::http::{Method, StatusCode};
-use chrono::Utc;
+use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
 use hearback_domain::embedded::Embedded;
 use hearback_tests::engine::Cost;
 use hearback_tests::events::acceptance;
-use hearback_tests::turns::{PERIOD, conversation_path, path, turn_body};
+use hearback_tests::functions::call;
+use hearback_tests::turns::{FEED, PERIOD, conversation_path, path, turn_body};
 use serde_json::{Value, json};
 
 use super::Metered;
@@ -37,6 +38,36 @@ async fn reads_of_events_and_preferences_match_the_cost_card() {
         let spent = get(format!("/v1/preferences/eve{page}")).await;
         assert_eq!(spent, (StatusCode::FORBIDDEN, Cost::FREE), "{page}");
     }
+}
+
+#[tokio::test]
+async fn listing_events_costs_a_call_a_partition_and_the_entries() {
+    let metered = Metered::start().await;
+    let shards = metered.engine.store.feed_shards();
+    let events: Vec<_> = (0..3).map(|_| acceptance("ada")).collect();
+    for event in &events {
+        metered
+            .call(Method::POST, "/v1/feedback/submit", event)
+            .await;
+    }
+    metered.generate(&events).await;
+    // Under the name and the pseudonym, and the entries.
+    let (status, spent) = metered.call(Method::GET, FEED, &Value::Null).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(spent, Cost::calls(3).reads(4.0));
+    // The tenant's, from an hour ago on: of a day, or of two at midnight.
+    let since = (Utc::now() - TimeDelta::hours(1)).format("%FT%TZ");
+    let caller = ("order-service", "feedback:report");
+    let request = (Method::GET, &*format!("{FEED}?since={since}"));
+    let (status, _) = call(&metered.functions, caller, request, &Value::Null).await;
+    assert_eq!(status, StatusCode::OK);
+    let spent = metered.meter.take();
+    let day = Cost::calls(shards).reads(0.5 * f64::from(shards));
+    let entries = Cost::calls(1).reads(3.0);
+    assert!(
+        [day + entries, day + day + entries].contains(&spent),
+        "{spent:?}"
+    );
 }
 
 #[tokio::test]

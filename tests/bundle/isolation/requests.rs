@@ -143,6 +143,10 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
         "`DELETE /v1/feedback/{feedbackId}` of a signal" => {
             writes().with_name("feedbackId", &owner.signal_event)
         }
+        "`GET /v1/feedback/events`" => reads(),
+        "`GET /v1/feedback/events` of the owner's" => {
+            reads().with_query(format!("?userId={OWNER}"))
+        }
         "`GET /v1/preferences/{userId}`" | "`GET /v1/preferences/{userId}/history`" => reads(),
         "`PUT /v1/preferences/{userId}`" => writes().with_body(json!({
             "preferenceVersion": owner.version, "globalPreferences": {"detailLevel": "overview"}

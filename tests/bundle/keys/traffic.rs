@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use hearback_detection::FeedbackStatus;
 use hearback_domain::identifier::{Label, MessageId, UserId};
 use hearback_domain::turn::ConversationRef;
-use hearback_storage::table::{BY_AUTHOR, BY_DAY, BY_STATUS, BY_TRACE};
+use hearback_storage::table::{BY_AUTHOR, BY_DAY, BY_FEED, BY_FEED_USER, BY_STATUS, BY_TRACE};
 use hearback_storage::{Store, keys};
 use hearback_tests::generate::Random;
 use hearback_tests::touched::{Partition, Units};
@@ -28,6 +28,8 @@ pub enum Kind {
     Trace,
     Accepted,
     Rejected,
+    Feed,
+    FeedUser,
 }
 
 /// The partitions that one operation uses. The ids of events differ each time.
@@ -99,6 +101,11 @@ impl Names {
                     keys::turn_status(tenant, project, status, shard),
                 )
             }
+            Kind::Feed => {
+                let shard = store.feed_shard(event);
+                (Some(BY_FEED), keys::feed(tenant, day, shard))
+            }
+            Kind::FeedUser => (Some(BY_FEED_USER), keys::user(tenant, user)),
             Kind::Trace => (Some(BY_TRACE), keys::trace(tenant, &self.trace)),
         };
         Partition { index, key }

@@ -1,0 +1,379 @@
+//! The feed: what was published, the oldest first.
+
+use axum::Json;
+use axum::extract::State;
+use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
+use hearback_domain::caller::{Caller as DomainCaller, Forbidden, Scope};
+use hearback_domain::digest::digest;
+use hearback_domain::event::{Channel, FeedbackType};
+use hearback_domain::feed::{
+    FeedEntry, FeedFilter, FeedPosition, FeedView, InvalidEventId, SETTLED_AFTER,
+};
+use hearback_domain::identifier::{ProjectId, TenantId, UserId};
+use hearback_domain::labels::Labels;
+use hearback_domain::payload::{MAX_PAGE, escaped_json_size};
+use hearback_domain::publication::Action;
+use hearback_domain::retention::LEDGER_DAYS;
+use hearback_lambda::caller::Caller;
+use hearback_lambda::params::Parameters;
+use hearback_lambda::rejections::{ForbiddenRejection, Rejections};
+use hearback_lambda::routes::Routes;
+use hearback_lambda::{App, Problem, WithBlobs, routes};
+use hearback_storage::Error;
+use hearback_storage::feed::FeedPartition;
+use hearback_wire::{Errors, FieldError, FromJson, FromQuery, Integer, Pointer, request};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::openapi::path::{Parameter, ParameterIn};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{IntoParams, ToSchema};
+
+/// The default page limit.
+const DEFAULT_LIMIT: PageLimit = Integer(100);
+/// The page limit.
+type PageLimit = Integer<1, 500>;
+/// Entries that one round examines: as many as one call reads.
+const READ_AT_ONCE: usize = 100;
+/// Rounds for a page, at most. If few entries are listed, the page ends early.
+const MAX_ROUNDS: usize = 12;
+/// Days that one round covers, at most. Days without entries double the number.
+const MAX_DAYS: u64 = 16;
+/// Begins the name of a parameter that filters by a label.
+const LABEL: &str = "label.";
+
+request! {
+    /// Which events are listed.
+    struct FeedQuery, query {
+        /// Events after this one: an `eventId`, or the `last_event_id` of an earlier page.
+        "after" => after: optional String,
+        /// Events from this time on, by `publishedAt` (RFC 3339). By default 90 days ago.
+        "since" => since: optional DateTime<Utc>,
+        /// Events up to this time, included.
+        "until" => until: optional DateTime<Utc>,
+        /// Feedback on this channel.
+        "channel" => channel: optional Channel,
+        /// Feedback of this type. Retractions are listed whatever the type of their event.
+        "type" => feedback_type: optional FeedbackType,
+        /// Feedback with this outcome. Retractions are listed whatever the outcome of their event.
+        "outcome" => outcome: optional Action,
+        /// Feedback in this project.
+        "projectId" => project: optional ProjectId,
+        /// Feedback of this user: with `feedback:on-behalf` as the user sees it, with `feedback:report` without what is
+        /// private.
+        "userId" => user: optional UserId,
+        /// Most events on the page.
+        "limit" => limit: optional PageLimit = DEFAULT_LIMIT,
+        /// `next_cursor` of the previous page.
+        "cursor" => cursor: optional String,
+    }
+}
+
+/// The query with its filters by label: `label.<key>=<value>`.
+struct FeedRequest {
+    query: FeedQuery,
+    labels: Labels,
+}
+
+impl FromJson for FeedRequest {
+    fn read(value: &Value, at: Pointer<'_>, errors: &mut Errors) -> Option<Self> {
+        let members = value.as_object().into_iter().flatten();
+        let labels = members.filter_map(|(name, value)| {
+            let key = name.strip_prefix(LABEL)?;
+            Some((key.to_owned(), value.clone()))
+        });
+        let labels = Value::Object(labels.collect());
+        let labels = Labels::read(&labels, at, errors);
+        let query = FeedQuery::read(value, at, errors);
+        Some(Self {
+            query: query?,
+            labels: labels?,
+        })
+    }
+
+    fn schema() -> RefOr<Schema> {
+        <FeedQuery as FromJson>::schema()
+    }
+}
+
+impl FromQuery for FeedRequest {
+    fn value_of(parameter: &str, text: &str) -> Option<Value> {
+        if parameter.starts_with(LABEL) {
+            return Some(text.into());
+        }
+        FeedQuery::value_of(parameter, text)
+    }
+}
+
+impl IntoParams for FeedRequest {
+    fn into_params(within: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        FeedQuery::into_params(within)
+    }
+}
+
+pub(crate) fn routes() -> Routes<WithBlobs> {
+    routes!(WithBlobs => list_events)
+}
+
+/// A page of the feed.
+#[derive(Debug, Serialize, ToSchema)]
+struct FeedPage {
+    /// The messages as they were published, the oldest first, each with its `eventId`.
+    #[schema(value_type = Vec<Object>)]
+    events: Vec<Value>,
+    /// Where the next page begins; `null` at the end.
+    next_cursor: Option<String>,
+    /// Where to continue later, as `after`. It is up to 15 seconds old, because some of what was published since may
+    /// not be listed yet; what was listed of that comes again.
+    last_event_id: String,
+}
+
+/// Feedback events
+///
+/// What was published, the oldest first: `feedback.processed`, `feedback.retracted` and `learning.signal.generated`. The
+/// caller's own, or with `feedback:report` those of the tenant, in the projects of the token and without message signals
+/// of others. `label.<key>=<value>` filters by a label, up to 16 times. A page may end before `limit`; the list ends
+/// where `next_cursor` is `null`. To follow the feed, read on with `last_event_id` as `after`, and skip events whose
+/// `eventId` is known.
+#[utoipa::path(
+    get,
+    path = "/v1/feedback/events",
+    tag = "feedback",
+    params(
+        FeedRequest,
+    ),
+    responses(
+        (status = 200, description = "A page of the feed", body = FeedPage),
+        Rejections,
+        ForbiddenRejection,
+    ),
+    security(("bearer" = []))
+)]
+async fn list_events(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    Parameters(request): Parameters<FeedRequest>,
+) -> Result<Json<FeedPage>, Problem> {
+    let FeedRequest { query, labels } = request;
+    let view = view_of(&app, &caller, query.user)?;
+    if let (Some(project), FeedView::Tenant { .. }) = (&query.project, &view) {
+        caller.require_project(&caller.tenant, project)?;
+    }
+    let filter = FeedFilter {
+        channel: query.channel,
+        feedback_type: query.feedback_type,
+        outcome: query.outcome,
+        project: query.project,
+        labels,
+    };
+    let now = app.clock.now();
+    let until = query.until.unwrap_or(DateTime::<Utc>::MAX_UTC);
+    let fingerprint = fingerprint(&caller, &view, &filter, until);
+    let after = query.after.map(|id| FeedPosition::from_event_id(&id));
+    let after = after.transpose().map_err(|invalid: InvalidEventId| {
+        Problem::invalid(vec![FieldError {
+            pointer: "/after".to_owned(),
+            detail: invalid.to_string(),
+        }])
+    })?;
+    let since = query.since.map(FeedPosition::before);
+    let from = match query.cursor {
+        Some(cursor) => {
+            let opened = app.cursors.open(&fingerprint, &cursor);
+            opened.map_err(Problem::cursor)?
+        }
+        None => after
+            .max(since)
+            .unwrap_or_else(|| FeedPosition::before(now - TimeDelta::days(LEDGER_DAYS.into()))),
+    };
+    let mut reader = Reader {
+        app: &app,
+        tenant: &caller.tenant,
+        view: &view,
+        filter: &filter,
+        now,
+        // Nothing is published later than now, but for clocks that differ.
+        until: until.min(now + SETTLED_AFTER),
+        limit: query.limit.to(),
+        events: Vec::new(),
+        room: MAX_PAGE,
+        at: from,
+    };
+    let is_end = reader.read().await?;
+    let settled = FeedPosition::before(until.min(now - SETTLED_AFTER));
+    // At the end also if nothing was published for a long time, so that the next page does not search that time again.
+    let examined = if is_end && reader.events.is_empty() {
+        settled
+    } else {
+        reader.at.min(settled)
+    };
+    Ok(Json(FeedPage {
+        next_cursor: (!is_end).then(|| app.cursors.seal(&fingerprint, &reader.at)),
+        last_event_id: examined.event_id(),
+        events: reader.events,
+    }))
+}
+
+fn view_of(app: &App, caller: &DomainCaller, user: Option<UserId>) -> Result<FeedView, Problem> {
+    let own = |user: UserId| {
+        let pseudonym = app.pseudonyms.user(&caller.tenant, &user).ok();
+        FeedView::Own(std::iter::once(user).chain(pseudonym).collect())
+    };
+    Ok(match user {
+        Some(user) if user == caller.user || caller.has(Scope::OnBehalf) => own(user),
+        user if caller.has(Scope::Report) => FeedView::Tenant {
+            user,
+            reader: Box::new(caller.clone()),
+        },
+        None => own(caller.user.clone()),
+        Some(_) => return Err(Forbidden::AnotherUser.into()),
+    })
+}
+
+fn fingerprint(
+    caller: &DomainCaller,
+    view: &FeedView,
+    filter: &FeedFilter,
+    until: DateTime<Utc>,
+) -> [u8; 32] {
+    let until = until.timestamp_micros().to_string();
+    let labels = filter.labels.iter().flat_map(|(key, value)| [key, value]);
+    let (kind, users) = match view {
+        FeedView::Own(users) => ("own", users.iter().collect::<Vec<_>>()),
+        FeedView::Tenant { user, .. } => ("tenant", user.iter().collect()),
+    };
+    let fixed = [
+        "feed",
+        caller.tenant.as_str(),
+        kind,
+        filter.channel.map_or("", Channel::as_str),
+        filter.feedback_type.map_or("", FeedbackType::as_str),
+        filter.outcome.map_or("", Action::as_str),
+        filter
+            .project
+            .as_ref()
+            .map_or("", |project| project.as_str()),
+        &until,
+    ];
+    let projects = caller.projects.iter().map(ProjectId::as_str);
+    let users = users.into_iter().map(UserId::as_str);
+    digest(
+        fixed
+            .into_iter()
+            .chain(users)
+            .chain(["labels"])
+            .chain(labels)
+            .chain(["projects"])
+            .chain(projects),
+    )
+}
+
+/// Reads a page.
+struct Reader<'a> {
+    app: &'a App,
+    tenant: &'a TenantId,
+    view: &'a FeedView,
+    filter: &'a FeedFilter,
+    now: DateTime<Utc>,
+    until: DateTime<Utc>,
+    limit: usize,
+    events: Vec<Value>,
+    /// Bytes that the page may still have.
+    room: usize,
+    /// Everything up to this position was examined.
+    at: FeedPosition,
+}
+
+/// What one call of the store reads.
+struct Round<'a> {
+    partitions: Vec<FeedPartition<'a>>,
+    /// The last index key.
+    to: String,
+    /// Where the next round begins if this one reads everything; `None` at the end.
+    next: Option<FeedPosition>,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads until the page is full or the feed ends; returns whether it ended.
+    async fn read(&mut self) -> Result<bool, Error> {
+        let mut days = 1;
+        for _ in 0..MAX_ROUNDS {
+            let round = self.round(days);
+            let from = self.at.entry_key();
+            let span = (&*from, &*round.to);
+            let store = &self.app.store;
+            let page = store
+                .feed(&round.partitions, span, READ_AT_ONCE, self.now)
+                .await?;
+            days = match page.entries.len() {
+                0 => MAX_DAYS.min(days * 2),
+                _ => 1,
+            };
+            for entry in page.entries {
+                if !self.add(&entry) {
+                    return Ok(false);
+                }
+            }
+            match (
+                page.rest.as_deref().map(FeedPosition::after_entry),
+                round.next,
+            ) {
+                (Some(end), _) => self.at = end.unwrap_or(self.at),
+                (None, Some(next)) => self.at = next,
+                (None, None) => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Adds the messages of an entry; `false` if the page has no room for one.
+    fn add(&mut self, entry: &FeedEntry) -> bool {
+        if !self.filter.lists(self.view, entry) {
+            return true;
+        }
+        for (position, message) in entry.messages() {
+            if position <= self.at {
+                continue;
+            }
+            let size = escaped_json_size(&message) + 1;
+            if self.events.len() == self.limit || (size > self.room && !self.events.is_empty()) {
+                return false;
+            }
+            self.room = self.room.saturating_sub(size);
+            self.events.push(message);
+            self.at = position;
+        }
+        true
+    }
+
+    fn round(&self, days: u64) -> Round<'a> {
+        let tenant = self.tenant;
+        let users = match self.view {
+            FeedView::Own(users) => Some(&**users),
+            FeedView::Tenant { user, .. } => user.as_ref().map(std::slice::from_ref),
+        };
+        if let Some(users) = users {
+            let users = users.iter();
+            return Round {
+                partitions: users
+                    .map(|user| FeedPartition::User(tenant, user))
+                    .collect(),
+                to: FeedPosition::last_key(self.until),
+                next: None,
+            };
+        }
+        let first = self.at.at().date_naive();
+        let next = first.checked_add_days(Days::new(days));
+        let next = next.map(|day| day.and_time(NaiveTime::MIN).and_utc());
+        let next = next.filter(|next| *next <= self.until);
+        let to = next.map_or(self.until, |next| next - TimeDelta::microseconds(1));
+        let shards = self.app.store.feed_shards();
+        let days = first.iter_days().take_while(|day| *day <= to.date_naive());
+        let partitions = days
+            .flat_map(|day| (0..shards).map(move |shard| FeedPartition::Shard(tenant, day, shard)));
+        Round {
+            partitions: partitions.collect(),
+            to: FeedPosition::last_key(to),
+            next: next.map(FeedPosition::before),
+        }
+    }
+}

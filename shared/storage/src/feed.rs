@@ -1,0 +1,161 @@
+//! The feed: outcomes and retractions in the order of publication, found by two sparse indexes: one for each tenant,
+//! by day, and one for each user. An index entry may arrive some time after its item.
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use chrono::{DateTime, NaiveDate, Utc};
+use futures::future::try_join_all;
+use hearback_domain::feed::{FeedEntry, FeedPosition};
+use hearback_domain::identifier::{TenantId, UserId};
+use hearback_domain::publication::Outcome;
+use uuid::Uuid;
+
+use crate::activity::shard_of;
+use crate::attributes::{OUTCOME, RETRACTION};
+use crate::erasures::Owner;
+use crate::item::{self, Builder, Item};
+use crate::reads::{self, Key};
+use crate::table::{BY_FEED, BY_FEED_USER, FEED, FEED_AT, FEED_USER};
+use crate::{Error, Store, keys};
+
+const ENTRY: &str = "feed entry";
+
+/// A part of the feed that one call reads.
+#[derive(Debug, Clone, Copy)]
+pub enum FeedPartition<'a> {
+    /// A shard of a tenant's day.
+    Shard(&'a TenantId, NaiveDate, u32),
+    /// A user's feedback.
+    User(&'a TenantId, &'a UserId),
+}
+
+impl FeedPartition<'_> {
+    /// The index, its partition key, and the value of that.
+    fn key(&self) -> (&'static str, &'static str, String) {
+        match self {
+            Self::Shard(tenant, day, shard) => (BY_FEED, FEED, keys::feed(tenant, *day, *shard)),
+            Self::User(tenant, user) => (BY_FEED_USER, FEED_USER, keys::user(tenant, user)),
+        }
+    }
+}
+
+/// A page of the feed.
+#[derive(Debug, Default)]
+pub struct FeedPage {
+    /// The entries, in order. One that cannot be read, has expired or was just deleted is left out.
+    pub entries: Vec<FeedEntry>,
+    /// The index key of the last entry that was examined, if there may be more.
+    pub rest: Option<String>,
+}
+
+impl Store {
+    /// Adds an item to the feeds of its tenant and of its user.
+    pub(crate) fn in_feed(
+        &self,
+        item: Builder,
+        (tenant, user): Owner<'_>,
+        position: &FeedPosition,
+    ) -> Builder {
+        let shard = self.feed_shard(position.event());
+        item.string(FEED, keys::feed(tenant, position.at().date_naive(), shard))
+            .string(FEED_USER, keys::user(tenant, user))
+            .string(FEED_AT, position.entry_key())
+    }
+
+    /// How many shards a tenant's day in the feed has: twice those of a project's day, because every event is in it.
+    #[must_use]
+    pub fn feed_shards(&self) -> u32 {
+        2 * self.shards()
+    }
+
+    /// The shard of an event in the feed.
+    #[must_use]
+    pub fn feed_shard(&self, event: Uuid) -> u32 {
+        // A digest, because ids may begin with the time.
+        shard_of(&event.to_string(), self.feed_shards())
+    }
+
+    /// Up to `limit` entries of these partitions between two index keys, both included. Eventually consistent. One
+    /// call for each partition, half a read each for each 4 KB of keys; one for each hundred entries, a read each.
+    pub async fn feed(
+        &self,
+        partitions: &[FeedPartition<'_>],
+        (from, to): (&str, &str),
+        limit: usize,
+        now: DateTime<Utc>,
+    ) -> Result<FeedPage, Error> {
+        if from > to {
+            return Ok(FeedPage::default());
+        }
+        let parts = partitions.iter();
+        let parts = parts.map(|partition| self.feed_keys(partition, (from, to), limit));
+        let (mut found, mut more) = (Vec::new(), false);
+        for (keys, has_more) in try_join_all(parts).await? {
+            found.extend(keys);
+            more |= has_more;
+        }
+        found.sort();
+        more |= found.len() > limit;
+        found.truncate(limit);
+        let rest = found.last().filter(|_| more).map(|(at, _)| at.clone());
+        let keys: Vec<Key> = found.into_iter().map(|(_, key)| key).collect();
+        let rows = self.get_batch(&keys).await?;
+        let rows = keys.iter().zip(rows).filter_map(|(key, row)| {
+            let row = row.filter(|row| !item::is_expired(row, now))?;
+            entry(key, &row).unwrap_or_else(|error| {
+                // The others are listed.
+                tracing::warn!(%error, "an entry of the feed cannot be read");
+                None
+            })
+        });
+        Ok(FeedPage {
+            entries: rows.collect(),
+            rest,
+        })
+    }
+
+    /// The first index keys of a partition, each with the key of its item, and whether there are more.
+    async fn feed_keys(
+        &self,
+        partition: &FeedPartition<'_>,
+        (from, to): (&str, &str),
+        limit: usize,
+    ) -> Result<(Vec<(String, Key)>, bool), Error> {
+        let (index, name, value) = partition.key();
+        let response = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .index_name(index)
+            .key_condition_expression("#feed = :value AND #at BETWEEN :from AND :to")
+            .expression_attribute_names("#feed", name)
+            .expression_attribute_names("#at", FEED_AT)
+            .expression_attribute_values(":value", AttributeValue::S(value))
+            .expression_attribute_values(":from", AttributeValue::S(from.to_owned()))
+            .expression_attribute_values(":to", AttributeValue::S(to.to_owned()))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map_err(|error| Error::unavailable("Query", &error))?;
+        let keys = response.items().iter().map(|entry| {
+            let at = item::string(entry, ENTRY, FEED_AT)?.to_owned();
+            let key = reads::key_of(entry);
+            let key = key.ok_or_else(|| Error::unreadable(ENTRY, "it has no key"))?;
+            Ok((at, key))
+        });
+        let more = response.last_evaluated_key().is_some();
+        Ok((keys.collect::<Result<_, Error>>()?, more))
+    }
+}
+
+/// The entry of an item; `None` for one that is not published.
+fn entry((_, sort_key): &Key, row: &Item) -> Result<Option<FeedEntry>, Error> {
+    if sort_key == keys::RETRACTION {
+        let retraction = item::json(row, RETRACTION, RETRACTION)?;
+        return Ok(Some(FeedEntry::Retracted(retraction)));
+    }
+    Ok(match item::json(row, OUTCOME, OUTCOME)? {
+        Outcome::Processed(processed) => Some(FeedEntry::Processed(processed)),
+        Outcome::Deduplicated { .. } => None,
+    })
+}
