@@ -34,21 +34,18 @@ def eventually(ask, expected, patience=PATIENCE):
 class Bundle:
     """A bundle on its own folder."""
 
-    def __init__(self, command, folder):
+    def __init__(self, command, folder, data="data", options=()):
         self.command = command
         self.folder = folder
+        self._data = folder / data
         self.port = free_ports()
         self.url = f"http://127.0.0.1:{self.port}"
         with open(folder / "hearback.log", "wb") as log:
-            arguments = ["--port", str(self.port), "--data", str(self._data)]
+            arguments = ["--port", str(self.port), "--data", str(self._data), *options]
             self._process = subprocess.Popen(
                 [command, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         eventually(self._is_ready, True)
-
-    @property
-    def _data(self):
-        return self.folder / "data"
 
     def _is_ready(self):
         assert self._process.poll() is None, (self.folder / "hearback.log").read_text()
