@@ -10,6 +10,9 @@
 //! 3. The same file into another folder, whose process is killed `KILLS` times with `kill -9` and restarted.
 //!    It must have the same events as the first.
 //!
+//! Before the import and during it, single events are submitted one after the other, and the time until each is
+//! processed is measured. The p99 of both and their ratio are printed; nothing fails because of them.
+//!
 //! It fails if an import is slower than 0.6 of bare puts, or if the process takes 400 MB at any time.
 
 use std::collections::BTreeSet;
@@ -22,11 +25,12 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::stream::{self, StreamExt};
 use hearback_domain::import::Report;
 use hearback_storage::{Store, keys};
-use hearback_tests::events::acceptance;
+use hearback_tests::events::{acceptance, id};
 use hearback_tests::generate::{Expected, Lines, Mix};
 use hearback_tests::options::number;
 use hearback_tests::process::{Process, run};
-use hearback_tests::served::{Item, dynamodb, items};
+use hearback_tests::served::{Item, Served, dynamodb, items};
+use reqwest::Method;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -34,6 +38,11 @@ use uuid::Uuid;
 /// Concurrent puts, as many as an import makes.
 const CONCURRENCY: usize = 32;
 const BARE_PUTS: usize = 5_000;
+/// Events that are submitted one after the other before the import.
+const IDLE_EVENTS: usize = 200;
+/// Pause between two of them, and between two reads of an outcome.
+const LIVE_PAUSE: Duration = Duration::from_millis(50);
+const POLL_PAUSE: Duration = Duration::from_millis(5);
 const RATE_AT_LEAST: f64 = 0.6;
 const MEMORY_AT_MOST: u64 = 400;
 const BARE_TABLE: &str = "bare";
@@ -53,8 +62,20 @@ async fn main() -> ExitCode {
     let process = Process::serve(&data, 0).await;
     let client = dynamodb(&data);
     let mut bare = bare_puts(&client).await;
+    let live = Live(Served::by(&process, &data));
+    let mut idle = Vec::new();
+    for _ in 0..IDLE_EVENTS {
+        idle.push(live.process().await);
+    }
     let began = Instant::now();
-    let report = import(&file, &data).await.expect("an undisturbed import");
+    let mut importing = std::pin::pin!(import(&file, &data));
+    let mut busy = Vec::new();
+    let report = loop {
+        tokio::select! {
+            report = &mut importing => break report.expect("an undisturbed import"),
+            time = live.process() => busy.push(time),
+        }
+    };
     let took = began.elapsed();
     let memory = process.peak_memory();
     assert_eq!(counts_of(&report), expected);
@@ -65,6 +86,7 @@ async fn main() -> ExitCode {
         "bare puts/s {bare:>8.0}\nlines/s     {rate:>8.0}  ({took:.1?})\nmemory      {memory:>8} MB\n"
     );
 
+    print_live(&mut idle, &mut busy);
     let undisturbed = stored(&client, &file).await;
     process.kill().await;
     assert_eq!(undisturbed.len() as u64, expected.queued);
@@ -93,6 +115,45 @@ async fn main() -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// Submits single events to a bundle.
+struct Live(Served);
+
+impl Live {
+    /// Submits an event, and returns how long it takes until the event is processed. Waits a little before.
+    async fn process(&self) -> Duration {
+        tokio::time::sleep(LIVE_PAUSE).await;
+        let event = acceptance("live");
+        let path = format!("/v1/feedback/{}", id(&event));
+        let submit = self.0.by_back_end(Method::POST, "/v1/feedback/submit");
+        let began = Instant::now();
+        let submitted = submit.json(&event).send().await.unwrap();
+        assert_eq!(submitted.status(), 202);
+        loop {
+            let read = self.0.by_back_end(Method::GET, &path).send().await.unwrap();
+            let event: Value = read.json().await.unwrap();
+            if matches!(event["status"].as_str(), Some("processed" | "deduplicated")) {
+                return began.elapsed();
+            }
+            tokio::time::sleep(POLL_PAUSE).await;
+        }
+    }
+}
+
+/// Prints how long live events take without and with an import.
+fn print_live(idle: &mut [Duration], busy: &mut [Duration]) {
+    let [idle_p99, busy_p99] = [&mut *idle, &mut *busy].map(|times| {
+        times.sort_unstable();
+        let at = times.len() * 99 / 100;
+        times.get(at).copied().unwrap_or_default()
+    });
+    println!(
+        "p99 of a live event until it is processed: {idle_p99:.0?} alone ({}), {busy_p99:.0?} during the import ({}), {:.1} times\n",
+        idle.len(),
+        busy.len(),
+        busy_p99.as_secs_f64() / idle_p99.as_secs_f64()
+    );
 }
 
 fn generate(folder: &Path, events: usize) -> (PathBuf, Expected) {

@@ -115,6 +115,29 @@ fn every_function_has_an_alarm_for_throttles() {
 }
 
 #[test]
+fn intermittent_throttling_of_queues_raises_an_alarm() {
+    let alarm = resource("QueueThrottlesAlarm");
+    let periods = |name: &str| alarm[name].as_u64().unwrap();
+    let (breaching, all) = (periods("DatapointsToAlarm"), periods("EvaluationPeriods"));
+    assert!(
+        breaching * 2 < all,
+        "{breaching} of {all} minutes: throttling every other minute must be noticed"
+    );
+}
+
+#[test]
+fn a_flood_of_rejected_requests_raises_an_alarm_and_the_log_names_their_tenant() {
+    let watched = watched("4xx");
+    assert_eq!(watched["Api"], json!({"Ref": "RejectionsThreshold"}));
+    let log = resource("Api")["AccessLogSettings"]["Format"].clone();
+    let fields: Value = serde_json::from_str(log.as_str().unwrap().trim()).unwrap();
+    assert_eq!(fields["tenant"], "$context.authorizer.claims.tenant");
+    for private in ["path", "claims.sub", "header", "sourceIp"] {
+        assert!(!log.to_string().contains(private), "{private} is logged");
+    }
+}
+
+#[test]
 fn a_pipe_with_partial_failures_raises_an_alarm_and_logs_the_cause_without_the_records() {
     let pipes = names("AWS::Pipes::Pipe");
     for metric in ["ExecutionFailed", "ExecutionPartiallyFailed"] {

@@ -138,6 +138,33 @@ async fn check_finds_changed_values_and_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn check_finds_a_missing_turn_log_and_a_damaged_position() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path();
+    create_folder(data).await;
+    let (is_whole, lines) = check(data).await;
+    assert!(is_whole, "{lines}");
+    assert!(lines.contains("each of 1 turns has its log"), "{lines}");
+    assert!(lines.contains("relay.json: ok"), "{lines}");
+    let objects = objects(&data.join("s3/hearback-data"));
+    let object = objects.first().expect("a turn has a log");
+    std::fs::remove_file(object).unwrap();
+    std::fs::write(data.join("relay.json"), "{\"shards\":").unwrap();
+
+    let (is_whole, lines) = check(data).await;
+    assert!(!is_whole, "{lines}");
+    let within = object.strip_prefix(data.join("s3")).unwrap().display();
+    let expected =
+        format!("turn logs: FAILED: 1 of 1 turns have no log, the first at s3://{within}");
+    assert!(lines.contains(&expected), "{lines}");
+    assert!(lines.contains("relay.json: FAILED: "), "{lines}");
+    assert!(
+        !data.join("relay.json.damaged").exists(),
+        "a check changes nothing"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn check_reads_a_folder_in_use_and_its_write_ahead_log() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();

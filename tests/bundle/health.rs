@@ -107,6 +107,28 @@ async fn a_flood_of_rejected_requests_is_reported_without_flooding_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_flood_at_a_port_of_an_engine_is_reported_without_flooding_the_log() {
+    for (engine, port) in [("dynamodb", "DynamoDB"), ("sqs", "SQS"), ("s3", "S3")] {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, log) = (folder.path().join("data"), folder.path().join("log"));
+        let process = Process::serve_quietly("", &data, File::create(&log).unwrap()).await;
+        let endpoints = std::fs::read(data.join("endpoints.json")).unwrap();
+        let endpoints: Value = serde_json::from_slice(&endpoints).unwrap();
+        let url = format!("{}/hearback-data/x", endpoints[engine].as_str().unwrap());
+        let client = reqwest::Client::new();
+        for _ in 0..500 {
+            let unsigned = client.get(&url).send().await.unwrap();
+            assert_eq!(unsigned.status(), StatusCode::FORBIDDEN);
+        }
+        process.kill().await;
+        let logged = std::fs::read_to_string(log).unwrap();
+        let warning = format!("requests are being rejected: 1 x 403 at the {port} port");
+        assert!(logged.contains(&warning), "{logged}");
+        assert!(logged.lines().count() < 4, "{logged}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_log_line_of_a_request_has_its_tenant_and_no_user() {
     let folder = tempfile::tempdir().unwrap();
     let (data, log) = (folder.path().join("data"), folder.path().join("log"));

@@ -1,6 +1,7 @@
 //! Isolation: every route for every kind of caller, as the table of `docs/reference/isolation.md` specifies.
 
 mod callers;
+mod claims;
 mod owner;
 mod requests;
 mod table;

@@ -50,6 +50,7 @@ mod reactions;
 mod redrive;
 mod relay_position;
 mod reports;
+mod request_schemas;
 mod requeue;
 mod retention;
 mod rule_book;

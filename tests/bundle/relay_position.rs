@@ -172,7 +172,7 @@ impl Engines {
         let stop = CancellationToken::new();
         let running = tokio::spawn(relay.run(stop.clone()));
         eventually(|| async {
-            let lag = health.document(Utc::now())["relay"]["lag_seconds"].as_f64();
+            let lag = health.document()["relay"]["lag_seconds"].as_f64();
             (lag.is_some_and(|lag| lag < 60.0) && self.records() <= 1).then_some(())
         })
         .await;

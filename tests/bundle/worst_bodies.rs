@@ -1,14 +1,18 @@
 //! The worst bodies of each route: responses stay short, and memory is a small multiple of the body.
 
+use std::collections::BTreeSet;
+
+use hearback_local::description::openapi;
 use hearback_tests::process::Process;
 use hearback_tests::served::Served;
-use reqwest::Method;
-use serde_json::Value;
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
 
 /// The maximum size of a rejection, in bytes.
 const MAX_RESPONSE: usize = 64 * 1024;
-/// Memory for each byte of a body: a JSON value of two bytes takes 32 bytes, and is copied once.
-const MULTIPLE: u64 = 64;
+/// Memory for each byte of a body, in bytes. The worst are arrays of one entry: each takes two bytes of the body, and
+/// its memory has room for four entries.
+const MULTIPLE: u64 = 80;
 /// Additional memory of a request, for threads and buffers, in bytes.
 const OVERHEAD: u64 = 24 * 1_000_000;
 
@@ -94,7 +98,8 @@ fn routes() -> Vec<(Method, String, usize, &'static [&'static str])> {
     ]
 }
 
-/// Bodies of almost this size: with many invalid entries, with many unknown members, and with very long names.
+/// Bodies of almost this size: with many invalid entries, deeply nested, with lone surrogates, with many unknown
+/// members, and with very long names.
 fn bodies(size: usize, members: &[&str]) -> Vec<String> {
     let room = size - 1024;
     let mut bodies: Vec<String> = Vec::new();
@@ -105,6 +110,9 @@ fn bodies(size: usize, members: &[&str]) -> Vec<String> {
                 "{{\"{member}\":[{}]}}",
                 vec![entry; count].join(",")
             ));
+        }
+        for value in [nested(room / 2), nested_entries(room), surrogates(room)] {
+            bodies.push(format!("{{\"{member}\":{value}}}"));
         }
         let entries = (0..room / 12).map(|number| format!("\"{number:x}\":1"));
         bodies.push(format!(
@@ -117,6 +125,59 @@ fn bodies(size: usize, members: &[&str]) -> Vec<String> {
     let long = (0..8).map(|number| format!("\"{number}{}\":1", "\\u0001".repeat(room / 60)));
     bodies.push(format!("{{{}}}", long.collect::<Vec<_>>().join(",")));
     bodies
+}
+
+/// An array in an array, to this depth.
+fn nested(depth: usize) -> String {
+    format!("{}{}", "[".repeat(depth), "]".repeat(depth))
+}
+
+/// Entries that are nested almost as deeply as the parser allows.
+fn nested_entries(room: usize) -> String {
+    let entry = nested(100);
+    format!(
+        "[{}]",
+        vec![entry.as_str(); room / (entry.len() + 1)].join(",")
+    )
+}
+
+/// A string that is not Unicode.
+fn surrogates(room: usize) -> String {
+    format!("\"{}\"", "\\ud800".repeat(room / 6))
+}
+
+/// Method and path of each operation with a body in the OpenAPI document.
+fn operations() -> BTreeSet<(String, String)> {
+    let document = serde_json::to_value(openapi()).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    let operations = paths.iter().flat_map(|(path, item)| {
+        let methods = item.as_object().unwrap().iter();
+        let with_body = methods.filter(|(_, operation)| operation.get("requestBody").is_some());
+        with_body.map(|(method, _)| (method.to_uppercase(), path.clone()))
+    });
+    operations.collect()
+}
+
+/// Whether a path has the form of a path of the OpenAPI document.
+fn has_form(path: &str, form: &str) -> bool {
+    let (path, form) = (path.split('/'), form.split('/'));
+    path.clone().count() == form.clone().count()
+        && path
+            .zip(form)
+            .all(|(part, of)| part == of || of.starts_with('{'))
+}
+
+#[test]
+fn every_operation_with_a_body_has_a_worst_body() {
+    let routes = routes();
+    let operations = operations();
+    assert_eq!(operations.len(), routes.len());
+    for (method, form) in operations {
+        let has_body = routes
+            .iter()
+            .any(|(of, path, ..)| of.as_str() == method && has_form(path, &form));
+        assert!(has_body, "{method} {form} has no worst body");
+    }
 }
 
 #[tokio::test]
@@ -139,15 +200,9 @@ async fn visit(these: impl Fn(&str) -> bool) {
         for body in bodies(size, members) {
             let bytes = u64::try_from(body.len()).unwrap();
             let shape: String = body.chars().take(40).collect();
-            process.reset_peak();
-            let before = process.resident();
             let request = served.request("ada", method.clone(), &path);
-            let request = request
-                .header("content-type", "application/json")
-                .body(body);
-            let response = request.send().await.unwrap();
+            let (response, used) = measured(&process, request, body).await;
             let (status, text) = (response.status(), response.text().await.unwrap());
-            let used = process.peak().saturating_sub(before);
             let about = format!(
                 "{method} {path} {shape}: {status}, {} bytes, {used} of memory",
                 text.len()
@@ -163,6 +218,59 @@ async fn visit(these: impl Fn(&str) -> bool) {
     println!("most memory for each KiB: {worst:?}");
     // Freed memory is returned to the system.
     assert!(process.resident() < 300_000_000, "{}", process.resident());
+}
+
+/// Sends a body; returns the response, and the memory that the process took for it, in bytes.
+async fn measured(
+    process: &Process,
+    request: RequestBuilder,
+    body: String,
+) -> (reqwest::Response, u64) {
+    process.reset_peak();
+    let before = process.resident();
+    let request = request
+        .header("content-type", "application/json")
+        .body(body);
+    let response = request.send().await.unwrap();
+    (response, process.peak().saturating_sub(before))
+}
+
+#[tokio::test]
+async fn an_accepted_body_takes_no_memory_beyond_a_multiple_of_its_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::serve(folder.path(), 0).await;
+    let served = Served::by(&process, folder.path());
+    let ones = vec!["1"; 1_900_000].join(",");
+    let turn = format!(
+        r#"{{"user":{{"text":"q"}},"assistant":{{"text":"a"}},"turn_log":{{"l":[{ones}]}}}}"#
+    );
+    let blocks = (0..20_000).map(|number| {
+        let digest = format!("{number:016x}");
+        json!({"path": format!("ar:turn-{number}.feedback.user"), "meta": {"digest": digest}})
+    });
+    let timeline = json!({
+        "turn_ids": [],
+        "cache": {"ttl_seconds": 0},
+        "blocks": blocks.collect::<Vec<_>>(),
+    });
+    for (method, path, body) in [
+        (Method::PUT, format!("{CONVERSATION}/turns/t"), turn),
+        (
+            Method::POST,
+            format!("{CONVERSATION}/timeline/refresh"),
+            timeline.to_string(),
+        ),
+    ] {
+        let bytes = u64::try_from(body.len()).unwrap();
+        let request = served.request("ada", method, &path);
+        let (response, used) = measured(&process, request, body).await;
+        let status = response.status();
+        assert!(status.is_success(), "{path}: {status}");
+        assert!(
+            used <= MULTIPLE * bytes + OVERHEAD,
+            "{path}: {used} bytes of memory for a body of {bytes}"
+        );
+    }
 }
 
 #[tokio::test]

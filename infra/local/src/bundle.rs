@@ -158,7 +158,7 @@ impl Bundle {
         };
         let gateway = engines::bind(options.port).await?;
         let (work, engines) = (Tasks::default(), Tasks::default());
-        let health = Health::default();
+        let health = Health::new(options.clock);
         let used: &[FolderPart] = if options.endpoint_url.is_some() {
             &FolderPart::KEYS
         } else {

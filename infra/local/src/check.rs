@@ -2,8 +2,10 @@
 //!
 //! `SQLite` detects damage only where it reads, and its error does not name the file. So the structure of each database
 //! is checked before it is used. `SQLite` cannot detect a changed byte inside a value; the complete check finds it if
-//! the value is no longer valid JSON, and in objects, which have checksums.
+//! the value is no longer valid JSON, and in objects, which have checksums. It also finds turns whose log is missing.
+//! The engine's metadata cannot show that an object is missing, because it stays when an object is deleted.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,8 +19,9 @@ use rusqlite::{Connection, InterruptHandle, OpenFlags};
 use s3s::crypto::{Checksum, Md5};
 use serde_json::{Map, Value};
 
-use crate::files::{BUCKET_FOLDER, MANIFEST_FILE, QUEUES_FILE, TABLE_FILE};
+use crate::files::{BUCKET_FOLDER, MANIFEST_FILE, POSITION_FILE, QUEUES_FILE, TABLE_FILE};
 use crate::manifest::{self, RESTORE};
+use crate::position;
 
 /// Databases of up to this many bytes are checked before the start; this takes about a second for each GB in the page
 /// cache. Larger ones are checked while the bundle runs.
@@ -120,9 +123,15 @@ pub fn check_folder(folder: &Path) -> Vec<PartCheck> {
             });
         }
     }
+    results.extend(relay_position(&folder.join(POSITION_FILE)));
+    let is_whole = |part: &PartCheck| part.name == TABLE_FILE && part.result.is_ok();
+    let has_whole_table = results.iter().any(is_whole);
     let objects = folder.join(BUCKET_FOLDER);
     if objects.exists() {
         results.extend(bucket(&objects));
+        if has_whole_table {
+            results.push(turn_logs(&folder.join(TABLE_FILE), &objects));
+        }
     }
     results
 }
@@ -138,6 +147,20 @@ fn parts(folder: &Path) -> Result<String, String> {
     } else {
         Ok("none yet; the next start writes it".to_owned())
     }
+}
+
+fn relay_position(path: &Path) -> Option<PartCheck> {
+    let result = match position::read(path) {
+        Ok(None) => return None,
+        Ok(Some(shards)) => Ok(format!("positions in {} shards", shards.len())),
+        Err(error) => Err(format!(
+            "{error:#}; the next start begins with the oldest record"
+        )),
+    };
+    Some(PartCheck {
+        name: POSITION_FILE.to_owned(),
+        result,
+    })
 }
 
 fn database(path: &Path) -> Result<String, String> {
@@ -186,14 +209,8 @@ fn schema(path: &Path) -> Result<Vec<String>> {
 /// Counts the items of the table's engine, indexes included, and those that cannot be read.
 fn items(path: &Path) -> Result<(i64, i64)> {
     let connection = open(path)?;
-    let mut statement = connection.prepare(
-        "SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
-         WHERE m.type = 'table' AND c.name = 'item_json'",
-    )?;
-    let tables = statement.query_map([], |row| row.get::<_, String>(0))?;
     let (mut items, mut unreadable) = (0, 0);
-    for table in tables {
-        let table = table?.replace('"', "\"\"");
+    for table in item_tables(&connection)? {
         let count = format!(
             "SELECT count(*), coalesce(sum(NOT json_valid(item_json)), 0) FROM \"{table}\""
         );
@@ -203,6 +220,65 @@ fn items(path: &Path) -> Result<(i64, i64)> {
         unreadable += bad;
     }
     Ok((items, unreadable))
+}
+
+/// The names of the engine's tables of items, to be put in double quotes.
+fn item_tables(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(
+        "SELECT replace(m.name, '\"', '\"\"') FROM sqlite_schema m JOIN pragma_table_info(m.name) c
+         WHERE m.type = 'table' AND c.name = 'item_json'",
+    )?;
+    let names = statement.query_map([], |row| row.get(0))?;
+    names.collect()
+}
+
+/// Whether each turn in the table has its log in the bucket.
+fn turn_logs(table: &Path, bucket: &Path) -> PartCheck {
+    let name = "turn logs".to_owned();
+    let result = missing_logs(table, bucket).map_err(|error| format!("{error:#}"));
+    let result = result.and_then(|(turns, missing)| match missing.first() {
+        None => Ok(format!("each of {turns} turns has its log")),
+        Some(first) => Err(format!(
+            "{} of {turns} turns have no log, the first at {first}",
+            missing.len()
+        )),
+    });
+    PartCheck { name, result }
+}
+
+/// The number of turns, and the locations of logs that are missing.
+fn missing_logs(table: &Path, bucket: &Path) -> Result<(usize, BTreeSet<String>)> {
+    let named = log_locations(table)?;
+    let turns = named.len();
+    let is_missing = |location: &String| {
+        let path = location.strip_prefix("s3://");
+        !path.is_some_and(|path| bucket.join(path).is_file())
+    };
+    let mut missing: BTreeSet<_> = named.into_iter().filter(is_missing).collect();
+    if !missing.is_empty() {
+        // A running bundle may have deleted a turn, or replaced its log, in between.
+        let named = log_locations(table)?;
+        missing.retain(|location| named.contains(location) && is_missing(location));
+    }
+    Ok((turns, missing))
+}
+
+/// The locations of the logs of all turns.
+fn log_locations(table: &Path) -> Result<BTreeSet<String>> {
+    let connection = open(table)?;
+    let mut locations = BTreeSet::new();
+    for table in item_tables(&connection)? {
+        let query = format!(
+            "SELECT json_extract(item_json, '$.hosted_uri.S') FROM \"{table}\"
+             WHERE json_valid(item_json) AND json_extract(item_json, '$.SK.S') LIKE 'TURN#%'"
+        );
+        let mut statement = connection.prepare(&query)?;
+        let rows = statement.query_map([], |row| row.get::<_, Option<String>>(0))?;
+        for location in rows {
+            locations.extend(location?);
+        }
+    }
+    Ok(locations)
 }
 
 /// A result for each damaged object, and one for the whole bucket.

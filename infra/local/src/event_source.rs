@@ -9,7 +9,7 @@ use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, Message,
     MessageSystemAttributeName,
 };
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use hearback_batch::{Importer, Ingest};
 use hearback_erasure::Eraser;
@@ -34,7 +34,7 @@ pub trait Consumer: Send + Sync + 'static {
     /// Whether its batches count as such a burst. Imports do not: what users do must not wait for them.
     const IS_BURST: bool;
     /// Maximum duration of a batch, as the timeout in the template. A function that takes longer is stuck.
-    const TIMEOUT: TimeDelta;
+    const TIMEOUT: Duration;
 
     /// Processes a batch, and returns the messages that must be delivered again.
     fn handle(&self, batch: SqsEvent) -> impl Future<Output = SqsBatchResponse> + Send;
@@ -44,7 +44,7 @@ impl Consumer for Generator {
     const BATCH: i32 = 10;
     const YIELDS: bool = true;
     const IS_BURST: bool = false;
-    const TIMEOUT: TimeDelta = TimeDelta::seconds(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch).await
@@ -55,7 +55,7 @@ impl Consumer for Ingest {
     const BATCH: i32 = 10;
     const YIELDS: bool = false;
     const IS_BURST: bool = true;
-    const TIMEOUT: TimeDelta = TimeDelta::minutes(1);
+    const TIMEOUT: Duration = Duration::from_mins(1);
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch).await
@@ -66,7 +66,7 @@ impl Consumer for Eraser {
     const BATCH: i32 = 1;
     const YIELDS: bool = true;
     const IS_BURST: bool = false;
-    const TIMEOUT: TimeDelta = TimeDelta::minutes(15);
+    const TIMEOUT: Duration = Duration::from_mins(15);
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch, None).await
@@ -77,7 +77,7 @@ impl Consumer for Importer {
     const BATCH: i32 = 1;
     const YIELDS: bool = true;
     const IS_BURST: bool = false;
-    const TIMEOUT: TimeDelta = TimeDelta::minutes(15);
+    const TIMEOUT: Duration = Duration::from_mins(15);
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch, None).await
@@ -151,7 +151,7 @@ impl<C: Consumer> EventSource<C> {
         let mut event = SqsEvent::default();
         event.records = messages.iter().map(lambda_message).collect();
         let _burst = C::IS_BURST.then(|| self.load.begin_burst());
-        self.status.set_deadline(Some(Utc::now() + C::TIMEOUT));
+        self.status.begin_batch(C::TIMEOUT);
         // As in Lambda: after a panic, the function is restarted and its messages are delivered again.
         let work = AssertUnwindSafe(self.consumer.handle(event)).catch_unwind();
         let mut work = std::pin::pin!(work);
@@ -161,7 +161,7 @@ impl<C: Consumer> EventSource<C> {
                 () = tokio::time::sleep(self.visibility / 2) => self.extend_visibility(&messages).await,
             }
         };
-        self.status.set_deadline(None);
+        self.status.end_batch();
         if let Ok(response) = response {
             self.delete(&messages, &response).await;
         } else {

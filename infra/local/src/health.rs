@@ -1,19 +1,21 @@
 //! The health of the bundle: the document of `/health`, and a log line when a loop begins to fail and when it recovers.
 //!
 //! A loop (the relay or an event source) reports its own state, and an engine its internal errors. `probe.rs`
-//! checks the rest.
+//! checks the rest. Durations are measured with the monotonic clock, since the machine's clock may be set; its time is
+//! only shown.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
+use hearback_lambda::clock::Clock;
 use serde_json::{Value, json};
 
 /// Lag of the relay above which the bundle is not ready, as for `SignalsAgeAlarm` in AWS.
 const MAX_LAG: Duration = Duration::from_mins(5);
 /// How long the last failure of an engine counts.
-const FAILURE_PERIOD: TimeDelta = TimeDelta::minutes(1);
+const FAILURE_PERIOD: Duration = Duration::from_mins(1);
 
 /// The state of all loops and engines of a bundle.
 #[derive(Debug, Clone)]
@@ -21,6 +23,8 @@ pub struct Health(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
+    /// The clock of the times that are shown.
+    clock: Clock,
     started: Instant,
     loops: Vec<Loop>,
     faults: BTreeMap<&'static str, Fault>,
@@ -37,8 +41,14 @@ struct Loop {
     name: &'static str,
     /// Since when it has been failing, and the number of failures.
     failing: Option<(DateTime<Utc>, u64)>,
-    /// By when its current batch must be done.
-    deadline: Option<DateTime<Utc>>,
+    /// Its current batch.
+    batch: Option<Batch>,
+}
+
+#[derive(Debug)]
+struct Batch {
+    started: DateTime<Utc>,
+    deadline: Instant,
 }
 
 /// A failure of an engine.
@@ -46,7 +56,7 @@ struct Loop {
 struct Fault {
     reason: String,
     since: DateTime<Utc>,
-    last: DateTime<Utc>,
+    last: Instant,
     /// Whether it remains until a restart.
     permanent: bool,
 }
@@ -60,13 +70,20 @@ pub struct LoopStatus {
 
 impl Default for Health {
     fn default() -> Self {
-        Self::since(Instant::now())
+        Self::new(Clock::system())
     }
 }
 
 impl Health {
-    fn since(started: Instant) -> Self {
+    /// The state of a bundle that starts now and shows the time of `clock`.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self::since(Instant::now(), clock)
+    }
+
+    fn since(started: Instant, clock: Clock) -> Self {
         Self(Arc::new(Mutex::new(State {
+            clock,
             started,
             loops: Vec::new(),
             faults: BTreeMap::new(),
@@ -83,7 +100,7 @@ impl Health {
         state.loops.push(Loop {
             name,
             failing: None,
-            deadline: None,
+            batch: None,
         });
         let index = state.loops.len() - 1;
         drop(state);
@@ -95,7 +112,15 @@ impl Health {
 
     /// Records that everything written before `at` is delivered.
     pub fn relayed_until(&self, at: DateTime<Utc>) {
-        let lag = (Utc::now() - at).to_std().unwrap_or_default();
+        self.set_lag((Utc::now() - at).to_std().unwrap_or_default());
+    }
+
+    /// Records that everything written before `at` is delivered, whatever the machine's clock shows.
+    pub fn caught_up(&self, at: Instant) {
+        self.set_lag(at.elapsed());
+    }
+
+    fn set_lag(&self, lag: Duration) {
         let mut state = self.state();
         state.lag = Some((lag, Instant::now()));
         state.waiting = 0;
@@ -122,13 +147,13 @@ impl Health {
     }
 
     fn record(&self, part: &'static str, reason: &str, permanent: bool) {
-        let now = Utc::now();
+        let now = Instant::now();
         let mut state = self.state();
         let current = state.faults.get(part).filter(|fault| fault.counts(now));
         // The reason of a permanent fault stays: later failures are its consequences.
         let (since, kept) = match current {
             Some(fault) => (fault.since, fault.permanent.then(|| fault.reason.clone())),
-            None => (now, None),
+            None => (state.clock.now(), None),
         };
         let fault = Fault {
             permanent: permanent || kept.is_some(),
@@ -141,13 +166,17 @@ impl Health {
 
     /// The document of `/health`, without the results of probes.
     #[must_use]
-    pub fn document(&self, now: DateTime<Utc>) -> Value {
-        self.document_with(now, Vec::new())
+    pub fn document(&self) -> Value {
+        self.document_with(Vec::new())
     }
 
     /// The document of `/health`, with the failures that probes found.
     #[must_use]
-    pub fn document_with(&self, now: DateTime<Utc>, probed: Vec<Value>) -> Value {
+    pub fn document_with(&self, probed: Vec<Value>) -> Value {
+        self.document_at(Instant::now(), probed)
+    }
+
+    fn document_at(&self, now: Instant, probed: Vec<Value>) -> Value {
         let state = self.state();
         let lag = state.lag.map(|(lag, at)| lag + at.elapsed());
         let loops = state.loops.iter();
@@ -177,19 +206,21 @@ impl Health {
 }
 
 impl Fault {
-    fn counts(&self, now: DateTime<Utc>) -> bool {
-        self.permanent || now - self.last <= FAILURE_PERIOD
+    fn counts(&self, now: Instant) -> bool {
+        self.permanent || now.duration_since(self.last) <= FAILURE_PERIOD
     }
 }
 
 impl Loop {
     /// What is wrong with it, if anything is.
-    fn problem(&self, now: DateTime<Utc>) -> Option<Value> {
+    fn problem(&self, now: Instant) -> Option<Value> {
         if let Some((since, failures)) = self.failing {
             return Some(json!({"loop": self.name, "since": since, "failures": failures}));
         }
-        let deadline = self.deadline.filter(|deadline| *deadline < now)?;
-        Some(json!({"loop": self.name, "since": deadline, "reason": "a batch takes too long"}))
+        let batch = self.batch.as_ref().filter(|batch| batch.deadline < now)?;
+        Some(json!({
+            "loop": self.name, "since": batch.started, "reason": "a batch takes too long",
+        }))
     }
 }
 
@@ -197,12 +228,13 @@ impl LoopStatus {
     /// Records a failure, and how many messages or records wait for it. `reason` must not quote content.
     pub fn failed(&self, reason: &str, waiting: usize) {
         let mut state = self.health.state();
+        let now = state.clock.now();
         let Some(entry) = state.loops.get_mut(self.index) else {
             return;
         };
         let name = entry.name;
         let first = entry.failing.is_none();
-        let failing = entry.failing.get_or_insert((Utc::now(), 0));
+        let failing = entry.failing.get_or_insert((now, 0));
         failing.1 += 1;
         drop(state);
         if first {
@@ -221,64 +253,84 @@ impl LoopStatus {
         }
     }
 
-    /// Sets by when the current batch must be done; `None` without a batch.
-    pub fn set_deadline(&self, deadline: Option<DateTime<Utc>>) {
+    /// Records that a batch begins, which must be done within `timeout`.
+    pub fn begin_batch(&self, timeout: Duration) {
+        let mut state = self.health.state();
+        let started = state.clock.now();
+        if let Some(entry) = state.loops.get_mut(self.index) {
+            entry.batch = Some(Batch {
+                started,
+                deadline: Instant::now() + timeout,
+            });
+        }
+    }
+
+    /// Records that the batch is done.
+    pub fn end_batch(&self) {
         if let Some(entry) = self.health.state().loops.get_mut(self.index) {
-            entry.deadline = deadline;
+            entry.batch = None;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use chrono::TimeDelta;
+
     use super::*;
+
+    fn after(seconds: u64) -> Instant {
+        Instant::now() + Duration::from_secs(seconds)
+    }
 
     #[test]
     fn a_failing_loop_is_reported_until_it_succeeds() {
         let health = Health::default();
         let (relay, other) = (health.register("relay"), health.register("signals"));
-        let now = Utc::now();
-        health.relayed_until(now - TimeDelta::seconds(3));
+        health.relayed_until(Utc::now() - Duration::from_secs(3));
         relay.failed("unreachable", 7);
         relay.failed("unreachable", 7);
         other.succeeded();
-        let report = health.document(now);
+        let report = health.document();
         assert_eq!(report["status"], "degraded");
         assert!(report["relay"]["lag_seconds"].as_f64().unwrap() >= 3.0);
         assert_eq!(report["failing"][0]["loop"], "relay");
         assert_eq!(report["failing"][0]["failures"], 2);
         relay.succeeded();
-        assert_eq!(health.document(now)["status"], "ok");
+        assert_eq!(health.document()["status"], "ok");
     }
 
     #[test]
     fn a_loop_that_is_stuck_in_a_batch_is_reported_until_it_is_done() {
         let health = Health::default();
         let signals = health.register("signals");
-        let now = Utc::now();
-        health.relayed_until(now);
-        signals.set_deadline(Some(now + TimeDelta::seconds(30)));
-        assert_eq!(health.document(now)["status"], "ok");
-        let later = now + TimeDelta::seconds(31);
-        let report = health.document(later);
+        health.caught_up(Instant::now());
+        signals.begin_batch(Duration::from_secs(30));
+        assert_eq!(health.document()["status"], "ok");
+        let report = health.document_at(after(31), Vec::new());
         assert_eq!(report["failing"][0]["loop"], "signals", "{report}");
-        signals.set_deadline(None);
-        assert_eq!(health.document(later)["status"], "ok");
+        signals.end_batch();
+        assert_eq!(
+            health.document_at(after(31), Vec::new())["status"],
+            "ok",
+            "the batch is done"
+        );
     }
 
     #[test]
     fn a_relay_that_lags_far_is_reported_even_if_it_never_read_anything() {
-        let now = Utc::now();
         let late = MAX_LAG + Duration::from_secs(5);
-        let health = Health::since(Instant::now().checked_sub(late).unwrap());
+        let health = Health::since(Instant::now().checked_sub(late).unwrap(), Clock::system());
         let _relay = health.register("relay");
-        assert_eq!(health.document(now)["failing"][0]["part"], "relay");
-        health.relayed_until(now - late);
-        assert_eq!(health.document(now)["failing"][0]["part"], "relay");
-        health.relayed_until(now);
-        assert_eq!(health.document(now)["status"], "ok");
+        assert_eq!(health.document()["failing"][0]["part"], "relay");
+        health.relayed_until(Utc::now() - late);
+        assert_eq!(health.document()["failing"][0]["part"], "relay");
+        health.caught_up(Instant::now());
+        assert_eq!(health.document()["status"], "ok");
         assert_eq!(
-            Health::default().document(now)["status"],
+            Health::default().document()["status"],
             "ok",
             "a relay that has just started does not lag"
         );
@@ -288,13 +340,32 @@ mod tests {
     fn an_engine_failure_counts_for_a_minute_and_damage_forever() {
         let health = Health::default();
         health.record_failure("table", "busy");
-        let now = Utc::now();
-        let later = now + FAILURE_PERIOD + TimeDelta::seconds(1);
-        assert_eq!(health.document(now)["failing"][0]["reason"], "busy");
-        assert_eq!(health.document(later)["status"], "ok");
+        let later = || health.document_at(after(61), Vec::new());
+        assert_eq!(health.document()["failing"][0]["reason"], "busy");
+        assert_eq!(later()["status"], "ok");
         health.record_damage("table", "malformed");
         health.record_failure("table", "a later failure");
-        let report = health.document(later);
-        assert_eq!(report["failing"][0]["reason"], "malformed");
+        assert_eq!(later()["failing"][0]["reason"], "malformed");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_neither_prolongs_a_failure_nor_hides_or_invents_a_stuck_batch() {
+        static HOURS: AtomicI64 = AtomicI64::new(0);
+        let clock = Clock::of(|| Utc::now() + TimeDelta::hours(HOURS.load(Ordering::Relaxed)));
+        for hours in [-48, 48] {
+            HOURS.store(0, Ordering::Relaxed);
+            let health = Health::new(clock);
+            let signals = health.register("signals");
+            signals.begin_batch(Duration::from_secs(90));
+            health.record_failure("table", "busy");
+            HOURS.store(hours, Ordering::Relaxed);
+            let failing = |seconds| {
+                let report = health.document_at(after(seconds), Vec::new());
+                report["failing"].as_array().unwrap().len()
+            };
+            assert_eq!(failing(0), 1, "the engine failed just now");
+            assert_eq!(failing(61), 0, "its last failure is a minute old");
+            assert_eq!(failing(91), 1, "the batch takes too long");
+        }
     }
 }

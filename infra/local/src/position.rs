@@ -55,8 +55,8 @@ impl RelayPosition {
     /// Reads the position. A damaged file is renamed: the relay then begins with the oldest record and delivers some
     /// again, which changes nothing.
     pub fn read(&self) -> Result<ShardPositions> {
-        let damaged = match read_json::<Content>(&self.file) {
-            Ok(content) => return Ok(content.unwrap_or_default().shards),
+        let damaged = match read(&self.file) {
+            Ok(shards) => return Ok(shards.unwrap_or_default()),
             Err(error) if error.is::<serde_json::Error>() => error,
             Err(error) => return Err(error),
         };
@@ -85,6 +85,12 @@ impl RelayPosition {
         self.progress.set(shard, sequence);
         Ok(())
     }
+}
+
+/// Reads a stored position without changing anything; `None` if there is none.
+pub fn read(file: &Path) -> Result<Option<ShardPositions>> {
+    let content: Option<Content> = read_json(file)?;
+    Ok(content.map(|content| content.shards))
 }
 
 fn damaged_name(file: &Path) -> PathBuf {

@@ -63,7 +63,7 @@ impl Probe {
     pub async fn report(&self) -> (bool, Value) {
         // Boxed because the futures of SDK calls are large.
         let failures = Box::pin(self.check()).await;
-        let document = self.0.health.document_with(Utc::now(), failures);
+        let document = self.0.health.document_with(failures);
         let is_ready = document.get("status").is_some_and(|status| status == "ok");
         (is_ready, document)
     }

@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_mins(1);
 /// Reasons and tenants that are counted separately in a minute.
 const MAX_REASONS: usize = 32;
 
-/// Status, error and, if a token named it, tenant of a rejected request.
+/// Status, error or engine's port and, if a token named it, tenant of a rejected request.
 type Reason = (u16, &'static str, Option<String>);
 
 /// Counts rejected requests.
@@ -54,15 +54,29 @@ pub async fn count(
         let error = response.extensions().get::<Problem>().map(Problem::error);
         let tenant = response.extensions().get::<LoggedTenant>();
         let tenant = tenant.map(|tenant| tenant.0.clone());
-        let reason = (status.as_u16(), error.unwrap_or("unknown"), tenant);
-        if let Some(line) = rejections.rejected(reason) {
-            tracing::warn!("requests are being rejected: {line}");
-        }
+        rejections.log((status.as_u16(), error.unwrap_or("unknown"), tenant));
     }
     response
 }
 
 impl RejectionLog {
+    /// Counts a response of an engine's port if it rejects the request: it is not signed with the folder's key pair, or
+    /// is none that the engine knows.
+    pub fn count_at_port(&self, port: &'static str, status: StatusCode) {
+        if matches!(
+            status,
+            StatusCode::FORBIDDEN | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+        ) {
+            self.log((status.as_u16(), port, None));
+        }
+    }
+
+    fn log(&self, reason: Reason) {
+        if let Some(line) = self.rejected(reason) {
+            tracing::warn!("requests are being rejected: {line}");
+        }
+    }
+
     /// Counts a rejection; returns a line to log if it is the first for a while.
     fn rejected(&self, reason: Reason) -> Option<String> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);

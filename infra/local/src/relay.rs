@@ -11,10 +11,9 @@
 //! letter with the reason. Any other failure is retried for that message alone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use chrono::Utc;
 use hearback_domain::publication::Subject;
 use hearback_domain::turn::TurnRef;
 use hearback_lambda::dead_letters::DeadLetters;
@@ -119,7 +118,7 @@ impl Relay {
 
     /// Delivers the new records of each shard, and returns whether there may be more.
     async fn deliver_new(&mut self, status: &LoopStatus, stop: &CancellationToken) -> Result<bool> {
-        let started = Utc::now();
+        let started = Instant::now();
         let mut shards = self.stream.shards();
         if shards.is_empty() {
             let opened = self.stream.open(&self.position.read()?).await?;
@@ -144,7 +143,7 @@ impl Relay {
             self.stream.close();
         }
         if !is_full {
-            self.health.relayed_until(started);
+            self.health.caught_up(started);
         }
         Ok(is_full)
     }

@@ -261,7 +261,13 @@ impl Thread {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicU64, Ordering},
+        },
+        time::{Duration, SystemTime},
+    };
 
     use rusqlite::Connection;
 
@@ -331,5 +337,37 @@ mod tests {
         let (journal, synchronous): (String, i64) = modes.await?;
         assert_eq!((journal.as_str(), synchronous), ("wal", 2), "2 is FULL");
         Ok(())
+    }
+
+    #[test]
+    fn each_step_of_the_clock_is_reported_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let log = Arc::new(std::fs::File::create(&path).unwrap());
+        let subscriber = tracing_subscriber::fmt().with_writer(log).finish();
+        let hours = Arc::new(AtomicU64::new(100));
+        let open = || {
+            let connection = Connection::open(folder.path().join("queues")).unwrap();
+            store::prepare(&connection).unwrap();
+            let hours = Arc::clone(&hours);
+            let now = move || {
+                SystemTime::UNIX_EPOCH + Duration::from_hours(hours.load(Ordering::Relaxed))
+            };
+            File::open(connection, Clock::of(now)).unwrap()
+        };
+        tracing::subscriber::with_default(subscriber, || {
+            let mut file = open();
+            for now in [100, 148, 148, 147] {
+                hours.store(now, Ordering::Relaxed);
+                file.sweep().unwrap();
+            }
+            drop(file);
+            hours.store(99, Ordering::Relaxed);
+            open().sweep().unwrap();
+        });
+        let logged = std::fs::read_to_string(&path).unwrap();
+        let count = |warning: &str| logged.matches(warning).count();
+        assert_eq!(count("the clock was set;"), 2, "{logged}");
+        assert_eq!(count("the clock was set back"), 1, "{logged}");
     }
 }

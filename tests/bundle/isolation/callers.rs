@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::owner::{OWNER, PROJECT, TENANT};
 
-const EVERY_SCOPE: &str = "feedback:on-behalf feedback:report feedback:admin";
+pub const EVERY_SCOPE: &str = "feedback:on-behalf feedback:report feedback:admin";
 const OTHER_TENANT: &str = "umbrella";
 const NAMESAKES_TENANT: &str = "globex";
 const OTHER_PROJECT: &str = "billing";
@@ -91,7 +91,7 @@ impl Caller {
 
 /// Names that differ from this one, and would equal it for code that trims, splits, decodes, folds case or
 /// normalises.
-fn lookalikes(name: &str) -> Vec<String> {
+pub fn lookalikes(name: &str) -> Vec<String> {
     let (first, rest) = name.split_at(1);
     vec![
         format!("[{name}]"),
@@ -247,7 +247,7 @@ fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-fn signed(claims: &Value, key: &[u8]) -> String {
+pub fn signed(claims: &Value, key: &[u8]) -> String {
     let key = EncodingKey::from_secret(key);
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &key).unwrap()
 }

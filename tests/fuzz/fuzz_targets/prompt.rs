@@ -20,6 +20,22 @@ use hearback_domain::turn::{Summary, TurnLog};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 
+/// Labels of the texts, and roles of transcripts.
+const LABELS: [&str; 13] = [
+    "assistant",
+    "developer",
+    "feedback of another user",
+    "human",
+    "machine feedback",
+    "machine feedback of another user",
+    "reaction",
+    "system",
+    "text",
+    "tool",
+    "ts",
+    "user",
+    "user feedback",
+];
 const THEN: &str = "2026-01-04T10:30:00Z";
 const NOW: &str = "2026-01-04T18:00:00Z";
 
@@ -45,7 +61,20 @@ fn fields(line: &str) -> usize {
     fields
 }
 
-fn timeline(turn: &str, text: &str, by: FeedbackBy) -> Option<(String, String)> {
+/// Whether a line begins with a label, in any case.
+fn is_labelled(line: &str) -> bool {
+    let Some((head, rest)) = line.split_once(':') else {
+        return false;
+    };
+    let head = head.trim_matches(|c: char| !c.is_alphanumeric());
+    !rest.starts_with("//") && LABELS.contains(&head.to_ascii_lowercase().as_str())
+}
+
+fn timeline(
+    turn: &str,
+    text: &str,
+    (by, origin): (FeedbackBy, Origin),
+) -> Option<(String, String)> {
     let turn_id: hearback_domain::identifier::TurnId = turn.try_into().ok()?;
     let request = json!({
         "turn_ids": [turn], "last_known_feedback_ts": null,
@@ -56,7 +85,7 @@ fn timeline(turn: &str, text: &str, by: FeedbackBy) -> Option<(String, String)> 
         id: Default::default(),
         turn_id,
         turn_ts: THEN.parse().unwrap(),
-        origin: Origin::User,
+        origin,
         by,
         user_id: None,
         reaction: Some(Reaction::NotOk),
@@ -111,12 +140,12 @@ fn planner(turn: &str, text: &str, strategy: &str) -> Option<String> {
 }
 
 /// The text of a turn's log after a reaction was mirrored into it.
-fn mirrored(text: &str) -> String {
+fn mirrored(text: &str, origin: Origin) -> String {
     let log = json!({"user": {"text": "word"}, "turn_log": {"text": "as it was"}});
     let mut log: TurnLog = serde_json::from_value(log).unwrap();
     let core = json!({
         "id": "f47ac10b-58cc-4372-a567-0e02b2c3d479", "tenant": "acme", "project": "p", "conversation_id": "c",
-        "turn_id": "t", "turn_ts": THEN, "user_id": "ada", "origin": "user", "reaction": "not_ok",
+        "turn_id": "t", "turn_ts": THEN, "user_id": "ada", "origin": origin.as_str(), "reaction": "not_ok",
         "confidence": 1.0, "ts": THEN, "received_at": THEN
     });
     let core = serde_json::from_value(core).unwrap();
@@ -146,11 +175,14 @@ fuzz_target!(|input: &str| {
     let [turn, text, strategy] = [(); 3].map(|()| parts.next().unwrap_or("word"));
     let blank = lines(text).iter().all(|line| line.trim().is_empty());
     let text = if blank { "word" } else { text };
-    for by in [FeedbackBy::Owner, FeedbackBy::Other] {
-        let Some((announce, block)) = timeline(turn, text, by) else {
+    let slots = [FeedbackBy::Owner, FeedbackBy::Other]
+        .into_iter()
+        .flat_map(|by| [Origin::User, Origin::Machine].map(|origin| (by, origin)));
+    for slot in slots {
+        let Some((announce, block)) = timeline(turn, text, slot) else {
             continue;
         };
-        let (plain, harmless) = timeline("word", "word", by).unwrap();
+        let (plain, harmless) = timeline("word", "word", slot).unwrap();
         assert_alike(&announce, &plain);
         assert_eq!(lines(&block).len(), lines(&harmless).len(), "{block:?}");
         let last = lines(&block).pop().unwrap();
@@ -159,6 +191,8 @@ fuzz_target!(|input: &str| {
             !matches!(first, '[' | '#' | '-' | '*' | '<' | '`' | ' '),
             "{block:?}"
         );
+        let own = last.strip_prefix("text: ");
+        assert!(own.is_some() || !is_labelled(last), "{block:?}");
         for line in lines(&announce)
             .iter()
             .filter(|line| line.starts_with("  - turn "))
@@ -169,5 +203,7 @@ fuzz_target!(|input: &str| {
     if let Some(markdown) = planner(turn, text, strategy) {
         assert_alike(&markdown, &planner("word", "word", "word").unwrap());
     }
-    assert_alike(&mirrored(text), &mirrored("word"));
+    for origin in [Origin::User, Origin::Machine] {
+        assert_alike(&mirrored(text, origin), &mirrored("word", origin));
+    }
 });

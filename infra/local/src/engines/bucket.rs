@@ -23,6 +23,7 @@ use super::keys::KeyPair;
 use super::object_keys::ObjectKeys;
 use super::rejection::EngineRejection;
 use crate::files::BUCKET_FOLDER;
+use crate::rejections::RejectionLog;
 
 /// How often a failed read or deletion is repeated. The engine fails if another request deletes a file between two of
 /// its own steps.
@@ -40,7 +41,7 @@ const CHECKSUMS: [&str; 5] = [
 pub(super) fn start(
     folder: &Path,
     mut listener: TcpListener,
-    keys: &KeyPair,
+    (keys, rejections): (&KeyPair, RejectionLog),
     lifecycle: EngineLifecycle<'_>,
 ) -> Result<()> {
     let health = lifecycle.health.clone();
@@ -55,9 +56,10 @@ pub(super) fn start(
     let service = service.build();
     let service = service_fn(move |request: Request<Incoming>| {
         let (service, health) = (service.clone(), health.clone());
+        let rejections = rejections.clone();
         let method = request.method().clone();
         async move {
-            match check_origin(request.uri(), request.headers()) {
+            let response = match check_origin(request.uri(), request.headers()) {
                 Ok(()) => {
                     let repeatable = matches!(method, Method::GET | Method::HEAD | Method::DELETE);
                     let again = repeatable.then(|| copy_of_head(&request));
@@ -79,7 +81,11 @@ pub(super) fn start(
                     response
                 }
                 Err(rejection) => Ok(rejected(rejection)),
+            };
+            if let Ok(response) = &response {
+                rejections.count_at_port("at the S3 port", response.status());
             }
+            response
         }
     });
     let stop = lifecycle.stop.clone();

@@ -13,3 +13,13 @@ pub(super) fn open(file: &Path) -> Result<Connection> {
     connection.busy_timeout(Duration::from_secs(5))?;
     Ok(connection)
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_security_page_names_the_bundled_sqlite() {
+        let page = include_str!("../../../../docs/security.md");
+        let named = format!("bundle SQLite {},", rusqlite::version());
+        assert!(page.contains(&named), "the page does not say {named:?}");
+    }
+}

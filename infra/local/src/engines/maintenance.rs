@@ -239,4 +239,27 @@ mod tests {
         hours.store(100, Ordering::Relaxed);
         assert!(expiry.check(), "a corrected clock is trusted at once");
     }
+
+    #[test]
+    fn a_clock_that_is_set_forward_is_reported_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let log = Arc::new(std::fs::File::create(&path).unwrap());
+        let subscriber = tracing_subscriber::fmt().with_writer(log).finish();
+        let hours = Arc::new(AtomicU64::new(100));
+        let current = Arc::clone(&hours);
+        let mut expiry = Expiry::new(Clock::of(move || {
+            SystemTime::UNIX_EPOCH + Duration::from_hours(current.load(Ordering::Relaxed))
+        }));
+        tracing::subscriber::with_default(subscriber, || {
+            for now in [100, 148, 148, 100] {
+                hours.store(now, Ordering::Relaxed);
+                expiry.check();
+            }
+        });
+        let logged = std::fs::read_to_string(&path).unwrap();
+        let warnings = logged.matches("the clock was set forward").count();
+        assert_eq!(warnings, 1, "{logged}");
+        assert!(logged.contains("seconds=172"), "{logged}");
+    }
 }

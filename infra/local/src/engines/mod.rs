@@ -36,6 +36,7 @@ use crate::atomic::read_json;
 use crate::data_dir::DataDir;
 use crate::files::{BUCKET_FOLDER, ENDPOINTS_FILE, QUEUES_FILE, TABLE_FILE};
 use crate::health::Health;
+use crate::rejections::RejectionLog;
 
 /// The region of the engines.
 pub const REGION: &str = "us-east-1";
@@ -199,6 +200,8 @@ pub fn start(
         maintenance,
         stop.clone(),
     ));
+    let rejections = RejectionLog::default();
+    tasks.spawn(rejections.clone().report(stop.clone()));
     let threads = Threads::start().context("cannot start the threads of the DynamoDB engine")?;
     if let Some(runtime) = &threads.0 {
         let engine = signed(
@@ -206,16 +209,18 @@ pub fn start(
             &keys,
             "dynamodb",
         );
+        let engine = counted(engine, "at the DynamoDB port", &rejections);
         let engine = serve("DynamoDB", sockets.dynamodb, engine, stop);
         tasks.spawn_on(engine, runtime.handle());
     }
 
     let queues = Sqs::open_by(&data.file(QUEUES_FILE)?, REGION, clock)?;
     let queues = signed(monitored(queues.router(), "queue", health), &keys, "sqs");
+    let queues = counted(queues, "at the SQS port", &rejections);
     tasks.spawn(serve("SQS", sockets.sqs, queues, stop));
 
     let folder = data.folder(BUCKET_FOLDER)?;
-    bucket::start(&folder, sockets.s3, &keys, lifecycle)?;
+    bucket::start(&folder, sockets.s3, (&keys, rejections), lifecycle)?;
     Ok(threads)
 }
 
@@ -226,6 +231,15 @@ fn signed(engine: Router, keys: &KeyPair, service: &'static str) -> Router {
         verifier,
         authentication::require_signature,
     ))
+}
+
+/// Counts the rejected requests of an engine's port.
+fn counted(engine: Router, port: &'static str, rejections: &RejectionLog) -> Router {
+    let rejections = rejections.clone();
+    engine.layer(map_response(move |response: Response| {
+        rejections.count_at_port(port, response.status());
+        ready(response)
+    }))
 }
 
 /// Why an engine responded with an internal error. The reason contains no data of the request.
