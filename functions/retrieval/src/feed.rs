@@ -24,9 +24,9 @@ use hearback_storage::feed::FeedPartition;
 use hearback_wire::{Errors, FieldError, FromJson, FromQuery, Integer, Pointer, request};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::openapi::{RefOr, Schema};
-use utoipa::{IntoParams, ToSchema};
 
 /// The default page limit.
 const DEFAULT_LIMIT: PageLimit = Integer(100);
@@ -104,7 +104,7 @@ impl FromQuery for FeedRequest {
     }
 }
 
-impl IntoParams for FeedRequest {
+impl utoipa::IntoParams for FeedRequest {
     fn into_params(within: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         FeedQuery::into_params(within)
     }
