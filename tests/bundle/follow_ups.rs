@@ -84,6 +84,29 @@ async fn a_repeated_registration_returns_the_same_and_has_no_further_effect() {
 }
 
 #[tokio::test]
+async fn a_long_question_is_recognised_when_it_is_repeated() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    let question = |end: &str| format!("{} {end}", "My basil dies every year. ".repeat(60));
+    let long = question("What works best?");
+    assert!(long.chars().count() > 1_200);
+    register(&app, &ada, "t1", (0, &long)).await;
+    let again = register(&app, &ada, "t2", (60, &long)).await;
+    let detection = &again.body["detection"];
+    assert_eq!(detection["correction_type"], "rephrased", "{detection}");
+    assert_eq!(detection["confidence"], 1.0);
+    // Only the end differs: another question.
+    let other = register(
+        &app,
+        &ada,
+        "t3",
+        (120, &question("Thanks, what about mint?")),
+    )
+    .await;
+    assert_ne!(other.body["detection"]["confidence"], 1.0);
+}
+
+#[tokio::test]
 async fn a_detection_of_low_confidence_sets_the_status_without_a_machine_reaction() {
     let app = TestApp::start().await;
     let ada = app.token("ada");

@@ -29,6 +29,7 @@ pub(crate) async fn detect(
         message: turn.query(),
         language: turn.core.language.as_ref().map(Language::as_str),
         embedding_similarity: similarity(turn, &vector),
+        repeats_query: previous.summary.is_question(turn.query()),
     });
     // Explicit feedback ends a sequence of rejections.
     let continues_sequence = detection.feedback_type == FeedbackStatus::Rejected

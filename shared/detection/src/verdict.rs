@@ -43,6 +43,8 @@ pub(crate) struct Case<'a> {
     pub query_text: OnceCell<Text>,
     /// How alike the caller's own embeddings of both turns are.
     pub embedding_similarity: Option<f64>,
+    /// Whether the message is the query again, if the caller knows.
+    pub repeats_query: Option<bool>,
     /// The language.
     pub lexicon: &'a Lexicon,
 }

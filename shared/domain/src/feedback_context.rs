@@ -392,6 +392,7 @@ mod tests {
         let turn = serde_json::from_value(core).unwrap();
         FeedbackContext {
             turn_id: "turn_001233".to_owned(),
+            user_digest: None,
             status: FeedbackStatus::Rejected,
             confidence: 0.9,
             rejection: Some(Rejection::of((&turn, &summary), known, preferences)),

@@ -78,6 +78,7 @@ proptest! {
             message: &message,
             language: None,
             embedding_similarity: None,
+            repeats_query: None,
         };
         let detection = DETECTOR.detect(&exchange);
         prop_assert_eq!(&detection, &DETECTOR.detect(&exchange));
@@ -186,6 +187,7 @@ fn a_message_of_a_megabyte_is_no_trouble() {
             message: &long,
             language: None,
             embedding_similarity: None,
+            repeats_query: None,
         });
         let took = start.elapsed();
         assert!(took < Duration::from_secs(20), "{unit:?} took {took:?}");

@@ -447,6 +447,32 @@ fn embeddings_of_the_caller_count_for_a_rephrase() {
         let asked = case(query, "Here is one.", next);
         Detector::embedded().detect(&Exchange {
             embedding_similarity: Some(similarity),
+/// Of a long text only both ends are read, but equality is told whatever the length.
+#[test]
+fn a_long_question_that_is_repeated_word_for_word_is_a_rephrase() {
+    let long = format!("{} What works best?", "I try to grow basil. ".repeat(400));
+    let other = format!(
+        "{} And how do I water it?",
+        "I try to grow basil. ".repeat(400)
+    );
+    let detect = |query: &str, next: &str, repeats_query| {
+        Detector::embedded().detect(&Exchange {
+            prev_query: Some(query),
+            prev_response: Some("Water it daily."),
+            message: next,
+            repeats_query,
+            ..Exchange::default()
+        })
+    };
+    let again = detect(&long, &long, None);
+    assert!(is_rephrase(&again), "{again:?}");
+    assert!(!is_rephrase(&detect(&long, &other, None)));
+    // The caller knows it of a question of which it has only the beginning.
+    let beginning = &long[..1000];
+    assert!(is_rephrase(&detect(beginning, &long, Some(true))));
+    assert!(!is_rephrase(&detect(beginning, &other, Some(false))));
+}
+
             ..asked.exchange()
         })
     };
