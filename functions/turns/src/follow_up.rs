@@ -94,7 +94,8 @@ pub(crate) async fn note(
         return Ok(());
     }
     let detection = &follow_up.detection;
-    if let Some(reaction) = machine::reaction(app, caller, previous, detection, turn.ts) {
+    if let Some(mut reaction) = machine::reaction(app, caller, previous, detection, turn.ts) {
+        reaction.core.follow_up = true;
         machine::put(app, &reaction).await?;
     }
     Ok(())

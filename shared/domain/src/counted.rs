@@ -50,6 +50,7 @@ pub fn of_signal(signal: &StoredSignal, now: DateTime<Utc>) -> Option<StoredReac
             origin: Origin::User,
             reaction: Some(verdict).filter(|_| !core.retracted),
             confidence: 1.0,
+            follow_up: false,
             // Given again, it is the latest feedback again.
             ts: core.updated_at,
             received_at: now,
@@ -130,6 +131,7 @@ pub fn of_event(
             origin: Origin::User,
             reaction: verdict(event),
             confidence: 1.0,
+            follow_up: false,
             ts: event.timestamp,
             received_at: now,
             submitted_at: Some(event.received_at),

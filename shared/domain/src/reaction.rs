@@ -157,6 +157,9 @@ pub struct ReactionCore {
     pub reaction: Option<Reaction>,
     /// The confidence; 1 for a user reaction.
     pub confidence: f64,
+    /// Whether the machine inferred it from the message of a turn that follows; otherwise the message named the turn.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub follow_up: bool,
     /// The time of the reaction, by the caller's clock.
     pub ts: DateTime<Utc>,
     /// When the reaction was received, by the server's clock. When it was counted, if this is a message signal or an event.
@@ -247,8 +250,7 @@ impl StoredReaction {
             };
         };
         if self.core.origin == Origin::Machine {
-            // The id of a machine reaction identifies its content, so an existing row is the same reaction.
-            return ReactionUpdate::Repeat(Box::new(current.clone()));
+            return self.said_again(current);
         }
         let at = |core: &ReactionCore| core.recency().at();
         if at(&self.core) < at(&current.core) {
@@ -280,6 +282,18 @@ impl StoredReaction {
         if !cleared(&current.core) {
             self.core.replaces = Some(current.core.id);
         }
+        ReactionUpdate::Write(Box::new(self))
+    }
+
+    /// The effect of this machine reaction on a current one, which is the same: the id identifies the content. A message
+    /// that names the turn is a new statement, which counts from now on.
+    fn said_again(mut self, current: &Self) -> ReactionUpdate {
+        let is_later = current.core.follow_up || self.core.recency() > current.core.recency();
+        if self.core.follow_up || !is_later {
+            return ReactionUpdate::Repeat(Box::new(current.clone()));
+        }
+        self.core.trail = self.trail_after(&current.core);
+        self.core.mirror |= current.core.mirror;
         ReactionUpdate::Write(Box::new(self))
     }
 

@@ -52,3 +52,35 @@ fn a_clock_that_is_ahead_does_not_outrank_a_later_reaction() {
     let older = reaction(Origin::User, "ok", 9, -7);
     assert_eq!(older.resolve(Some(&current)), ReactionUpdate::Superseded);
 }
+
+#[test]
+fn a_machine_reaction_that_is_said_again_has_the_time_of_the_last() {
+    let first = reaction(Origin::Machine, "not_ok", 0, 0);
+    let again = reaction(Origin::Machine, "not_ok", 9, 0);
+    let current = written(again.clone().resolve(Some(&first)));
+    assert_eq!(
+        (current.core.id, current.core.ts),
+        (first.core.id, again.core.ts)
+    );
+    assert_eq!(current.core.replaces, None, "it is the same act");
+    let repeated = again.resolve(Some(&current));
+    assert_eq!(repeated, ReactionUpdate::Repeat(Box::new(current.clone())));
+    assert_eq!(
+        first.resolve(Some(&current)),
+        ReactionUpdate::Repeat(Box::new(current))
+    );
+}
+
+#[test]
+fn a_statement_that_names_the_turn_outranks_the_same_in_a_turn_that_follows() {
+    let named = reaction(Origin::Machine, "ok", 0, 0);
+    let mut follow_up = reaction(Origin::Machine, "ok", 60, 0);
+    follow_up.core.follow_up = true;
+    let kept = follow_up.clone().resolve(Some(&named));
+    assert_eq!(kept, ReactionUpdate::Repeat(Box::new(named.clone())));
+    let current = written(named.clone().resolve(Some(&follow_up)));
+    assert_eq!(
+        (current.core.follow_up, current.core.ts),
+        (false, named.core.ts)
+    );
+}
