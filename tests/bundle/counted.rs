@@ -1,6 +1,7 @@
 //! Message signals and events about a turn: how they count for its status and in reports, and what others see of
 //! them.
 
+mod inherited;
 mod withdrawal;
 
 use chrono::{TimeDelta, Utc};
@@ -518,31 +519,4 @@ async fn a_repeated_signal_is_the_latest_feedback() {
         rate(&app, &ada, signal, None).await;
         wait_for_status(&app, &ada, status).await;
     }
-}
-
-#[tokio::test]
-async fn an_event_inherits_what_its_turn_says_about_the_answer() {
-    let app = TestApp::start().await;
-    let ada = app.token("ada");
-    let mut turn = turn_body("What is new?", "Nothing.");
-    turn["labels"] = json!({"model": "the turn's", "prompt_version": "v7"});
-    turn["artifact_type"] = json!("summary");
-    turn["trace_id"] = json!("4f3a");
-    let response = app.put(&ada, &path("c", "t"), &turn).await;
-    assert_eq!(response.status, StatusCode::CREATED, "{}", response.body);
-    let mut event = about_the_turn("ada", "rating", json!({"rating": 5}));
-    event["context"]["labels"] = json!({"model": "the event's"});
-    submit(&app, &ada, &event).await;
-    let outcome = app
-        .outcome(&ada, event["feedbackId"].as_str().unwrap())
-        .await;
-    assert_eq!(
-        outcome["signals"][0]["features"],
-        json!({
-            "artifactType": "summary", "label.model": "the event's", "label.prompt_version": "v7"
-        })
-    );
-    let learned = app.get(&ada, "/v1/preferences/ada").await.body;
-    let learned = &learned["artifactPreferences"]["summary"];
-    assert_eq!(learned["averageRating"], 5.0, "{learned}");
 }
