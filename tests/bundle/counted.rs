@@ -150,6 +150,31 @@ async fn the_planner_context_has_the_words_of_the_event_that_rejects_and_no_sett
 }
 
 #[tokio::test]
+async fn the_planner_context_has_the_words_of_an_earlier_rejection_too() {
+    let (app, ada) = with_turn().await;
+    let comment = "That is the result of 2002";
+    let event = about_the_turn("ada", "rejection", json!({"comment": comment}));
+    submit(&app, &ada, &event).await;
+    wait_for_status(&app, &ada, "rejected").await;
+    // A thumb without words, which is counted once it is among the reactions.
+    rate(&app, &ada, "not_helpful", None).await;
+    reported(&app, &ada, 2).await;
+    let found = rejection(&app, &ada).await;
+    assert_eq!(found["user_said"], comment);
+    let wrong = found["what_went_wrong"].as_str().unwrap();
+    assert!(
+        wrong.contains(comment) && wrong.contains("not helpful"),
+        "{wrong}"
+    );
+    // The latest words are what the user said.
+    rate(&app, &ada, "inaccurate", Some("It is 1969")).await;
+    reported(&app, &ada, 3).await;
+    let found = rejection(&app, &ada).await;
+    assert_eq!(found["user_said"], "It is 1969");
+    assert!(found["what_went_wrong"].as_str().unwrap().contains(comment));
+}
+
+#[tokio::test]
 async fn a_clock_that_is_ahead_does_not_outrank_later_feedback() {
     let (app, ada) = with_turn().await;
     let feedback = format!("{}/feedback", path("c", "t"));

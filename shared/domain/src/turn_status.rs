@@ -142,11 +142,24 @@ impl ExplicitFeedback {
 
     /// The time of the latest act that does not reject the turn: earlier complaints are settled by it.
     #[must_use]
-    pub fn settled_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    pub fn settled_by(&self, now: DateTime<Utc>) -> Option<Recency> {
         let settled = self
             .live(now)
             .filter(|(_, verdict, _)| *verdict != Reaction::NotOk);
-        settled.map(|(_, _, recency)| recency.at()).max()
+        settled.map(|(_, _, recency)| recency).max()
+    }
+
+    /// The rejections that count at `now` and are not settled, the latest first.
+    #[must_use]
+    pub fn complaints(&self, now: DateTime<Utc>) -> Vec<(FeedbackKind, Recency)> {
+        let settled = self.settled_by(now);
+        let complaints = self.live(now).filter_map(|(kind, verdict, recency)| {
+            let complains = verdict == Reaction::NotOk && Some(recency) > settled;
+            complains.then_some((kind, recency))
+        });
+        let mut complaints: Vec<_> = complaints.collect();
+        complaints.sort_by_key(|(_, recency)| Reverse(*recency));
+        complaints
     }
 
     /// The acts that were not withdrawn and have not expired.
