@@ -266,6 +266,13 @@ fn a_question_about_another_subject_is_a_topic_change() {
                 "How do I renew a library card?",
             ),
             case("lamps under 40 euros", LAMPS, "what time is it in Lima?"),
+            case("lamps under 40 euros", LAMPS, "What about pasta recipes?"),
+            case("lamps under 40 euros", LAMPS, "How about pasta recipes?"),
+            case(
+                "Lampen unter 40 Euro",
+                "Die Arco kostet 35 Euro.",
+                "Was ist mit Nudelrezepten?",
+            ),
             case(
                 "lamps under 40 euros",
                 LAMPS,
@@ -440,13 +447,6 @@ fn a_question_to_an_unknown_answer_tells_only_what_it_says_itself() {
     }
 }
 
-/// The caller's own embeddings tell a rephrase that no word tells, if the intent is the same.
-#[test]
-fn embeddings_of_the_caller_count_for_a_rephrase() {
-    let detect = |query, next, similarity| {
-        let asked = case(query, "Here is one.", next);
-        Detector::embedded().detect(&Exchange {
-            embedding_similarity: Some(similarity),
 /// Of a long text only both ends are read, but equality is told whatever the length.
 #[test]
 fn a_long_question_that_is_repeated_word_for_word_is_a_rephrase() {
@@ -473,6 +473,13 @@ fn a_long_question_that_is_repeated_word_for_word_is_a_rephrase() {
     assert!(!is_rephrase(&detect(beginning, &other, Some(false))));
 }
 
+/// The caller's own embeddings tell a rephrase that no word tells, if the intent is the same.
+#[test]
+fn embeddings_of_the_caller_count_for_a_rephrase() {
+    let detect = |query, next, similarity| {
+        let asked = case(query, "Here is one.", next);
+        Detector::embedded().detect(&Exchange {
+            embedding_similarity: Some(similarity),
             ..asked.exchange()
         })
     };
