@@ -1,6 +1,7 @@
 //! Message signals and events about a turn: how they count for its status and in reports, and what others see of
 //! them.
 
+mod inherited;
 mod withdrawal;
 
 use chrono::{TimeDelta, Utc};
@@ -146,6 +147,31 @@ async fn the_planner_context_has_the_words_of_the_event_that_rejects_and_no_sett
     let seen = rejection(&app, &report).await;
     assert_eq!(seen["detected_by"], "user");
     assert!(!seen.to_string().contains("2002"), "{seen}");
+}
+
+#[tokio::test]
+async fn the_planner_context_has_the_words_of_an_earlier_rejection_too() {
+    let (app, ada) = with_turn().await;
+    let comment = "That is the result of 2002";
+    let event = about_the_turn("ada", "rejection", json!({"comment": comment}));
+    submit(&app, &ada, &event).await;
+    wait_for_status(&app, &ada, "rejected").await;
+    // A thumb without words, which is counted once it is among the reactions.
+    rate(&app, &ada, "not_helpful", None).await;
+    reported(&app, &ada, 2).await;
+    let found = rejection(&app, &ada).await;
+    assert_eq!(found["user_said"], comment);
+    let wrong = found["what_went_wrong"].as_str().unwrap();
+    assert!(
+        wrong.contains(comment) && wrong.contains("not helpful"),
+        "{wrong}"
+    );
+    // The latest words are what the user said.
+    rate(&app, &ada, "inaccurate", Some("It is 1969")).await;
+    reported(&app, &ada, 3).await;
+    let found = rejection(&app, &ada).await;
+    assert_eq!(found["user_said"], "It is 1969");
+    assert!(found["what_went_wrong"].as_str().unwrap().contains(comment));
 }
 
 #[tokio::test]
@@ -518,31 +544,4 @@ async fn a_repeated_signal_is_the_latest_feedback() {
         rate(&app, &ada, signal, None).await;
         wait_for_status(&app, &ada, status).await;
     }
-}
-
-#[tokio::test]
-async fn an_event_inherits_what_its_turn_says_about_the_answer() {
-    let app = TestApp::start().await;
-    let ada = app.token("ada");
-    let mut turn = turn_body("What is new?", "Nothing.");
-    turn["labels"] = json!({"model": "the turn's", "prompt_version": "v7"});
-    turn["artifact_type"] = json!("summary");
-    turn["trace_id"] = json!("4f3a");
-    let response = app.put(&ada, &path("c", "t"), &turn).await;
-    assert_eq!(response.status, StatusCode::CREATED, "{}", response.body);
-    let mut event = about_the_turn("ada", "rating", json!({"rating": 5}));
-    event["context"]["labels"] = json!({"model": "the event's"});
-    submit(&app, &ada, &event).await;
-    let outcome = app
-        .outcome(&ada, event["feedbackId"].as_str().unwrap())
-        .await;
-    assert_eq!(
-        outcome["signals"][0]["features"],
-        json!({
-            "artifactType": "summary", "label.model": "the event's", "label.prompt_version": "v7"
-        })
-    );
-    let learned = app.get(&ada, "/v1/preferences/ada").await.body;
-    let learned = &learned["artifactPreferences"]["summary"];
-    assert_eq!(learned["averageRating"], 5.0, "{learned}");
 }

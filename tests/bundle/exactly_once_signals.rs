@@ -4,10 +4,12 @@ use axum::Router;
 use axum::http::{Method, StatusCode};
 use hearback_domain::ledger::Withdrawal;
 use hearback_lambda::clock::Clock;
+use hearback_lambda::http::service;
 use hearback_tests::engine::Engine;
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::function_set::FunctionSet;
 use hearback_tests::functions::{self, functions_of, stored_event as event};
+use hearback_tests::meanwhile::Meanwhile;
 use hearback_tests::turns::{SIGNALS, message, path, signal_message};
 use serde_json::{Value, json};
 
@@ -49,6 +51,44 @@ async fn a_message_signal_that_crashed_at_any_call_is_set_or_withdrawn_after_the
         .await;
         assert!(crashes >= 2, "only {crashes} crashes");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_contrary_signals_that_are_sent_at_once_exactly_one_stays() {
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine);
+    let exclusive =
+        |name: &str, signal: &str| json!({"message_id": name, "signal": signal, "exclusive": true});
+    let mut raced = 0;
+    // The other request comes before the first signal is written, and before each read.
+    for before in ["PutItem", "GetItem", "Query", "BatchGetItem"] {
+        let name = format!("m-{before}");
+        let turn = path(&name, "t");
+        call(&functions, Method::PUT, &turn, &message(&name, "a", "b")).await;
+        let other = {
+            let (functions, body) = (functions.clone(), exclusive(&name, "not_helpful"));
+            async move {
+                let (status, _) = call(&functions, Method::POST, SIGNALS, &body).await;
+                assert_eq!(status, StatusCode::CREATED);
+            }
+        };
+        let meanwhile = Meanwhile::before(before, other);
+        let store = engine.store_with(meanwhile.clone());
+        let slow = hearback_local::gateway::functions(engine.with_blobs(store), engine.erasures());
+        let (status, _) = call(
+            &service(slow),
+            Method::POST,
+            SIGNALS,
+            &exclusive(&name, "helpful"),
+        )
+        .await;
+        assert_eq!(status, StatusCode::CREATED);
+        raced += usize::from(meanwhile.is_done());
+        if meanwhile.is_done() {
+            assert_eq!(rows(&functions, &name).await.len(), 1, "{before}");
+        }
+    }
+    assert!(raced >= 2, "{raced}");
 }
 
 #[tokio::test]

@@ -84,6 +84,84 @@ async fn a_repeated_registration_returns_the_same_and_has_no_further_effect() {
 }
 
 #[tokio::test]
+async fn a_long_question_is_recognised_when_it_is_repeated() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    let question = |end: &str| format!("{} {end}", "My basil dies every year. ".repeat(60));
+    let long = question("What works best?");
+    assert!(long.chars().count() > 1_200);
+    register(&app, &ada, "t1", (0, &long)).await;
+    let again = register(&app, &ada, "t2", (60, &long)).await;
+    let detection = &again.body["detection"];
+    assert_eq!(detection["correction_type"], "rephrased", "{detection}");
+    assert_eq!(detection["confidence"], 1.0);
+    // Only the end differs: another question.
+    let other = register(
+        &app,
+        &ada,
+        "t3",
+        (120, &question("Thanks, what about mint?")),
+    )
+    .await;
+    assert_ne!(other.body["detection"]["confidence"], 1.0);
+}
+
+/// The status of the turn `t1`, and what a report and a timeline say about it.
+async fn voices_on_t1(app: &TestApp, ada: &str) -> [Value; 3] {
+    let report = format!("{}/turns-with-feedbacks", conversation_path("c"));
+    let page = app
+        .post(ada, &report, &json!({"turn_ids": ["t1"], "days": 3650}))
+        .await
+        .body;
+    let refresh = format!("{}/timeline/refresh", conversation_path("c"));
+    let request = json!({"turn_ids": ["t1"], "cache": {"ttl_seconds": 0}});
+    let timeline = app.post(ada, &refresh, &request).await.body;
+    let marked = turn(app, ada, "t1").await;
+    [
+        marked["user_feedback_status"].clone(),
+        page["turns"][0]["satisfaction_rate"].clone(),
+        timeline["blocks"][0]["meta"]["reaction"].clone(),
+    ]
+}
+
+#[tokio::test]
+async fn a_turn_that_is_registered_late_counts_in_rates_and_timelines_as_for_the_status() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    register(&app, &ada, "t1", (0, "laptops under $1000")).await;
+    register(&app, &ada, "t3", (120, "Thanks!")).await;
+    let accepted = [json!("accepted"), json!(1.0), json!("ok")];
+    assert_eq!(voices_on_t1(&app, &ada).await, accepted);
+    register(&app, &ada, "t2", (60, REJECTION)).await;
+    let rejected = [json!("rejected"), json!(0.0), json!("not_ok")];
+    assert_eq!(voices_on_t1(&app, &ada).await, rejected);
+}
+
+#[tokio::test]
+async fn a_statement_of_the_machine_that_is_repeated_is_the_latest() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    register(&app, &ada, "t1", (0, "gaming laptops under $1000")).await;
+    let infer = "/conversations/acme/order-service/feedback/infer";
+    let wrong = "No, the business laptops are wrong, I asked for gaming laptops";
+    for (message, expected) in [
+        (wrong, [json!("rejected"), json!(0.0), json!("not_ok")]),
+        (
+            "Perfect, thanks for the gaming laptops under $1000",
+            [json!("accepted"), json!(1.0), json!("ok")],
+        ),
+        (wrong, [json!("rejected"), json!(0.0), json!("not_ok")]),
+    ] {
+        let inferred = app
+            .post(&ada, infer, &json!({"message": message}))
+            .await
+            .body;
+        assert!(inferred["rn"].is_string(), "{inferred}");
+        assert_eq!(voices_on_t1(&app, &ada).await, expected, "{message}");
+    }
+}
+
+#[tokio::test]
 async fn a_detection_of_low_confidence_sets_the_status_without_a_machine_reaction() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
@@ -477,9 +555,13 @@ async fn a_message_without_a_turn_is_attached_to_the_turn_it_is_about() {
     let marked = app.get(&ada, &path("laptops", "t")).await.body;
     assert_eq!(marked["reactions"][0]["reaction"]["origin"], "machine");
     assert_eq!(marked["reactions"][0]["meta"]["rn"], inferred.body["rn"]);
-    // A repeat is the same reaction.
+    // A repeat is the same reaction, at another time.
     let again = app.post(&ada, infer, &body).await;
-    assert_eq!(again.body["rn"], inferred.body["rn"]);
+    let id = |response: &TestResponse| {
+        let rn = response.body["rn"].as_str().unwrap();
+        rn.rsplit('-').next().unwrap().to_owned()
+    };
+    assert_eq!(id(&again), id(&inferred));
     // A message that resembles no turn is about none, however recent the turns are.
     let unlike = json!({"message": "That's wrong."});
     let unlike = app.post(&ada, infer, &unlike).await.body;

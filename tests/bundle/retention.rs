@@ -11,8 +11,11 @@ use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::engine::Engine;
-use hearback_tests::function_set::TIME;
+use hearback_tests::events::acceptance;
+use hearback_tests::faults::Faults;
+use hearback_tests::function_set::{FunctionSet, TIME};
 use hearback_tests::functions::call;
+use hearback_tests::queue;
 use hearback_tests::rows::rows;
 use hearback_tests::turns::{PERIOD, SIGNALS, conversation_path, message, path, turn_body};
 use hearback_turns::Registry;
@@ -193,6 +196,48 @@ async fn no_read_returns_expired_items() {
             "{method} {path}"
         );
     }
+}
+
+/// Two days after the registration.
+fn two_days_later() -> DateTime<Utc> {
+    registered() + TimeDelta::days(2)
+}
+
+#[tokio::test]
+async fn after_the_retention_of_an_event_its_turn_is_as_it_was_before() {
+    let engine = Engine::start().await;
+    let first_day = FunctionSet::at(&engine, &Faults::none(), Clock::of(registered));
+    let mut turn = turn_body("gaming laptops", "Here are three.");
+    turn["strategy"] = json!("commerce_search");
+    assert!(first_day.request(Method::PUT, &path("c", "t"), &turn).await);
+    let mut event = acceptance("ada");
+    event["feedbackType"] = json!("rejection");
+    event["data"] = json!({"comment": "I wanted gaming laptops"});
+    event["context"] = json!({"projectId": "order-service", "conversationId": "c", "turnId": "t"});
+    event["privacyFlags"] = json!({"retentionDays": 1});
+    event.as_object_mut().unwrap().remove("timestamp");
+    let submit = "/v1/feedback/submit";
+    assert!(first_day.request(Method::POST, submit, &event).await);
+    let messages = queue::batch(queue::submitted(&engine, "EVENT").await);
+    let response = first_day.generator.handle(messages).await;
+    assert!(response.batch_item_failures.is_empty());
+    let seen = async |clock: fn() -> DateTime<Utc>| {
+        let functions = functions(&engine, clock);
+        let turn = path("c", "t");
+        let context = format!("{turn}/feedback-context");
+        let search = "/conversations/acme/order-service/strategies/search";
+        let query = json!({"query": "gaming laptops"});
+        let (_, turn) = ask(&functions, (Method::GET, &turn), &Value::Null).await;
+        let (_, context) = ask(&functions, (Method::GET, &context), &Value::Null).await;
+        let (_, found) = ask(&functions, (Method::POST, search), &query).await;
+        (
+            turn["user_feedback_status"].clone(),
+            context["rejection"].is_null(),
+            found["strategies"].as_array().unwrap().len(),
+        )
+    };
+    assert_eq!(seen(registered).await, (json!("rejected"), false, 0));
+    assert_eq!(seen(two_days_later).await, (json!("neutral"), true, 1));
 }
 
 #[tokio::test]

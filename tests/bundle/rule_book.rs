@@ -20,6 +20,7 @@ use hearback_domain::{
     recency, sequence, signal, submission, target, timeline, training, turn, turn_report,
 };
 use hearback_lambda::queue;
+use hearback_storage::vectors;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -36,7 +37,6 @@ const NOT_COMPARED: &[&str] = &[
     "detection.rephrase_min_words",
     "detection.rephrase_similarity",
     "limit.report_reads",
-    "ranking.candidates",
     "ranking.default_quality",
     "retention.import_days",
     "reward.modified_element",
@@ -185,6 +185,7 @@ fn numbers_of_code() -> Vec<(&'static str, f64)> {
             "ranking.neutral_weight",
             feedback_weight(FeedbackStatus::Neutral),
         ),
+        ("ranking.candidates", whole(vectors::MAX_CANDIDATES)),
         ("ranking.min_similarity", target::MIN_SIMILARITY),
         ("ranking.results", whole(target::TOP_K)),
         ("target.similarity_share", target::SIMILARITY),

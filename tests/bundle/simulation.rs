@@ -16,6 +16,7 @@ mod checks;
 mod model;
 mod operations;
 mod pipeline;
+mod rates;
 mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,12 +5,13 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use futures::future::try_join_all;
 use hearback_detection::FeedbackStatus;
 use hearback_domain::caller::Caller;
 use hearback_domain::feedback_context::{
     ExplicitRejection, FeedbackContext, Rejection, RejectionFacts, SessionPreferences,
 };
-use hearback_domain::message_signal::StoredSignal;
+use hearback_domain::message_signal::{MessageSignal, StoredSignal};
 use hearback_domain::reaction::{FeedbackKind, Reaction};
 use hearback_domain::recency::Recency;
 use hearback_domain::sequence::Sequence;
@@ -99,20 +100,22 @@ async fn get_feedback_context(
 async fn rejection(app: &App, caller: &Caller, row: &IndexRow) -> Result<Rejection, Problem> {
     let explicit = row.given.latest(app.clock.now());
     let explicit = explicit.filter(|(_, verdict, _)| *verdict == Reaction::NotOk);
-    let (text, signals, before, preferences) = futures::join!(
-        text_of(app, caller, row, explicit),
+    let (texts, signals, before, preferences) = futures::join!(
+        texts(app, caller, row),
         own_signals(app, caller, row),
         app.store.rejections_before(row, app.clock.now()),
         own_preferences(app, caller, row),
     );
-    let (text, signals) = (text?, signals?);
-    let signals: Vec<_> = (signals.iter())
+    let (texts, stored) = (texts?, signals?);
+    let signals: Vec<_> = (stored.iter())
         .map(|signal| (signal.core.signal, signal.reason.as_deref()))
         .collect();
+    let words: Vec<_> = texts.iter().map(|(_, text)| text.as_str()).collect();
     let inferred = row.status.inferred.as_ref();
     let known = RejectionFacts {
         explicit: explicit.map(|_| ExplicitRejection {
-            text: text.as_deref(),
+            words: &words,
+            user_said: user_said(&texts, &stored),
         }),
         inferred: inferred.filter(|inferred| inferred.status == FeedbackStatus::Rejected),
         signals: &signals,
@@ -125,25 +128,59 @@ async fn rejection(app: &App, caller: &Caller, row: &IndexRow) -> Result<Rejecti
     ))
 }
 
-/// The text of the user's explicit rejection. The reason of a message signal is among [`own_signals`].
+/// The latest words of a complaint.
+fn user_said<'a>(texts: &'a [(Recency, String)], signals: &'a [StoredSignal]) -> Option<&'a str> {
+    let reasons = signals.iter().filter_map(|StoredSignal { core, reason }| {
+        let complains = match core.signal {
+            MessageSignal::NotHelpful | MessageSignal::Inaccurate | MessageSignal::Unsafe => true,
+            MessageSignal::Helpful | MessageSignal::Edit | MessageSignal::Regenerate => false,
+        };
+        let reason = reason.as_deref().filter(|_| complains)?;
+        Some((core.recency(), reason))
+    });
+    let texts = texts
+        .iter()
+        .map(|(recency, text)| (*recency, text.as_str()));
+    let latest = texts.chain(reasons).max_by_key(|(recency, _)| *recency);
+    latest.map(|(_, words)| words)
+}
+
+/// The texts of the user's explicit rejections that later feedback does not settle, the latest first. The reasons of
+/// message signals are among [`own_signals`]. A call and a read for each reaction and event.
+async fn texts(
+    app: &App,
+    caller: &Caller,
+    row: &IndexRow,
+) -> Result<Vec<(Recency, String)>, Problem> {
+    let complaints = row.given.complaints(app.clock.now());
+    let found = complaints.into_iter().map(async |(kind, recency)| {
+        let text = text_of(app, caller, row, (kind, recency)).await?;
+        Ok::<_, Problem>(text.map(|text| (recency, text)))
+    });
+    let found = try_join_all(found).await?.into_iter().flatten();
+    Ok(found.filter(|(_, text)| !text.trim().is_empty()).collect())
+}
+
+/// The text of an explicit rejection, if the caller may see it.
 async fn text_of(
     app: &App,
     caller: &Caller,
     row: &IndexRow,
-    explicit: Option<(FeedbackKind, Reaction, Recency)>,
+    (kind, recency): (FeedbackKind, Recency),
 ) -> Result<Option<String>, Problem> {
     let (at, now) = (&row.core.at, app.clock.now());
-    let rejection = match explicit {
-        Some((FeedbackKind::Reaction, ..)) => {
+    let rejection = match kind {
+        FeedbackKind::Reaction => {
             let user = Some(&row.core.user_id);
             let found = app.store.turn_and_reaction(at, user, now).await?;
             let current = found.and_then(|(_, current)| current);
             current.map(|current| current.value)
         }
-        Some((FeedbackKind::Event, _, recency)) => {
-            app.store.counted_event((at, recency.id()), now).await?
-        }
-        Some(_) | None => None,
+        FeedbackKind::Event => app.store.counted_event((at, recency.id()), now).await?,
+        FeedbackKind::Helpful
+        | FeedbackKind::NotHelpful
+        | FeedbackKind::Inaccurate
+        | FeedbackKind::Unsafe => None,
     };
     let rejection = rejection.filter(|found| found.core.reaction == Some(Reaction::NotOk));
     let rejection = rejection.filter(|found| found.is_visible_to(caller));
@@ -171,10 +208,10 @@ async fn own_signals(
         .signals_of(owner, filter, None, MAX_SIGNALS)
         .await?;
     // What the user said later settles a complaint, even if that was not withdrawn.
-    let settled = row.given.settled_at(app.clock.now());
+    let settled = row.given.settled_by(app.clock.now());
     signals.retain(|StoredSignal { core, .. }| {
         // Messages of two projects may have the same id.
-        core.at == row.core.at && settled.is_none_or(|settled| core.updated_at > settled)
+        core.at == row.core.at && Some(core.recency()) > settled
     });
     Ok(signals)
 }

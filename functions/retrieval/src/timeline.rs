@@ -100,6 +100,7 @@ fn of_reaction(StoredReaction { core, text }: StoredReaction) -> TurnReaction {
         },
         reaction: core.reaction,
         confidence: core.confidence,
+        follow_up: core.follow_up,
         ts: core.ts,
         turn_id: core.at.turn,
         user_id: Some(core.user_id),
@@ -139,6 +140,7 @@ fn from_legacy(legacy: LegacyReaction, user_id: Option<UserId>) -> Option<TurnRe
         user_id,
         reaction: legacy.reaction,
         confidence: legacy.confidence,
+        follow_up: false,
         ts: legacy.ts,
         text: legacy.text,
     })

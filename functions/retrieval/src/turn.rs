@@ -271,5 +271,5 @@ pub(crate) fn current_reactions(rows: Vec<ReactionRow>, caller: &Caller) -> Vec<
 }
 
 fn latest_first(reactions: &mut [StoredReaction]) {
-    reactions.sort_by_key(|reaction| Reverse((reaction.core.ts, reaction.core.id)));
+    reactions.sort_by_key(|reaction| Reverse(reaction.core.recency()));
 }

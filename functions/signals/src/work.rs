@@ -252,7 +252,10 @@ async fn retract_duplicate(
         if let Some(retraction) = retraction {
             return Ok(retraction.replaced_by.is_some());
         }
-        let retraction = retraction_of_duplicate(&core, first.feedback_id, clock.now());
+        let mut retraction = retraction_of_duplicate(&core, first.feedback_id, clock.now());
+        if let Some(turn) = turn_of(store, clock, &core).await? {
+            retraction = retraction.about(&turn);
+        }
         store.put_withdrawal(&retraction, &core).await?;
     }
     Ok(true)

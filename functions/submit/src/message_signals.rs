@@ -13,6 +13,7 @@ use hearback_domain::identifier::{MessageId, ProjectId, UserId};
 use hearback_domain::message_signal::{
     MessageSignal, MessageSignalRequest, SignalUpdate, StoredSignal,
 };
+use hearback_domain::recency::Recency;
 use hearback_domain::turn::TurnCore;
 use hearback_lambda::body::Body;
 use hearback_lambda::caller::Caller;
@@ -59,7 +60,8 @@ struct MessageSignalId {
 /// Rate a message
 ///
 /// There is one signal for each user, message and kind: a repeat replaces it. With `exclusive`, the contrary ones are
-/// withdrawn once it is stored; a retry withdraws what is left. The response is the same for an unknown
+/// withdrawn once it is stored; a retry withdraws what is left. Of contrary signals that are sent at once, the latest
+/// stays. The response is the same for an unknown
 /// message and for one of a project that the token does not hold. The body has at most 16 KiB.
 #[utoipa::path(
     post,
@@ -97,21 +99,39 @@ async fn send_message_signal(
             SignalUpdate::Create(next) => (StatusCode::CREATED, next),
             SignalUpdate::Replace(next) => (StatusCode::OK, next),
             SignalUpdate::Repeat(current) => {
-                return Ok(Attempt::Finished(stored(StatusCode::OK, &current)));
+                return Ok(Attempt::Finished((StatusCode::OK, current)));
             }
         };
         let next = next.with_keyed_act(value, &app.pseudonyms);
         let replaced = app.store.put_signal(&next, current.as_ref()).await?;
-        Ok::<_, Problem>(Attempt::of(replaced, stored(status, &next)))
+        Ok::<_, Problem>(Attempt::of(replaced, (status, next)))
     });
-    let response = sent.await?.ok_or_else(contended)?;
+    let (status, signal) = sent.await?.ok_or_else(contended)?;
     if posted.exclusive {
         // After the new signal is stored: a user who changes their mind always has one that counts.
-        for signal in posted.signal.contrary() {
-            withdraw(app, (caller, &own), (&posted.message_id, *signal)).await?;
+        keep_latest(app, (caller, &own), &signal).await?;
+    }
+    let id = signal.core.id();
+    Ok((status, Json(MessageSignalId { id })).into_response())
+}
+
+/// Withdraws the signals that are contrary to this one and earlier. If one of them is later, it withdraws this one: of two
+/// requests at the same time each may read before the other's signal is stored, and exactly one must stay.
+async fn keep_latest(
+    app: &App,
+    by: (&DomainCaller, &UserId),
+    signal: &StoredSignal,
+) -> Result<(), Problem> {
+    let StoredSignal { core, .. } = signal;
+    for contrary in core.signal.contrary() {
+        let contrary = (&core.message_id, *contrary);
+        let later = withdraw(app, by, contrary, Some(core.recency())).await?;
+        if later.is_some() {
+            withdraw(app, by, (&core.message_id, core.signal), later).await?;
+            return Ok(());
         }
     }
-    Ok(response)
+    Ok(())
 }
 
 /// The turn of the message, if it is in a project of the caller's, and the current signal.
@@ -151,11 +171,6 @@ async fn other_project(
     Ok(app.store.project_of(&caller.tenant, &others, chat).await?)
 }
 
-fn stored(status: StatusCode, signal: &StoredSignal) -> Response {
-    let id = signal.core.id();
-    (status, Json(MessageSignalId { id })).into_response()
-}
-
 /// Withdraw a signal on a message
 ///
 /// Only the caller's own. The response is the same whether or not there was one.
@@ -181,16 +196,19 @@ async fn withdraw_message_signal(
     let own = caller.user.clone();
     let caller = caller.on_behalf_of(query.user_id)?;
     // Allowed during an erasure: a tombstone only replaces an existing row.
-    withdraw(&app, (&caller, &own), (&query.message_id, query.signal)).await?;
+    let signal = (&query.message_id, query.signal);
+    withdraw(&app, (&caller, &own), signal, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Withdraws a signal, if there is one. `own` is the user of the token.
+/// Withdraws a signal, if there is one. `own` is the user of the token. With `before`, only one that is earlier; the
+/// position of a later one is returned.
 async fn withdraw(
     app: &App,
     (caller, own): (&DomainCaller, &UserId),
     (message, signal): (&MessageId, MessageSignal),
-) -> Result<(), Problem> {
+    before: Option<Recency>,
+) -> Result<Option<Recency>, Problem> {
     // Users withdraw their own signals with any token, and a back end those in the projects of its token.
     let may_withdraw =
         |signal: &StoredSignal| caller.user == *own || caller.holds(&signal.core.workspace);
@@ -203,10 +221,14 @@ async fn withdraw(
             .as_ref()
             .filter(|current| may_withdraw(&current.value));
         let Some(tombstone) = own.and_then(|current| current.value.retract(clock.now())) else {
-            return Ok(Attempt::Finished(()));
+            return Ok(Attempt::Finished(None));
         };
+        let recency = own.map(|current| current.value.core.recency());
+        if before.is_some() && recency > before {
+            return Ok(Attempt::Finished(recency));
+        }
         let replaced = store.put_signal(&tombstone, current.as_ref()).await?;
-        Ok::<_, Problem>(Attempt::of(replaced, ()))
+        Ok::<_, Problem>(Attempt::of(replaced, None))
     });
     withdrawn.await?.ok_or_else(contended)
 }

@@ -56,8 +56,8 @@ pub(crate) struct ReactionResult {
 
 /// React to a turn
 ///
-/// Each user has one current reaction to a turn: the newest by `ts`, and of two with the same `ts` the one that arrived
-/// last. Machine reactions are stored in addition, and set the status of the turn unless its user gave
+/// Each user has one current reaction to a turn: the latest by the earlier of `ts` and its receipt, and of two with the
+/// same time the one that arrived last. Machine reactions are stored in addition, and set the status of the turn unless its user gave
 /// explicit feedback. The body has at most 16 KiB.
 #[utoipa::path(
     post,

@@ -3,6 +3,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use hearback_domain::counted::turn_of;
 use hearback_domain::identifier::Label;
 use hearback_domain::ledger::retraction_of_event;
 use hearback_lambda::caller::Caller;
@@ -54,7 +55,13 @@ async fn withdraw_feedback(
     app.reject_during_erasure(&event.tenant, &event.user_id)
         .await?;
     if stored.retraction.is_none() {
-        let retraction = retraction_of_event(event, app.clock.now());
+        let mut retraction = retraction_of_event(event, app.clock.now());
+        // Subscribers receive it with what the event inherited.
+        if let Some(at) = turn_of(event)
+            && let Some(turn) = app.store.turn(&at, app.clock.now()).await?
+        {
+            retraction = retraction.about(&turn.core);
+        }
         app.store.put_withdrawal(&retraction, event).await?;
     }
     Ok(StatusCode::NO_CONTENT)

@@ -62,5 +62,6 @@ async fn detect_feedback(
         message: &request.message,
         language: request.language.as_deref(),
         embedding_similarity: None,
+        repeats_query: None,
     }))
 }

@@ -29,6 +29,7 @@ pub(crate) async fn detect(
         message: turn.query(),
         language: turn.core.language.as_ref().map(Language::as_str),
         embedding_similarity: similarity(turn, &vector),
+        repeats_query: previous.summary.is_question(turn.query()),
     });
     // Explicit feedback ends a sequence of rejections.
     let continues_sequence = detection.feedback_type == FeedbackStatus::Rejected
@@ -93,7 +94,8 @@ pub(crate) async fn note(
         return Ok(());
     }
     let detection = &follow_up.detection;
-    if let Some(reaction) = machine::reaction(app, caller, previous, detection, turn.ts) {
+    if let Some(mut reaction) = machine::reaction(app, caller, previous, detection, turn.ts) {
+        reaction.core.follow_up = true;
         machine::put(app, &reaction).await?;
     }
     Ok(())

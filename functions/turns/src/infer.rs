@@ -87,8 +87,8 @@ impl LikelyTurn {
 ///
 /// Detects feedback in the message, and searches the caller's own turns of the last 365 days for the one that it is
 /// about. If the confidence (0.70) and the similarity of the most likely turn (0.20) are high enough, a machine
-/// reaction is stored for that turn and sets its status. Repeating the same message about the same turn changes
-/// nothing.
+/// reaction is stored for that turn and sets its status. Repeating the same message about the same turn updates the
+/// time of that reaction.
 #[utoipa::path(
     post,
     path = "/conversations/{tenant}/{project}/feedback/infer",

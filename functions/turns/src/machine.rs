@@ -3,10 +3,10 @@
 use chrono::{DateTime, Utc};
 use hearback_detection::Detection;
 use hearback_domain::caller::Caller;
-use hearback_domain::reaction::{NewReaction, StoredReaction};
+use hearback_domain::reaction::{NewReaction, ReactionUpdate, StoredReaction};
 use hearback_domain::turn::TurnCore;
 use hearback_lambda::App;
-use hearback_storage::{Error, Replaced};
+use hearback_storage::{Attempt, Error, Versioned, update};
 
 /// The machine reaction to a turn, for a message of the time `ts`; `None` if the confidence is too low.
 pub(crate) fn reaction(
@@ -23,11 +23,29 @@ pub(crate) fn reaction(
     Some(reaction.with_keyed_id(&app.pseudonyms))
 }
 
-/// Stores a machine reaction, and returns the name of its artifact. Repeatable: an existing reaction is the same.
+/// Attempts of one write among concurrent ones. Only repeats of the same statement compete for it.
+const ATTEMPTS: usize = 20;
+
+/// Stores a machine reaction, and returns the name of its artifact. Repeatable: an existing reaction is the same, whose
+/// time is updated if the user says it again. One call, two if that is the case.
 pub(crate) async fn put(app: &App, reaction: &StoredReaction) -> Result<String, Error> {
     app.store.mark_activity(&reaction.core).await?;
-    Ok(match app.store.put_reaction(reaction, None).await? {
-        Replaced::Conflict(Some(current)) => current.value.core.rn(),
-        Replaced::Done | Replaced::Conflict(None) => reaction.core.rn(),
-    })
+    let put = Box::pin(update(
+        ATTEMPTS,
+        None,
+        |current: Option<Versioned<_>>| async move {
+            let value = current.as_ref().map(|current| &current.value);
+            let next = match reaction.clone().resolve(value) {
+                ReactionUpdate::Write(next) => next,
+                ReactionUpdate::Repeat(current) => return Ok(Attempt::Finished(current.core.rn())),
+                ReactionUpdate::Superseded | ReactionUpdate::NothingToWithdraw => {
+                    return Ok(Attempt::Finished(reaction.core.rn()));
+                }
+            };
+            let replaced = app.store.put_reaction(&next, current.as_ref()).await?;
+            Ok::<_, Error>(Attempt::of(replaced, next.core.rn()))
+        },
+    ));
+    // Too many repeats at once: one of them is stored.
+    Ok(put.await?.unwrap_or_else(|| reaction.core.rn()))
 }

@@ -20,6 +20,8 @@ pub struct Exchange<'a> {
     /// The cosine of the caller's own embeddings of both turns, −1 to 1, if both have one. A rephrase is detected by it
     /// or by the similarity of the words.
     pub embedding_similarity: Option<f64>,
+    /// Whether the message is the query again, if the caller knows: `prev_query` may be only its beginning.
+    pub repeats_query: Option<bool>,
 }
 
 /// What a message says about the answer before it.

@@ -92,6 +92,7 @@ impl Detector {
             text,
             message: exchange.message,
             embedding_similarity: exchange.embedding_similarity,
+            repeats_query: exchange.repeats_query,
             matched: &matched,
             asked: OnceCell::new(),
             response,

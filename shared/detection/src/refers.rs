@@ -58,6 +58,11 @@ impl Case<'_> {
             let refers = || self.response.is_none() || self.about() == About::Answer;
             by(Cue::Comparison).filter(|_| refers())
         };
+        // "What about pasta recipes?" after an answer on laptops is about another subject.
+        let drills = || {
+            let refers = || self.response.is_none() || self.about() != About::Other;
+            by(Cue::DrillDown).filter(|_| refers())
+        };
         // "And this is why I left" adds nothing to the conversation.
         let adds = || {
             let short = self.matched.tokens.len() <= FRAGMENT;
@@ -65,7 +70,7 @@ impl Case<'_> {
         };
         by(Cue::FollowUp)
             .or_else(compares)
-            .or_else(|| by(Cue::DrillDown))
+            .or_else(drills)
             .or_else(adds)
             .or_else(|| self.mentions())
             .or_else(|| self.asks_next())

@@ -30,10 +30,13 @@ impl Case<'_> {
     /// not about the answer ("what works best").
     pub(crate) fn repeated(&self) -> Option<Verdict> {
         let query = self.query?;
-        let (now, before) = (self.text, self.query());
-        let same_words = now.all_folded().eq(before.all_folded());
-        // "Fix this: …" with other code is another task.
-        let same = same_words && (!before.quotes || query.trim() == self.message.trim());
+        let is_query = || {
+            let (now, before) = (self.text, self.query());
+            // Of a long text not all words are read. "Fix this: …" with other code is another task.
+            let same_words = || !before.quotes && now.all_folded().eq(before.all_folded());
+            query.trim() == self.message.trim() || same_words()
+        };
+        let same = self.repeats_query.unwrap_or_else(is_query);
         // A repeated statement may be thanks, or the answer to a repeated question.
         let asks = self.asks() || (!self.is_content() && !self.asked().wants_reply());
         (same && asks && self.names_subject()).then(|| self.rephrase(1.0))

@@ -20,6 +20,7 @@ fn about_laptops(message: &str) -> Detection {
         message,
         language: None,
         embedding_similarity: None,
+        repeats_query: None,
     })
 }
 
@@ -178,6 +179,7 @@ fn question_about_something_else_is_not_a_rephrase() {
             message,
             language: None,
             embedding_similarity: None,
+            repeats_query: None,
         });
         let correction = detection.correction_type;
         assert_ne!(correction, Some(RejectionKind::Rephrased), "{message}");
@@ -208,6 +210,7 @@ fn question_with_synonyms_is_a_rephrase() {
             message,
             language: None,
             embedding_similarity: None,
+            repeats_query: None,
         });
         let is = detection.correction_type == Some(RejectionKind::Rephrased);
         assert_eq!(is, rephrased, "{query}, {message}: {detection:?}");

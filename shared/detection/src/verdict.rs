@@ -42,6 +42,8 @@ pub(crate) struct Case<'a> {
     pub query_text: OnceCell<Text>,
     /// The cosine of the caller's own embeddings of both turns.
     pub embedding_similarity: Option<f64>,
+    /// Whether the message is the query again, if the caller knows.
+    pub repeats_query: Option<bool>,
     /// The phrases of the message's language.
     pub lexicon: &'a Lexicon,
 }

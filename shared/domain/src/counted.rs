@@ -40,7 +40,6 @@ pub fn of_signal(signal: &StoredSignal, now: DateTime<Utc>) -> Option<StoredReac
     };
     // Only its user receives it, a thumb's too, which is not published.
     let reason = signal.reason.as_deref().filter(|_| !core.retracted);
-    // The training export reads the signals themselves.
     Some(StoredReaction {
         core: ReactionCore {
             id: core.act,
@@ -51,6 +50,7 @@ pub fn of_signal(signal: &StoredSignal, now: DateTime<Utc>) -> Option<StoredReac
             origin: Origin::User,
             reaction: Some(verdict).filter(|_| !core.retracted),
             confidence: 1.0,
+            follow_up: false,
             // Given again, it is the latest feedback again.
             ts: core.updated_at,
             received_at: now,
@@ -62,7 +62,12 @@ pub fn of_signal(signal: &StoredSignal, now: DateTime<Utc>) -> Option<StoredReac
             user_type: core.user_type.clone(),
             bundle_id: core.bundle_id.clone(),
             context: EventContext::default(),
-            training_use: TrainingUse::Nothing,
+            // A row of the training export is based on the signal itself. This may only contradict the row.
+            training_use: if core.exclude_from_training {
+                TrainingUse::Nothing
+            } else {
+                TrainingUse::Verdict
+            },
             trail: Vec::new(),
             // A tombstone is kept longer than any message about the withdrawn signal can be in flight.
             expires_at: if core.retracted {
@@ -126,6 +131,7 @@ pub fn of_event(
             origin: Origin::User,
             reaction: verdict(event),
             confidence: 1.0,
+            follow_up: false,
             ts: event.timestamp,
             received_at: now,
             submitted_at: Some(event.received_at),

@@ -28,6 +28,9 @@ pub enum Channel {
     Correction,
 }
 
+/// The confidence of an implicit event without one of its own.
+pub const IMPLICIT_CONFIDENCE: f64 = 0.5;
+
 wire_names!(Channel {
     Explicit = "explicit",
     Implicit = "implicit",
@@ -402,12 +405,16 @@ impl EventCore {
         }
     }
 
-    /// How sure its verdict is: 1, or the confidence of an implicit event that has one.
+    /// How sure its verdict and its rating are: 1, or of an implicit event its confidence, 0.5 without one.
     #[must_use]
     pub fn certainty(&self) -> f64 {
-        let inferred = self.channel == Channel::Implicit;
-        let confidence = self.confidence.filter(|_| inferred);
-        confidence.unwrap_or(1.0).clamp(0.0, 1.0)
+        match self.channel {
+            Channel::Implicit => self
+                .confidence
+                .unwrap_or(IMPLICIT_CONFIDENCE)
+                .clamp(0.0, 1.0),
+            Channel::Explicit | Channel::Correction => 1.0,
+        }
     }
 }
 

@@ -124,7 +124,7 @@ impl UserFeedback {
             confidence: core.confidence,
             user_said: text.filter(|_| status == FeedbackStatus::Rejected).cloned(),
         };
-        let precedence = Precedence::of_named(core.ts, &feedback);
+        let precedence = Precedence::of_named(core.recency().at(), &feedback);
         Some((feedback, precedence))
     }
 }
@@ -133,7 +133,7 @@ impl UserFeedback {
 /// whatever order they arrive.
 ///
 /// An inference that names the turn (a message to `infer`, a machine reaction) takes precedence over follow-ups: the
-/// latest by `ts`; at the same `ts` a rejection, and then the higher confidence. Of follow-ups, the first after the
+/// latest by its time, at most that of its receipt; at the same time a rejection, and then the higher confidence. Of follow-ups, the first after the
 /// turn counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence(i128);

@@ -23,7 +23,7 @@ use crate::identifier::{ArtifactId, SessionId, TenantId, UserId};
 use crate::message_signal::{MessageSignal, SignalCore, StoredSignal};
 use crate::reaction::{Origin, Reaction, ReactionCore};
 use crate::retention::LEDGER_DAYS;
-use crate::turn::{ConversationRef, TurnRef};
+use crate::turn::{ConversationRef, TurnCore, TurnRef};
 
 /// The event of a reaction; `None` for a tombstone. `text` is the reaction's text, if it is still stored.
 #[must_use]
@@ -291,6 +291,15 @@ pub fn retraction_of_event(event: &EventCore, now: DateTime<Utc>) -> Retraction 
         channel: Some(event.channel),
         private: event.private,
         context: event.context.clone(),
+    }
+}
+
+impl Retraction {
+    /// The retraction of an event about this turn, whose labels and trace the event has too.
+    #[must_use]
+    pub fn about(mut self, turn: &TurnCore) -> Self {
+        self.context.inherit(&turn.context());
+        self
     }
 }
 

@@ -62,6 +62,7 @@ impl StoredReaction {
                 origin: legacy.origin,
                 reaction: legacy.reaction,
                 confidence: legacy.confidence,
+                follow_up: false,
                 ts: legacy.ts,
                 received_at: legacy.ts,
                 submitted_at: None,

@@ -12,6 +12,7 @@
 //! | how a user reacts to a turn, or rates a message | [`reaction`], [`message_signal`] |
 //! | the event of each kind of feedback in the ledger | [`ledger`] |
 //! | which message signals and events count as reactions to a turn, and the status of a turn | [`counted`], [`turn_status`] |
+//! | which of a user's feedback on a turn counts in rates and timelines | [`voice`] |
 //! | what is published to subscribers | [`publication`] |
 //! | how preferences look, change and learn | [`preferences`] |
 //! | who may act for whom | [`caller`] |
@@ -80,3 +81,4 @@ pub mod training;
 pub mod turn;
 pub mod turn_report;
 pub mod turn_status;
+pub mod voice;

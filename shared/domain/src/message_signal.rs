@@ -10,6 +10,7 @@ use crate::digest::uuid;
 use crate::event::{EventContext, is_false};
 use crate::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, UserId};
 use crate::privacy::Pseudonyms;
+use crate::recency::Recency;
 use crate::turn::TurnRef;
 use hearback_wire::parse::to_instant;
 
@@ -148,6 +149,12 @@ impl SignalCore {
     pub fn id(&self) -> String {
         let owner = (&self.at.within.tenant, &self.user_id);
         row_id(owner, &self.message_id, self.signal)
+    }
+
+    /// The position among the feedback on the message, of which the latest counts.
+    #[must_use]
+    pub fn recency(&self) -> Recency {
+        Recency::new(self.updated_at, self.updated_at, self.act)
     }
 
     /// The time of a replacement that is written at `now`: later than this signal, even if the clock was set back.

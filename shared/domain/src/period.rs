@@ -6,6 +6,7 @@
 //! is the time of its latest reaction in the window when the first page was read. Later reactions change the content of
 //! the conversation, but not its page.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -262,7 +263,7 @@ impl ConversationFeedback {
     ) -> Option<Self> {
         let mut counts = FeedbackCounts::default();
         let mut latest = None;
-        let mut turns: BTreeMap<&TurnId, Vec<ReportedFeedback>> = BTreeMap::new();
+        let mut turns: BTreeMap<&TurnId, Vec<&StoredReaction>> = BTreeMap::new();
         let in_window = |reaction: &&StoredReaction| request.window().contains(reaction.core.ts);
         let counted = reactions.iter().filter(in_window);
         for reaction in counted.clone() {
@@ -272,10 +273,7 @@ impl ConversationFeedback {
             };
             counts.add(core.origin, verdict);
             latest = latest.max(Some(core.ts));
-            turns
-                .entry(&core.at.turn)
-                .or_default()
-                .push(ReportedFeedback::of(reaction));
+            turns.entry(&core.at.turn).or_default().push(reaction);
         }
         let turns = request.include_turns.then(|| by_turn(turns));
         Some(Self {
@@ -293,10 +291,10 @@ impl ConversationFeedback {
     /// The conversation with only the turns of these reactions: the part that is on a page.
     #[must_use]
     pub fn with_turns_of(self, part: &[StoredReaction]) -> Self {
-        let mut turns: BTreeMap<&TurnId, Vec<ReportedFeedback>> = BTreeMap::new();
+        let mut turns: BTreeMap<&TurnId, Vec<&StoredReaction>> = BTreeMap::new();
         for reaction in part {
             let feedbacks = turns.entry(&reaction.core.at.turn).or_default();
-            feedbacks.push(ReportedFeedback::of(reaction));
+            feedbacks.push(reaction);
         }
         Self {
             turns: Some(by_turn(turns)),
@@ -314,15 +312,15 @@ impl PeriodRequest {
 }
 
 /// Sorts the turns and the feedback of each turn, the most recent first.
-fn by_turn(turns: BTreeMap<&TurnId, Vec<ReportedFeedback>>) -> Vec<TurnFeedback> {
+fn by_turn(turns: BTreeMap<&TurnId, Vec<&StoredReaction>>) -> Vec<TurnFeedback> {
     let mut listed: Vec<_> = turns
         .into_iter()
-        .filter_map(|(turn, mut feedbacks)| {
-            feedbacks.sort_by(|a, b| (b.ts, &b.rn).cmp(&(a.ts, &a.rn)));
+        .filter_map(|(turn, mut reactions)| {
+            reactions.sort_by_key(|reaction| Reverse(reaction.core.recency()));
             Some(TurnFeedback {
                 turn_id: turn.clone(),
-                ts: feedbacks.first()?.ts,
-                feedbacks,
+                ts: reactions.first()?.core.ts,
+                feedbacks: reactions.into_iter().map(ReportedFeedback::of).collect(),
             })
         })
         .collect();

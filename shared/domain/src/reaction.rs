@@ -1,6 +1,6 @@
 //! Reactions: verdicts on a turn, by a user or inferred by the machine. See docs/reference/reactions.md.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use hearback_wire::wire_names;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,8 +13,10 @@ use crate::recency::Recency;
 use crate::turn::{ConversationRef, TurnRef};
 
 mod request;
+mod trail;
 
 pub use request::{NewReaction, ReactionRejected, ReactionRequest};
+pub use trail::{TRAIL_AGE, TRAIL_LENGTH, Trace};
 
 /// A verdict on a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -155,6 +157,9 @@ pub struct ReactionCore {
     pub reaction: Option<Reaction>,
     /// The confidence; 1 for a user reaction.
     pub confidence: f64,
+    /// Whether the machine inferred it from the message of a turn that follows; otherwise the message named the turn.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub follow_up: bool,
     /// The time of the reaction, by the caller's clock.
     pub ts: DateTime<Utc>,
     /// When the reaction was received, by the server's clock. When it was counted, if this is a message signal or an event.
@@ -198,44 +203,6 @@ pub struct ReactionCore {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// The times of a replaced reaction. The pages of a report are sorted by the reactions that were current when the first
-/// page was read ([`crate::period`]).
-///
-/// Stored as an array of three values, with times in microseconds, to keep the item small.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "(i64, i64, bool)", into = "(i64, i64, bool)")]
-pub struct Trace {
-    /// The time of the reaction.
-    pub ts: DateTime<Utc>,
-    /// When the reaction was received.
-    pub received_at: DateTime<Utc>,
-    /// Whether the reaction counts, which a tombstone does not.
-    pub counts: bool,
-}
-
-impl From<(i64, i64, bool)> for Trace {
-    fn from((ts, received_at, counts): (i64, i64, bool)) -> Self {
-        let instant = |micros| DateTime::from_timestamp_micros(micros).unwrap_or_default();
-        Self {
-            ts: instant(ts),
-            received_at: instant(received_at),
-            counts,
-        }
-    }
-}
-
-impl From<Trace> for (i64, i64, bool) {
-    fn from(trace: Trace) -> Self {
-        let micros = |instant: DateTime<Utc>| instant.timestamp_micros();
-        (micros(trace.ts), micros(trace.received_at), trace.counts)
-    }
-}
-
-/// How long traces are kept: longer than a client needs to read all pages of a report.
-pub const TRAIL_AGE: TimeDelta = TimeDelta::hours(1);
-/// Maximum number of traces.
-pub const TRAIL_LENGTH: usize = 16;
-
 /// A reaction with its text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredReaction {
@@ -252,7 +219,7 @@ pub enum ReactionUpdate {
     Write(Box<StoredReaction>),
     /// It equals the current one and changes nothing.
     Repeat(Box<StoredReaction>),
-    /// The current one is newer, by `ts`.
+    /// The current one is newer.
     Superseded,
     /// There is nothing to withdraw.
     NothingToWithdraw,
@@ -269,9 +236,9 @@ impl StoredReaction {
 
     /// The effect of this reaction on the current one.
     ///
-    /// The reaction with the latest `ts` is current; at the same `ts`, the one that arrived last. The same verdict with
-    /// the same text is a repeat of the same act: it keeps the id, so that it is not processed again, and only updates
-    /// the time.
+    /// The latest reaction is current, by the earlier of its `ts` and its receipt; at the same time, the one that arrived
+    /// last. The same verdict with the same text is a repeat of the same act: it keeps the id, so that it is not
+    /// processed again, and only updates the time.
     #[must_use]
     pub fn resolve(mut self, current: Option<&Self>) -> ReactionUpdate {
         let cleared = |core: &ReactionCore| core.reaction.is_none();
@@ -283,10 +250,10 @@ impl StoredReaction {
             };
         };
         if self.core.origin == Origin::Machine {
-            // The id of a machine reaction identifies its content, so an existing row is the same reaction.
-            return ReactionUpdate::Repeat(Box::new(current.clone()));
+            return self.said_again(current);
         }
-        if self.core.ts < current.core.ts {
+        let at = |core: &ReactionCore| core.recency().at();
+        if at(&self.core) < at(&current.core) {
             if self.core.ts != self.core.received_at {
                 return ReactionUpdate::Superseded;
             }
@@ -315,6 +282,18 @@ impl StoredReaction {
         if !cleared(&current.core) {
             self.core.replaces = Some(current.core.id);
         }
+        ReactionUpdate::Write(Box::new(self))
+    }
+
+    /// The effect of this machine reaction on a current one, which is the same: the id identifies the content. A message
+    /// that names the turn is a new statement, which counts from now on.
+    fn said_again(mut self, current: &Self) -> ReactionUpdate {
+        let is_later = current.core.follow_up || self.core.recency() > current.core.recency();
+        if self.core.follow_up || !is_later {
+            return ReactionUpdate::Repeat(Box::new(current.clone()));
+        }
+        self.core.trail = self.trail_after(&current.core);
+        self.core.mirror |= current.core.mirror;
         ReactionUpdate::Write(Box::new(self))
     }
 
@@ -399,3 +378,6 @@ impl ReactionCore {
         (self.kind != FeedbackKind::Reaction).then(|| format!("by:{}", self.kind.as_str()))
     }
 }
+
+#[cfg(test)]
+mod tests;

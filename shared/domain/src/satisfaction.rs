@@ -11,7 +11,8 @@ use utoipa::ToSchema;
 
 use hearback_detection::FeedbackStatus;
 
-use crate::reaction::{Origin, Reaction, StoredReaction};
+use crate::reaction::{Reaction, StoredReaction};
+use crate::voice::Voice;
 
 /// The result of a validation of the answer before the user saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -63,8 +64,7 @@ impl ValidationOutcome {
 
 /// ok ÷ (ok + `not_ok` + neutral) of reactions in one conversation, 0 to 1; `None` without any. Tombstones do not count.
 ///
-/// Each user counts once for a turn, by the latest verdict. A verdict that the machine inferred from the user's message
-/// counts only where the user gave none.
+/// Each user counts once for a turn, by their [`Voice`]: the latest verdict that they gave, or else what was inferred.
 #[must_use]
 pub fn satisfaction_rate<'a>(
     reactions: impl IntoIterator<Item = &'a StoredReaction>,
@@ -74,11 +74,11 @@ pub fn satisfaction_rate<'a>(
         let Some(verdict) = core.reaction else {
             continue;
         };
-        let rank = (core.origin == Origin::User, core.recency());
-        let voice = voices.entry((&core.at.turn, &core.user_id));
-        let latest = voice.or_insert((rank, verdict));
-        if latest.0 < rank {
-            *latest = (rank, verdict);
+        let voice = Voice::of(core);
+        let of_user = voices.entry((&core.at.turn, &core.user_id));
+        let counting = of_user.or_insert((voice, verdict));
+        if counting.0 < voice {
+            *counting = (voice, verdict);
         }
     }
     let (mut ok, mut all) = (0, 0);
@@ -161,6 +161,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::reaction::Origin;
     use FeedbackStatus::{Accepted, Neutral, Rejected};
 
     /// A reaction to the turn `t` at a second.
@@ -202,6 +203,37 @@ mod tests {
         assert_eq!(satisfaction_rate([&inferred]), Some(1.0));
         let given = reaction("ada", Origin::User, Some(Reaction::NotOk), 1);
         assert_eq!(satisfaction_rate([&inferred, &given]), Some(0.0));
+    }
+
+    #[test]
+    fn of_two_acts_at_one_time_the_one_received_last_counts_in_any_order() {
+        let act = |verdict, received, id| {
+            let mut act = reaction("ada", Origin::User, Some(verdict), 5);
+            act.core.received_at = DateTime::from_timestamp(received, 0).unwrap();
+            act.core.id = Uuid::from_u128(id);
+            act
+        };
+        for [one, other] in [
+            [act(Reaction::NotOk, 6, 9), act(Reaction::Ok, 7, 1)],
+            [act(Reaction::NotOk, 6, 1), act(Reaction::Ok, 6, 9)],
+        ] {
+            assert_eq!(satisfaction_rate([&one, &other]), Some(1.0));
+            assert_eq!(satisfaction_rate([&other, &one]), Some(1.0));
+        }
+    }
+
+    #[test]
+    fn of_two_turns_that_follow_the_nearest_counts_unless_a_message_names_the_turn() {
+        let inferred = |verdict, second, follow_up| {
+            let mut inferred = reaction("ada", Origin::Machine, Some(verdict), second);
+            inferred.core.follow_up = follow_up;
+            inferred
+        };
+        let thanks = inferred(Reaction::Ok, 120, true);
+        let rejection = inferred(Reaction::NotOk, 60, true);
+        assert_eq!(satisfaction_rate([&thanks, &rejection]), Some(0.0));
+        let named = inferred(Reaction::Ok, 30, false);
+        assert_eq!(satisfaction_rate([&thanks, &rejection, &named]), Some(1.0));
     }
 
     #[test]

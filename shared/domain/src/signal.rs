@@ -24,7 +24,9 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::digest::uuid;
-use crate::event::{Channel, CorrectionType, EventContext, EventCore, FeedbackType, Rating};
+use crate::event::{
+    Channel, CorrectionType, EventContext, EventCore, FeedbackType, IMPLICIT_CONFIDENCE, Rating,
+};
 use crate::identifier::{Label, TenantId};
 use crate::preferences::Crossing;
 
@@ -331,8 +333,7 @@ fn confidence(event: &EventCore) -> Decimal {
     let base = match (event.channel, event.confidence) {
         (Channel::Explicit, _) => Decimal(8_000),
         (Channel::Correction, _) => Decimal(9_000),
-        (Channel::Implicit, Some(detected)) => Decimal::of(detected),
-        (Channel::Implicit, None) => Decimal(5_000),
+        (Channel::Implicit, detected) => Decimal::of(detected.unwrap_or(IMPLICIT_CONFIDENCE)),
     };
     let evidence = [
         event.rating.is_some(),

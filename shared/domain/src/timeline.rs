@@ -10,7 +10,7 @@
 //! | cold | new feedback, "incorporated" | one for each new feedback | the time of the newest feedback |
 //!
 //! A turn has up to four blocks (`slot.rs`): the feedback of its owner and of other users, each by users and by the
-//! machine. The latest feedback of each is current. A block with other feedback is out of date, even if its feedback is
+//! machine. The feedback that counts as its [`Voice`](crate::voice::Voice) is current. A block with other feedback is out of date, even if its feedback is
 //! newer.
 
 use std::time::Duration;
@@ -60,6 +60,8 @@ pub struct TurnReaction {
     pub reaction: Option<Reaction>,
     /// The confidence, 0 to 1.
     pub confidence: f64,
+    /// Whether the machine inferred it from a turn that follows.
+    pub follow_up: bool,
     /// The time of the reaction, to the microsecond.
     pub ts: DateTime<Utc>,
     /// When it was received.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::digest::digest;
 use crate::event::{EventContext, is_false};
 use crate::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId};
 use crate::labels::Labels;
@@ -179,11 +180,20 @@ impl TurnLog {
     }
 }
 
+/// A digest of a message by which it is recognised again.
+pub(crate) fn message_digest(message: &str) -> String {
+    let half: Vec<u8> = digest([message.trim()]).into_iter().take(16).collect();
+    hex::encode(half)
+}
+
 /// Excerpts of the texts of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// The beginning of the user's message.
     pub user: String,
+    /// A digest of the user's message, if it is longer than `user`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_digest: Option<String>,
     /// The beginning of the answer.
     pub assistant: String,
     /// The end of the answer, if it is longer than `assistant`.
@@ -192,6 +202,13 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Whether a message is the user's message, word for word; `None` if `user` has all of it to compare.
+    #[must_use]
+    pub fn is_question(&self, message: &str) -> Option<bool> {
+        let digest = self.user_digest.as_deref()?;
+        Some(message_digest(message) == digest)
+    }
+
     /// The excerpts of the answer.
     #[must_use]
     pub fn answer(&self) -> String {

@@ -97,7 +97,11 @@ impl TimedVerdict {
             None => all.push(event),
         }
         all.sort_by_key(|event| Reverse(event.recency()));
-        all.truncate(EVENTS);
+        if all.len() > EVENTS {
+            // One that is withdrawn counts for nothing. The tombstone of its row still says that it is.
+            let withdrawn = all.iter().rposition(|event| event.verdict.is_none());
+            all.remove(withdrawn.unwrap_or(EVENTS));
+        }
         let earlier = all.split_off(1);
         let latest = Self {
             earlier,
@@ -140,13 +144,26 @@ impl ExplicitFeedback {
         self.live(now).max_by_key(|(_, _, recency)| *recency)
     }
 
-    /// The time of the latest act that does not reject the turn: earlier complaints are settled by it.
+    /// The latest act that does not reject the turn: earlier complaints are settled by it.
     #[must_use]
-    pub fn settled_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    pub fn settled_by(&self, now: DateTime<Utc>) -> Option<Recency> {
         let settled = self
             .live(now)
             .filter(|(_, verdict, _)| *verdict != Reaction::NotOk);
-        settled.map(|(_, _, recency)| recency.at()).max()
+        settled.map(|(_, _, recency)| recency).max()
+    }
+
+    /// The rejections that count at `now` and are not settled, the latest first.
+    #[must_use]
+    pub fn complaints(&self, now: DateTime<Utc>) -> Vec<(FeedbackKind, Recency)> {
+        let settled = self.settled_by(now);
+        let complaints = self.live(now).filter_map(|(kind, verdict, recency)| {
+            let complains = verdict == Reaction::NotOk && Some(recency) > settled;
+            complains.then_some((kind, recency))
+        });
+        let mut complaints: Vec<_> = complaints.collect();
+        complaints.sort_by_key(|(_, recency)| Reverse(*recency));
+        complaints
     }
 
     /// The acts that were not withdrawn and have not expired.
@@ -281,6 +298,29 @@ mod tests {
         }
         assert_eq!(feedback.0[&FeedbackKind::Event].earlier.len(), EVENTS - 1);
         assert!(serde_json::to_string(&feedback).unwrap().len() < 3_000);
+    }
+
+    #[test]
+    fn withdrawn_events_make_room_for_others_first() {
+        let at = |second| DateTime::from_timestamp(second, 0).unwrap();
+        let event = |second: i64, verdict| {
+            let recency = Recency::new(
+                at(second),
+                at(second),
+                Uuid::from_u128(second.unsigned_abs().into()),
+            );
+            explicit(FeedbackKind::Event, (verdict, recency))
+        };
+        let mut feedback = ExplicitFeedback::default();
+        let complaint = event(1, Some(Reaction::NotOk));
+        feedback = feedback.with(complaint).unwrap();
+        for second in 2..40 {
+            feedback = feedback.with(event(second, Some(Reaction::Ok))).unwrap();
+            feedback = feedback.with(event(second, None)).unwrap();
+        }
+        assert_eq!(feedback.verdict(at(99)), Some(Reaction::NotOk));
+        assert_eq!(feedback.0[&FeedbackKind::Event].earlier.len(), EVENTS - 1);
+        assert_eq!(feedback.with(complaint), None, "it is known");
     }
 
     #[test]

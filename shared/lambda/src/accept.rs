@@ -121,6 +121,7 @@ mod tests {
             (Some("text/html, */*;q=0.1"), Some("application/json")),
             (Some("*/*, application/json;q=0"), Some("text/markdown")),
             (Some("application/*"), Some("application/json")),
+            (Some("text/*"), Some("text/markdown")),
             (Some("text/html"), None),
             (Some("application/json;q=0"), None),
         ] {

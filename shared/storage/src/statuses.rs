@@ -3,6 +3,7 @@
 //! A row with a verdict has the two key attributes of the sparse status index; the update that
 //! changes the verdict changes them too. A neutral row has neither.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::{
@@ -60,7 +61,13 @@ impl Note<'_> {
             Self::Inferred(feedback, precedence) => {
                 let stored = row.get(PRECEDENCE).and_then(|stored| stored.as_n().ok());
                 let stored = stored.and_then(|stored| stored.parse::<i128>().ok());
-                if stored.is_some_and(|stored| stored <= precedence.number()) {
+                let order = stored.map(|stored| stored.cmp(&precedence.number()));
+                let is_known = match order {
+                    None | Some(Ordering::Greater) => false,
+                    Some(Ordering::Less) => true,
+                    Some(Ordering::Equal) => !is_greater(feedback, row)?,
+                };
+                if is_known {
                     return Ok(None);
                 }
                 let status = TurnStatus {
@@ -71,7 +78,10 @@ impl Note<'_> {
                     part: USER_FEEDBACK,
                     value: json_text(feedback)?,
                     status: status.status(),
-                    depends_on: &[GIVEN_FEEDBACK],
+                    depends_on: match order {
+                        Some(Ordering::Equal) => &[GIVEN_FEEDBACK, USER_FEEDBACK],
+                        Some(_) | None => &[GIVEN_FEEDBACK],
+                    },
                 }))
             }
             Self::Given(act) => {
@@ -95,6 +105,16 @@ impl Note<'_> {
             }
         }
     }
+}
+
+/// Whether an inference counts instead of the stored one with the same precedence: one of the two does, in whatever order
+/// they are processed. The time of the detection is that of the processing.
+fn is_greater(feedback: &UserFeedback, row: &Item) -> Result<bool, Error> {
+    let Some(mut stored) = part::<UserFeedback>(row, USER_FEEDBACK)? else {
+        return Ok(true);
+    };
+    stored.detected_at = feedback.detected_at;
+    Ok(json_text(feedback)? > json_text(&stored)?)
 }
 
 impl Store {
@@ -194,7 +214,13 @@ impl Store {
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
         if let Note::Inferred(_, precedence) = note {
             set.push_str(", #order = :order");
-            conditions.push("(attribute_not_exists(#order) OR #order > :order)".to_owned());
+            // An equal inference is replaced only as it was read.
+            let order = if change.depends_on.contains(&USER_FEEDBACK) {
+                "#order = :order"
+            } else {
+                "(attribute_not_exists(#order) OR #order > :order)"
+            };
+            conditions.push(order.to_owned());
             let order = AttributeValue::N(precedence.number().to_string());
             update = update
                 .expression_attribute_names("#order", PRECEDENCE)

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 use hearback_domain::identifier::TurnId;
-use hearback_domain::reaction::{FeedbackKind, ReactionCore};
+use hearback_domain::reaction::ReactionCore;
 use hearback_domain::turn::{ConversationRef, TurnRef};
 
 use crate::item::{self, Item};
@@ -15,7 +15,7 @@ use crate::{Error, Store, keys};
 /// Turns with their reactions, by turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReactedTurns {
-    /// The turns, each with all its reactions.
+    /// The turns, each with all its reactions, and what counts as one.
     pub turns: Vec<(TurnId, Vec<ReactionCore>)>,
     /// The sort key of the next turn, if there are more.
     pub next: Option<String>,
@@ -74,7 +74,7 @@ impl Store {
         Ok(reacted)
     }
 
-    /// The current reactions of a turn. One call for each MB, one read for each 4 KB.
+    /// The current reactions of a turn, and what counts as one. One call for each MB, one read for each 4 KB.
     pub async fn live_reactions_of(
         &self,
         at: &TurnRef,
@@ -106,10 +106,9 @@ impl ReactedTurns {
         }
         let core = match row(item) {
             ReactionRow::Reaction(reaction) => reaction.core,
-            ReactionRow::Counted(event) if event.core.kind == FeedbackKind::Event => event.core,
-            // Message signals are read separately. Reactions of an older system have no events, and
-            // their origin is unknown.
-            ReactionRow::Counted(_) | ReactionRow::Legacy(..) | ReactionRow::Unreadable => return,
+            ReactionRow::Counted(counted) => counted.core,
+            // Reactions of an older system have no events, and their origin is unknown.
+            ReactionRow::Legacy(..) | ReactionRow::Unreadable => return,
         };
         match self.turns.last_mut() {
             Some((turn, reactions)) if *turn == core.at.turn => reactions.push(core),

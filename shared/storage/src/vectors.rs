@@ -27,7 +27,7 @@ const LATEST: i32 = 25;
 /// Largest number of candidates whose rows are read at once.
 const CANDIDATES: usize = 25;
 /// Largest number of candidates whose rows are read if those before do not suffice.
-const MAX_CANDIDATES: usize = 250;
+pub const MAX_CANDIDATES: usize = 250;
 
 /// A reference to a user's turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -128,14 +128,14 @@ async fn withdrawing_an_event_costs_one_call_to_write_and_what_it_undoes() {
     // Reads the event with its outcome, and as what it counts for the turn.
     let read = metered.call(Method::GET, &path, &Value::Null).await;
     assert_eq!(read, (StatusCode::OK, Cost::calls(2).reads(2.0)));
-    // Reads the event with its outcome, and whether the user is being erased. Writes the retraction, which is
+    // Reads the event with its outcome, whether the user is being erased, and the turn. Writes the retraction, which is
     // larger than 1 KB with the event's core (2), with its entries in the author index and in two feeds (3).
     let withdrawn = metered.call(Method::DELETE, &path, &Value::Null).await;
     assert_eq!(
         withdrawn,
         (
             StatusCode::NO_CONTENT,
-            Cost::calls(3).reads(2.0).writes(5.0)
+            Cost::calls(4).reads(3.0).writes(5.0)
         )
     );
     let engine = &metered.engine;

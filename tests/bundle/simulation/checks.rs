@@ -19,6 +19,7 @@ use hearback_tests::rows::{Row, rows};
 use serde_json::Value;
 
 use super::model::{Tenant, Turn, USERS};
+use super::rates::rates;
 use super::world::{Response, TENANTS, World, message_of, turn_id};
 
 /// Checks the response with an event of the caller, which is stored under this name.
@@ -195,6 +196,14 @@ async fn check_reports(world: &mut World, tenant: usize) {
         })
         .collect();
     assert_eq!(counted, expected, "{}", response.body);
+    let table = world.engine.names.table();
+    let rows = rows(&world.engine.clients.dynamodb, &table).await;
+    let rates = rates(&rows, TENANTS[tenant]);
+    for item in items {
+        let rate = item["satisfaction_rate"].as_f64().unwrap();
+        let expected = rates[&text(&item["conversation_id"])];
+        assert!((rate - expected).abs() < 1e-9, "{expected}: {item}");
+    }
     for user in USERS {
         if !world.tenants[tenant].being_erased.contains(user) {
             let response = world.signals(tenant, user).await;

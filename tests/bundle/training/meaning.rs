@@ -1,11 +1,13 @@
 //! The examples of `docs/what-feedback-means.md`. With `HEARBACK_WRITE_DOCS=1` their results are written.
 
+use chrono::{TimeDelta, Utc};
 use hearback_local::names::Names;
 use hearback_tests::events::acceptance;
 use hearback_tests::page::PageTable;
 use hearback_tests::stored::Stored;
 use hearback_tests::turns::{SIGNALS, conversation_path, path};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{Set, TrainingApp};
 
@@ -13,6 +15,14 @@ const EXAMPLES: PageTable = PageTable {
     page: "what-feedback-means.md",
     table: "examples",
 };
+
+/// What a reaction ends with whose time is in the future.
+const AHEAD: &str = " with a clock four minutes ahead";
+
+/// The id of the event that rates a turn.
+fn rating_of(turn: &str) -> Uuid {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, turn.as_bytes())
+}
 
 /// Gives the feedback that a step describes. The conversation and the turn have the same name.
 async fn give(app: &TrainingApp, turn: &str, step: &str) {
@@ -28,11 +38,25 @@ async fn give(app: &TrainingApp, turn: &str, step: &str) {
             let signal = format!("{SIGNALS}?message_id=m-{turn}&signal={what}");
             assert_eq!(app.0.delete(&token, &signal).await.status, 204);
         }
+        ("ada withdraws", Some(("the", "rating"))) => {
+            let token = app.0.token("ada");
+            let event = format!("/v1/feedback/{}", rating_of(turn));
+            assert_eq!(app.0.delete(&token, &event).await.status, 204);
+        }
+        (user, Some(("reacts", reaction))) if reaction.ends_with(AHEAD) => {
+            let reaction = reaction.trim_end_matches(AHEAD);
+            let ts = Utc::now() + TimeDelta::minutes(4);
+            let body = json!({"reaction": reaction, "ts": ts});
+            let feedback = format!("{}/feedback", path(turn, turn));
+            let token = app.0.token(user);
+            assert_eq!(app.0.post(&token, &feedback, &body).await.status, 200);
+        }
         (user, Some(("reacts", reaction))) => {
             app.react(user, (turn, turn), json!(reaction)).await;
         }
         (user, Some(("rates", rating))) => {
             let mut event = acceptance(user);
+            event["feedbackId"] = json!(rating_of(turn));
             event["feedbackType"] = json!("rating");
             event["data"] = json!({"rating": rating.parse::<u8>().unwrap()});
             let context =

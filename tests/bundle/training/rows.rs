@@ -6,11 +6,12 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{TimeDelta, Utc};
 use hearback_local::names::{DEFAULT_STACK, Names};
 use hearback_tests::events::acceptance;
+use hearback_tests::stored::Stored;
 use hearback_tests::turns::SIGNALS;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use super::{REJECTION, TrainingApp, run_export, with_sample_feedback};
+use super::{REJECTION, Set, TrainingApp, run_export, with_sample_feedback};
 
 #[tokio::test]
 async fn rows_have_the_format_of_trainers_and_name_their_source() {
@@ -239,6 +240,53 @@ async fn feedback_excluded_from_training_is_not_exported() {
     let left_out = set.run.left_out;
     assert_eq!((left_out.excluded, left_out.contested), (1, 1));
     assert_eq!(left_out.without_turn, 2);
+}
+
+#[tokio::test]
+async fn an_excluded_rejection_of_the_chosen_answer_leaves_out_its_pair_and_its_label() {
+    let app = with_sample_feedback().await;
+    let mut event = acceptance("ada");
+    event["feedbackType"] = json!("rejection");
+    event["data"] = json!({});
+    event["context"] = json!({"projectId": "order-service", "conversationId": "c", "turnId": "t2"});
+    event["privacyFlags"] = json!({"excludeFromTraining": true});
+    let ada = app.0.token("ada");
+    let response = app.0.submit(&ada, &event).await;
+    assert_eq!(response.status, StatusCode::ACCEPTED);
+    Stored::settled(&app.0.bundle.clients, &Names::default()).await;
+    let set = app.export().await;
+    let sources: Vec<_> = set.pairs.iter().map(|pair| &pair["source"]).collect();
+    assert_eq!(sources, ["edit"]);
+    assert_eq!(set.label_of("t2"), None);
+    assert_eq!(set.label_of("t1").unwrap()["label"], false);
+}
+
+#[tokio::test]
+async fn feedback_of_another_day_gives_no_row_and_contradicts_one() {
+    let app = TrainingApp::start().await;
+    let yesterday = Utc::now() - TimeDelta::days(1);
+    for turn in ["t", "u"] {
+        app.turn(("c", turn), "How many?", "41.").await;
+        let mut event = acceptance("ada");
+        event["context"] =
+            json!({"projectId": "order-service", "conversationId": "c", "turnId": turn});
+        event["timestamp"] = json!(yesterday);
+        let ada = app.0.token("ada");
+        assert_eq!(
+            app.0.submit(&ada, &event).await.status,
+            StatusCode::ACCEPTED
+        );
+    }
+    app.rate("ada", "u", json!({"signal": "unsafe"})).await;
+    Stored::settled(&app.0.bundle.clients, &Names::default()).await;
+    let day = yesterday.date_naive();
+    let training = json!({"project": "order-service", "from": day, "to": day});
+    let request = json!({"tenant": "acme", "training": training});
+    let run = run_export(&app.exporter(), &request, false).await;
+    let set = Set::of(run, &app.0.bundle.clients.s3).await;
+    assert_eq!(set.label_of("t").unwrap()["label"], true);
+    assert_eq!(set.label_of("u"), None, "{:?}", set.labels);
+    assert_eq!(set.run.left_out.contested, 1);
 }
 
 #[tokio::test]

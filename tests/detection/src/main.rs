@@ -39,6 +39,7 @@ impl Labelled {
             message: &self.message,
             language: None,
             embedding_similarity: None,
+            repeats_query: None,
         }
     }
 }

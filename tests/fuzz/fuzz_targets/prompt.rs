@@ -113,7 +113,10 @@ fn planner(turn: &str, text: &str, strategy: &str) -> Option<String> {
         user_said: Some(text.to_owned()),
     };
     let known = RejectionFacts {
-        explicit: Some(ExplicitRejection { text: Some(text) }),
+        explicit: Some(ExplicitRejection {
+            words: &[text],
+            user_said: Some(text),
+        }),
         inferred: Some(&inferred),
         signals: &[(MessageSignal::Inaccurate, Some(text))],
         sequence: Sequence {

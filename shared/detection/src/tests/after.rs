@@ -77,5 +77,6 @@ pub(super) fn verdict(after: &After, message: &str) -> Detection {
         message,
         language: None,
         embedding_similarity: None,
+        repeats_query: None,
     })
 }

@@ -78,6 +78,7 @@ proptest! {
             message: &message,
             language: None,
             embedding_similarity: None,
+            repeats_query: None,
         };
         let detection = DETECTOR.detect(&exchange);
         prop_assert_eq!(&detection, &DETECTOR.detect(&exchange));
@@ -185,6 +186,7 @@ fn one_megabyte_message_takes_linear_time() {
             message: &long,
             language: None,
             embedding_similarity: None,
+            repeats_query: None,
         });
         let took = start.elapsed();
         assert!(took < Duration::from_secs(20), "{unit:?} took {took:?}");

@@ -266,6 +266,13 @@ fn question_about_another_subject_is_a_topic_change() {
                 "How do I renew a library card?",
             ),
             case("lamps under 40 euros", LAMPS, "what time is it in Lima?"),
+            case("lamps under 40 euros", LAMPS, "What about pasta recipes?"),
+            case("lamps under 40 euros", LAMPS, "How about pasta recipes?"),
+            case(
+                "Lampen unter 40 Euro",
+                "Die Arco kostet 35 Euro.",
+                "Was ist mit Nudelrezepten?",
+            ),
             case(
                 "lamps under 40 euros",
                 LAMPS,
@@ -438,6 +445,32 @@ fn question_without_a_known_answer_uses_its_own_words_only() {
             "{message}: {detection:?}"
         );
     }
+}
+
+/// Of a long text only both ends are read, but equality is recognised whatever the length.
+#[test]
+fn a_long_question_that_is_repeated_word_for_word_is_a_rephrase() {
+    let long = format!("{} What works best?", "I try to grow basil. ".repeat(400));
+    let other = format!(
+        "{} And how do I water it?",
+        "I try to grow basil. ".repeat(400)
+    );
+    let detect = |query: &str, next: &str, repeats_query| {
+        Detector::embedded().detect(&Exchange {
+            prev_query: Some(query),
+            prev_response: Some("Water it daily."),
+            message: next,
+            repeats_query,
+            ..Exchange::default()
+        })
+    };
+    let again = detect(&long, &long, None);
+    assert!(is_rephrase(&again), "{again:?}");
+    assert!(!is_rephrase(&detect(&long, &other, None)));
+    // The caller knows it of a question of which it has only the beginning.
+    let beginning = &long[..1000];
+    assert!(is_rephrase(&detect(beginning, &long, Some(true))));
+    assert!(!is_rephrase(&detect(beginning, &other, Some(false))));
 }
 
 /// The caller's own embeddings show a rephrase that the words do not show, if the intent is the same.

@@ -92,6 +92,30 @@ fn text_for(log: &TurnLog, sees: impl Fn(&UserId) -> bool) -> String {
 const ADA: &str = "[feedback user 2026-01-02T12:00:00Z ok] fine";
 
 #[test]
+fn of_two_reactions_at_one_time_the_one_received_last_is_listed_in_any_order() {
+    let received = |second, id, text: &str| {
+        let mut reaction = reaction("ada", 4, text);
+        reaction.core.received_at += TimeDelta::seconds(second);
+        reaction.core.id = Uuid::from_u128(id);
+        reaction
+    };
+    for pair in [
+        [received(1, 9, "first"), received(2, 1, "last")],
+        [received(1, 1, "first"), received(1, 9, "last")],
+    ] {
+        for order in [[0, 1], [1, 0]] {
+            let mut log = log_of("");
+            for at in order {
+                assert!(write(&mut log, &pair[at]));
+            }
+            let feedbacks = log.turn_log[FEEDBACKS].as_array().unwrap();
+            assert_eq!(feedbacks.len(), 1, "{order:?}");
+            assert_eq!(feedbacks[0]["text"], "last", "{order:?}");
+        }
+    }
+}
+
+#[test]
 fn hiding_a_line_does_not_change_a_line_that_quotes_it() {
     let mut log = log_of("Looked up the policy.");
     assert!(write(&mut log, &reaction("ada", 2, "fine")));

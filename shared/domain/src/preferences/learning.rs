@@ -1,7 +1,7 @@
 //! Updates preferences from feedback: weighted moving averages, and the options that a user accepts.
 //!
 //! Averages are updated by `new = (old × weight + sample × c) / (weight + c)`, with `weight = min(samples, 100)`. `c` is
-//! 1, or the confidence of inferred feedback, which is also that part of a sample. Ratings and acceptances have separate
+//! 1, or the confidence of implicit feedback, which is also that part of a sample. Ratings and acceptances have separate
 //! sample counts ([decision](../../../../docs/decisions/0026-ratings-and-acceptances-are-counted-apart.md)).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +42,7 @@ pub struct Lesson {
     artifact_type: Label,
     rating: Option<Rating>,
     accepted: Option<bool>,
-    /// 1, or the confidence of inferred feedback.
+    /// 1, or the confidence of implicit feedback.
     confidence: f64,
     complexity: Option<Complexity>,
     format: Option<Format>,
@@ -123,9 +123,12 @@ impl Learning {
 pub(super) struct ArtifactLearning {
     /// Number of ratings in the average.
     ratings: u64,
+    /// What implicit ones among them lack to full samples: the sum of 1 − confidence.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    rating_uncertainty: f64,
     /// Number of acceptances and rejections in the acceptance rate.
     acceptances: u64,
-    /// What inferred ones among them lack to full samples: the sum of 1 − confidence.
+    /// What implicit ones among them lack to full samples: the sum of 1 − confidence.
     #[serde(default, skip_serializing_if = "is_zero")]
     uncertainty: f64,
     /// Whether the rate crossed the threshold and no hint was published yet.
@@ -145,6 +148,11 @@ impl ArtifactLearning {
     /// The acceptances and rejections, each as much as its confidence.
     fn certain(&self) -> f64 {
         (float(self.acceptances) - self.uncertainty).max(0.0)
+    }
+
+    /// The ratings, each as much as its confidence.
+    fn certain_ratings(&self) -> f64 {
+        (float(self.ratings) - self.rating_uncertainty).max(0.0)
     }
 
     /// Initial counts for averages without counts: those that the user set, and those of versions from before counts
@@ -338,9 +346,11 @@ fn apply(artifact: &mut ArtifactPreference, learning: &mut ArtifactLearning, les
     if let Some(rating) = lesson.rating {
         let sample = f64::from(rating.get());
         let average = artifact.average_rating;
-        let weight = float(learning.ratings);
-        artifact.average_rating = Some(moving_average(average, weight, (sample, 1.0)));
+        let weighted = (sample, lesson.confidence);
+        let weight = learning.certain_ratings();
+        artifact.average_rating = Some(moving_average(average, weight, weighted));
         learning.ratings = learning.ratings.saturating_add(1);
+        learning.rating_uncertainty += 1.0 - lesson.confidence;
     }
     if let Some(accepted) = lesson.accepted {
         let sample = f64::from(u8::from(accepted));

@@ -130,6 +130,7 @@ impl NewReaction {
                 origin: self.origin,
                 reaction: self.reaction,
                 confidence: self.confidence,
+                follow_up: false,
                 ts,
                 received_at: now,
                 submitted_at: None,

@@ -22,6 +22,7 @@ use crate::identifier::{TurnId, UserId};
 use crate::prompt;
 use crate::reaction::{Origin, Reaction};
 use crate::recency::Recency;
+use crate::voice::{Inferred, Voice};
 
 /// Maximum size of a change without its text, its turn id and its user id, in bytes.
 const FIXED_SIZE: usize = 900;
@@ -169,13 +170,19 @@ impl<'a> Change<'a> {
     }
 
     /// The greatest of a slot is current.
-    fn precedence(&self) -> (bool, Option<Recency>, &str, Option<&UserId>, &str) {
+    fn precedence(&self) -> (bool, Option<Voice>, &str, Option<&UserId>, &str) {
         let user = self.source().and_then(|source| source.user_id.as_ref());
-        let recency = self
-            .source()
-            .map(|source| Recency::new(source.ts, source.received_at, source.id));
+        let voice = self.source().map(|source| {
+            let inferred = Inferred {
+                reaction: source.reaction,
+                confidence: source.confidence,
+                follow_up: source.follow_up,
+            };
+            let recency = Recency::new(source.ts, source.received_at, source.id);
+            Voice::ranked(source.origin, recency, inferred)
+        });
         let current = matches!(self.state, State::Current(_));
-        (current, recency, &self.digest, user, self.text())
+        (current, voice, &self.digest, user, self.text())
     }
 
     fn confidence(&self) -> f64 {

@@ -20,14 +20,15 @@ use super::Days;
 use crate::identifier::UserId;
 use crate::message_signal::{MessageSignal, StoredSignal};
 use crate::reaction::{FeedbackKind, MIN_CONFIDENCE, Origin, Reaction, ReactionCore, TrainingUse};
+use crate::recency::Recency;
 
-/// The feedback on an answer in a period.
+/// The feedback on an answer. A row is based on that of a period; all of it may contradict the row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Feedback {
     ratings: Vec<Rating>,
     edits: Vec<StoredSignal>,
     corrections: Vec<Uuid>,
-    /// The number of signals and events that are excluded from training.
+    /// The number of signals and events of the period that are excluded from training.
     pub excluded: u64,
 }
 
@@ -38,10 +39,11 @@ struct Rating {
     origin: Origin,
     value: RatingValue,
     confidence: f64,
-    ts: DateTime<Utc>,
-    id: Uuid,
-    /// Whether it is excluded from training. Nothing is based on it then, but what it contradicts gets no label.
-    excluded: bool,
+    /// Its position in time: of a user's ratings the last counts.
+    recency: Recency,
+    /// Whether a row may be based on it: it was given in the period and is not excluded from training. What any other
+    /// rating contradicts gets no label.
+    usable: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,21 +118,28 @@ pub enum Consensus {
 }
 
 impl Feedback {
-    /// The feedback in these reactions and signals, without withdrawn feedback and feedback on other days. If a user
-    /// excludes a signal or an event from training, their reactions and the machine reactions in their name are
-    /// excluded, too, because reactions have no such flag.
+    /// The feedback in these reactions and signals, without withdrawn feedback. Feedback on other days than `days` is no
+    /// evidence for a row, but may contradict one. If a user excludes a signal or an event from training, their reactions
+    /// and the machine reactions in their name are excluded, too, because reactions have no such flag.
+    ///
+    /// `signals` may be those of the period only: a verdict of another signal is among the reactions, as what it counts
+    /// as ([`crate::counted::of_signal`]).
     #[must_use]
     pub fn new(reactions: &[ReactionCore], signals: Vec<StoredSignal>, days: &Days) -> Self {
         let mut feedback = Self::default();
         let mut excluded_users = BTreeSet::new();
+        let given: BTreeSet<_> = (signals.iter())
+            .map(|signal| (signal.core.user_id.clone(), signal.core.signal.as_str()))
+            .collect();
         for signal in signals {
             let core = &signal.core;
-            if core.retracted || !days.contain(core.updated_at) {
+            if core.retracted {
                 continue;
             }
+            let in_period = days.contain(core.updated_at);
             let excluded = core.exclude_from_training;
             if excluded {
-                feedback.excluded += 1;
+                feedback.excluded += u64::from(in_period);
                 excluded_users.insert(core.user_id.clone());
             }
             let value = match core.signal {
@@ -138,7 +147,7 @@ impl Feedback {
                 MessageSignal::NotHelpful => RatingValue::Replaceable(Some(false)),
                 MessageSignal::Inaccurate | MessageSignal::Unsafe => RatingValue::Fault,
                 MessageSignal::Edit => {
-                    if !excluded {
+                    if in_period && !excluded {
                         feedback.edits.push(signal);
                     }
                     continue;
@@ -150,34 +159,46 @@ impl Feedback {
                 origin: Origin::User,
                 value,
                 confidence: 1.0,
-                ts: core.updated_at,
-                id: core.act,
-                excluded,
+                recency: core.recency(),
+                usable: in_period && !excluded,
             });
         }
         let reactions: Vec<_> = (reactions.iter())
             .filter(|core| core.origin == Origin::User || core.confidence >= MIN_CONFIDENCE)
-            .filter(|core| days.contain(core.ts))
+            .filter(|core| match core.kind.signal_name() {
+                Some(name) => {
+                    let known = given.contains(&(core.user_id.clone(), name));
+                    core.reaction.is_some() && !known
+                }
+                None => true,
+            })
             .collect();
         for core in &reactions {
             if core.training_use == TrainingUse::Nothing {
-                feedback.excluded += 1;
+                let counts = days.contain(core.ts) && core.kind.signal_name().is_none();
+                feedback.excluded += u64::from(counts);
                 excluded_users.insert(core.user_id.clone());
             }
         }
         for core in reactions {
-            if core.training_use == TrainingUse::Correction {
+            let in_period = days.contain(core.ts);
+            if in_period && core.training_use == TrainingUse::Correction {
                 feedback.corrections.push(core.id);
             }
-            let excluded = match core.kind {
-                FeedbackKind::Reaction => excluded_users.contains(&core.user_id),
-                _ => core.training_use == TrainingUse::Nothing,
+            let usable = match core.kind {
+                FeedbackKind::Reaction => !excluded_users.contains(&core.user_id),
+                FeedbackKind::Event => core.training_use != TrainingUse::Nothing,
+                // The signal itself is the evidence.
+                FeedbackKind::Helpful
+                | FeedbackKind::NotHelpful
+                | FeedbackKind::Inaccurate
+                | FeedbackKind::Unsafe => false,
             };
-            feedback.ratings.extend(Rating::of(core, excluded));
+            feedback
+                .ratings
+                .extend(Rating::of(core, in_period && usable));
         }
-        feedback
-            .ratings
-            .sort_by_key(|rating| (rating.ts, rating.id));
+        feedback.ratings.sort_by_key(|rating| rating.recency);
         feedback
             .edits
             .sort_by_key(|edit| (edit.core.ts, edit.core.act));
@@ -203,7 +224,8 @@ impl Feedback {
     }
 
     /// The combined verdict. Explicit feedback overrides inferred feedback. If users disagree, there is no label, not
-    /// even that of the majority. Nor is there one that feedback contradicts which is excluded from training.
+    /// even that of the majority. Nor is there one that feedback contradicts which is excluded from training, or of
+    /// another day.
     #[must_use]
     pub fn consensus(&self) -> Consensus {
         let ratings: Vec<_> = self.ratings.iter().collect();
@@ -222,10 +244,10 @@ impl Feedback {
     }
 }
 
-/// The verdict in the ratings that are not excluded from training, unless all ratings together give another.
+/// The verdict in the ratings that a row may be based on, unless all ratings together give another.
 fn undisputed(ratings: &[&Rating]) -> Consensus {
     let usable: Vec<_> = (ratings.iter().copied())
-        .filter(|rating| !rating.excluded)
+        .filter(|rating| rating.usable)
         .collect();
     match (consensus_of(&usable), consensus_of(ratings)) {
         (Consensus::Agreed(verdict), Consensus::Agreed(all)) if verdict.good == all.good => {
@@ -298,19 +320,25 @@ fn consensus(verdicts: impl IntoIterator<Item = Verdict>) -> Consensus {
 
 impl Rating {
     /// The rating in a reaction; `None` for a tombstone.
-    fn of(core: &ReactionCore, excluded: bool) -> Option<Self> {
+    fn of(core: &ReactionCore, usable: bool) -> Option<Self> {
+        let good = match core.reaction? {
+            Reaction::Ok => Some(true),
+            Reaction::NotOk => Some(false),
+            Reaction::Neutral => None,
+        };
         Some(Self {
             user: core.user_id.clone(),
             origin: core.origin,
-            value: RatingValue::Replaceable(match core.reaction? {
-                Reaction::Ok => Some(true),
-                Reaction::NotOk => Some(false),
-                Reaction::Neutral => None,
-            }),
+            value: match core.kind {
+                FeedbackKind::Inaccurate | FeedbackKind::Unsafe => RatingValue::Fault,
+                FeedbackKind::Reaction
+                | FeedbackKind::Helpful
+                | FeedbackKind::NotHelpful
+                | FeedbackKind::Event => RatingValue::Replaceable(good),
+            },
             confidence: core.confidence,
-            ts: core.ts,
-            id: core.id,
-            excluded,
+            recency: core.recency(),
+            usable,
         })
     }
 
@@ -319,8 +347,8 @@ impl Rating {
             good,
             origin: self.origin,
             confidence: self.confidence,
-            ts: self.ts,
-            feedback_ids: vec![self.id],
+            ts: self.recency.at(),
+            feedback_ids: vec![self.recency.id()],
         }
     }
 }
@@ -334,7 +362,9 @@ pub fn last_day(
     days: &Days,
     as_of: DateTime<Utc>,
 ) -> Option<NaiveDate> {
-    let versions = reactions.iter().flat_map(|core| {
+    // The turns of message signals are found by the signals themselves.
+    let reactions = (reactions.iter()).filter(|core| core.kind.signal_name().is_none());
+    let versions = reactions.flat_map(|core| {
         let current = (core.ts, core.received_at, core.is_reportable());
         let replaced = core.trail.iter();
         let replaced = replaced.map(|trace| (trace.ts, trace.received_at, trace.counts));

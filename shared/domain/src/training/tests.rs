@@ -197,13 +197,102 @@ fn a_verdict_lists_exactly_the_events_it_is_based_on() {
 }
 
 #[test]
-fn feedback_on_another_day_does_not_count() {
+fn feedback_on_another_day_is_no_evidence_for_a_row() {
     let turn = turn("t", 0);
     let earlier = now() - TimeDelta::days(1);
-    let reactions = [reaction(&turn, "ada", "ok", earlier)];
+    let mut excluded = reaction(&turn, "eve", "not_ok", earlier);
+    excluded.kind = FeedbackKind::Event;
+    excluded.training_use = TrainingUse::Nothing;
+    let reactions = [reaction(&turn, "ada", "ok", earlier), excluded];
     let signals = vec![signal(&turn, "ada", "edit", earlier)];
     let feedback = Feedback::new(&reactions, signals, &days());
-    assert_eq!(feedback, Feedback::default());
+    assert_eq!(feedback.consensus(), Consensus::NoVerdict);
+    assert_eq!(feedback.of_user(&"ada".try_into().unwrap()), None);
+    assert!(!feedback.has_corrections());
+    assert_eq!(feedback.excluded, 0);
+}
+
+#[test]
+fn feedback_on_another_day_contradicts_a_row() {
+    let turn = turn("t", 0);
+    let tomorrow = now() + TimeDelta::days(1);
+    let helpful = || vec![signal(&turn, "ada", "helpful", now())];
+    // As what a signal counts as: the signal itself is read on its own day only.
+    let counted = |user: &str, kind: &str| {
+        let signal = signal(&turn, user, kind, tomorrow);
+        crate::counted::of_signal(&signal, tomorrow).unwrap().core
+    };
+    let consensus = |later: &[ReactionCore]| match Feedback::new(later, helpful(), &days())
+        .consensus()
+    {
+        Consensus::Agreed(verdict) => format!("{} by {}", verdict.good, verdict.feedback_ids.len()),
+        Consensus::NoVerdict => "nothing".to_owned(),
+        Consensus::Contested => "contested".to_owned(),
+    };
+    let later = |user: &str, verdict: &str| reaction(&turn, user, verdict, tomorrow);
+    assert_eq!(consensus(&[]), "true by 1");
+    assert_eq!(consensus(&[counted("ada", "unsafe")]), "contested");
+    assert_eq!(consensus(&[counted("ada", "not_helpful")]), "contested");
+    assert_eq!(consensus(&[counted("eve", "inaccurate")]), "contested");
+    assert_eq!(consensus(&[later("ada", "not_ok")]), "contested");
+    assert_eq!(consensus(&[later("eve", "not_ok")]), "contested");
+    assert_eq!(consensus(&[later("ada", "neutral")]), "nothing");
+    // What agrees, or was withdrawn, changes nothing. It is no evidence either.
+    assert_eq!(consensus(&[later("eve", "ok")]), "true by 1");
+    assert_eq!(consensus(&[counted("eve", "helpful")]), "true by 1");
+    assert_eq!(
+        consensus(&[counted("ada", "unsafe retracted")]),
+        "true by 1"
+    );
+    // The user's own signal of the same kind is the one that is read.
+    assert_eq!(consensus(&[counted("ada", "helpful")]), "true by 1");
+}
+
+#[test]
+fn an_exclusion_on_another_day_covers_the_users_reaction() {
+    let turn = turn("t", 0);
+    let earlier = now() - TimeDelta::days(1);
+    let excluded = signal(&turn, "ada", "helpful excluded", earlier);
+    let excluded = crate::counted::of_signal(&excluded, earlier).unwrap().core;
+    let reactions = [reaction(&turn, "ada", "ok", now()), excluded];
+    let feedback = Feedback::new(&reactions, Vec::new(), &days());
+    assert_eq!(feedback.consensus(), Consensus::NoVerdict);
+    assert_eq!(feedback.excluded, 0);
+}
+
+#[test]
+fn the_last_rating_counts_by_the_earlier_of_its_time_and_its_receipt_and_then_by_its_receipt() {
+    let turn = turn("t", 0);
+    // A clock that is four minutes ahead does not outrank what the user says afterwards.
+    let mut ahead = reaction(&turn, "ada", "ok", now());
+    ahead.ts = now() + TimeDelta::minutes(4);
+    let later = || signal(&turn, "ada", "not_helpful", now() + TimeDelta::seconds(5));
+    let feedback = Feedback::new(&[ahead], vec![later()], &days());
+    let Consensus::Agreed(verdict) = feedback.consensus() else {
+        panic!("no verdict")
+    };
+    assert!(!verdict.good);
+    // Of two events of one time, the one that was received last counts, whatever the ids are.
+    let event = |verdict: &str, received: i64, id: u128| ReactionCore {
+        id: Uuid::from_u128(id),
+        kind: FeedbackKind::Event,
+        submitted_at: Some(now() + TimeDelta::seconds(received)),
+        ..reaction(&turn, "ada", verdict, now())
+    };
+    for mut events in [
+        [event("not_ok", 1, 9), event("ok", 2, 1)],
+        [event("not_ok", 2, 1), event("ok", 2, 9)],
+    ] {
+        for _ in 0..2 {
+            events.reverse();
+            let Consensus::Agreed(verdict) =
+                Feedback::new(&events, Vec::new(), &days()).consensus()
+            else {
+                panic!("no verdict")
+            };
+            assert!(verdict.good, "{events:?}");
+        }
+    }
 }
 
 #[test]

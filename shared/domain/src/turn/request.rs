@@ -11,7 +11,7 @@ use utoipa::openapi::schema::{
     ArrayBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type,
 };
 
-use super::{Summary, Turn, TurnCore, TurnLog, TurnRef, text_of};
+use super::{Summary, Turn, TurnCore, TurnLog, TurnRef, message_digest, text_of};
 use crate::caller::{Caller, Forbidden};
 use crate::digest::digest;
 use crate::identifier::{Label, MessageId, UserId};
@@ -20,8 +20,8 @@ use crate::language::Language;
 use crate::member_digests::member_digests;
 use crate::recency::{AHEAD, MAX_AHEAD};
 
-/// Length of the excerpt of the user's message in the index row, in characters. It is long enough to detect whether the
-/// next message asks the same question.
+/// Length of the excerpt of the user's message in the index row, in characters. Of a longer message the row also has a
+/// digest, by which it is recognised if it is repeated.
 pub const QUERY: usize = 1000;
 /// Length of the excerpt of the beginning of an answer, in characters.
 pub const SUMMARY: usize = 300;
@@ -219,6 +219,7 @@ fn summary(user: &Value, assistant: Option<&Value>) -> Summary {
     let from = length.saturating_sub(ENDING).max(SUMMARY);
     Summary {
         user: beginning(user, QUERY),
+        user_digest: (user.chars().nth(QUERY)).map(|_| message_digest(user)),
         assistant: beginning(assistant, SUMMARY),
         assistant_end: assistant.chars().skip(from).collect(),
     }

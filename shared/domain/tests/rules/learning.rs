@@ -36,6 +36,8 @@ struct User {
     context: Value,
     /// The confidence of inferred events.
     inferred: Option<f64>,
+    /// Whether the events are an application's implicit ones, which have no confidence.
+    implicit: bool,
 }
 
 impl User {
@@ -55,7 +57,7 @@ impl User {
                 members.extend(context.clone());
             }
             let mut event = submitted(&body);
-            if self.inferred.is_some() {
+            if self.implicit || self.inferred.is_some() {
                 event.channel = Channel::Implicit;
                 event.confidence = self.inferred;
             }
@@ -128,6 +130,49 @@ fn inferred_feedback_counts_as_much_as_its_confidence() {
     user.inferred = None;
     user.submit(1, &json!({"accepted": false}));
     assert_eq!(rate(&user), Some(20.25 / 20.5 * 20.5 / 21.5));
+}
+
+#[test]
+fn implicit_events_without_a_confidence_count_half() {
+    let mut user = User {
+        implicit: true,
+        ..User::default()
+    };
+    user.submit(39, &json!({"accepted": true}));
+    assert_eq!(user.hints, [0_u128; 0], "39 · 0.5 < 20");
+    user.submit(1, &json!({"accepted": true}));
+    assert_eq!(user.hints, [40], "40 · 0.5 ≥ 20");
+    user.implicit = false;
+    user.submit(1, &json!({"accepted": false}));
+    let checklist = &user.profile.preferences.artifact_preferences["checklist"];
+    assert_eq!(checklist.acceptance_rate, Some(20.0 / 21.0));
+    assert_eq!(checklist.sample_count, Some(41));
+}
+
+#[test]
+fn ratings_count_as_much_as_their_confidence() {
+    let mut user = User::default();
+    user.submit(1, &json!({"rating": 5}));
+    user.implicit = true;
+    user.submit(1, &json!({"rating": 2}));
+    let average = |user: &User| {
+        let known = &user.profile.preferences.artifact_preferences["checklist"];
+        known.average_rating
+    };
+    assert_eq!(average(&user), Some(6.0 / 1.5));
+    user.implicit = false;
+    user.submit(1, &json!({"rating": 1}));
+    assert_eq!(average(&user), Some(7.0 / 2.5));
+}
+
+#[test]
+fn a_request_for_another_answer_is_a_weak_rejection() {
+    let mut user = User::default();
+    user.submit(1, &json!({"accepted": true}));
+    user.inferred = Some(hearback_domain::ledger::REGENERATE);
+    user.submit(1, &json!({"accepted": false}));
+    let checklist = &user.profile.preferences.artifact_preferences["checklist"];
+    assert_eq!(checklist.acceptance_rate, Some(1.0 / 1.3));
 }
 
 #[test]

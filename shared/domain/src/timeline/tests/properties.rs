@@ -26,9 +26,15 @@ fn any_reaction() -> impl Strategy<Value = TurnReaction> {
     let user = select(vec!["ada", "bob", "eve"]);
     let text = select(vec!["", "fine", "not\nfine", "x | text=y"]);
     let turn_id = select(vec!["a", "b", "c|d"]);
-    (turn_id, origin, user, verdict, any_time(), text).prop_map(
-        |(turn_id, origin, user, verdict, ts, text)| TurnReaction {
+    // Equal receipts and equal ids: both only decide between acts with equal times.
+    let received = (any_time(), 0..3_u128);
+    let what = (turn_id, origin, user, verdict, any::<bool>());
+    (what, any_time(), text, received).prop_map(
+        |((turn_id, origin, user, verdict, follow_up), ts, text, (received_at, id))| TurnReaction {
             ts,
+            received_at,
+            id: Uuid::from_u128(id),
+            follow_up: follow_up && origin == Origin::Machine,
             text: text.to_owned(),
             // Ada owns all turns.
             by: if user == "ada" {
