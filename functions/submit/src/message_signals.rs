@@ -102,7 +102,7 @@ async fn send_message_signal(
                 return Ok(Attempt::Finished((StatusCode::OK, current)));
             }
         };
-        let next = next.with_keyed_act(value, &app.pseudonyms);
+        let next = Box::new(next.with_keyed_act(value, &app.pseudonyms));
         let replaced = app.store.put_signal(&next, current.as_ref()).await?;
         Ok::<_, Problem>(Attempt::of(replaced, (status, next)))
     });
