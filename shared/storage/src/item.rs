@@ -107,6 +107,13 @@ pub(crate) fn json<T: DeserializeOwned>(
         .map_err(|error| Error::undecodable(kind, &error))
 }
 
+/// The first member with this name in a JSON text that is damaged elsewhere, if it is a string.
+pub(crate) fn embedded_string(text: &str, member: &str) -> Option<String> {
+    let (_, value) = text.split_once(&format!("\"{member}\":"))?;
+    let mut values = serde_json::Deserializer::from_str(value).into_iter::<String>();
+    values.next()?.ok()
+}
+
 /// Reads a string.
 pub(crate) fn string<'a>(item: &'a Item, kind: &'static str, name: &str) -> Result<&'a str, Error> {
     item.get(name)
