@@ -44,6 +44,8 @@ pub const VERSION_PREFIX: &str = "V#";
 pub const IMPORT: &str = "IMPORT";
 /// Prefix of the sort keys of an import's pieces.
 pub const PIECE_PREFIX: &str = "PIECE#";
+/// The folder of the logs of turns in the bucket.
+pub const TURN_LOGS: &str = "turn-logs/";
 /// The folder of files to import in the bucket.
 pub const IMPORTS: &str = "imports/";
 /// Suffix of a file's key that gives the folder of its reports.
@@ -434,7 +436,19 @@ pub fn turn_logs(at: &TurnRef) -> String {
         at.turn.as_str(),
     ];
     let (tenant, turn) = (digest([at.within.tenant.as_str()]), digest(names));
-    format!("turn-logs/{}/{}/", short(tenant, 8), short(turn, 20))
+    format!("{TURN_LOGS}{}/{}/", short(tenant, 8), short(turn, 20))
+}
+
+/// Whether a key can be that of a turn's log.
+#[must_use]
+pub fn is_turn_log(key: &str) -> bool {
+    let name = key.strip_prefix(TURN_LOGS);
+    let name = name.and_then(|name| name.strip_suffix(".json"));
+    let is_digest =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    name.is_some_and(|name| {
+        key.len() <= 200 && name.split('/').count() == 3 && name.split('/').all(is_digest)
+    })
 }
 
 /// The key of the traces that an erasure keeps between its passes.
