@@ -4,15 +4,64 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::{TimeDelta, Utc};
+use hearback_export::Exporter;
+use hearback_lambda::clock::Clock;
 use hearback_local::names::Names;
 use hearback_local::redrive::{DeadLetterQueue, RedriveSummary, redrive};
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::events::{acceptance, id};
 use hearback_tests::queue::count;
-use hearback_tests::rows::{Row, attribute, rows};
+use hearback_tests::rows::{Row, attribute, damage, rows};
 use hearback_tests::stored::Stored;
-use hearback_tests::turns::{SIGNALS, message, path};
+use hearback_tests::turns::{BY_STATUS, PERIOD, SIGNALS, conversation_path, message, path};
 use serde_json::{Value, json};
+
+/// What is damaged.
+struct Case {
+    name: &'static str,
+    is_damaged: fn(&Row) -> bool,
+    part: &'static str,
+}
+
+fn is_about_t2(row: &Row) -> bool {
+    attribute(row, "core").contains("\"t2\"")
+}
+
+const CASES: [Case; 6] = [
+    Case {
+        name: "the vector of a turn",
+        is_damaged: |row| attribute(row, "SK").starts_with("VEC#") && is_about_t2(row),
+        part: "core",
+    },
+    Case {
+        name: "a turn",
+        is_damaged: |row| attribute(row, "SK") == "TURN#t2",
+        part: "core",
+    },
+    Case {
+        name: "an activity marker",
+        is_damaged: |row| {
+            attribute(row, "PK").starts_with("DAY#") && attribute(row, "core").contains("\"c2\"")
+        },
+        part: "core",
+    },
+    Case {
+        name: "a message signal",
+        is_damaged: |row| attribute(row, "SK").starts_with("SIGNAL#m-t2#"),
+        part: "core",
+    },
+    Case {
+        name: "a reaction",
+        is_damaged: |row| attribute(row, "SK") == "REACTION#t2#user#ada",
+        part: "core",
+    },
+    Case {
+        name: "the log of a turn",
+        is_damaged: |row| attribute(row, "SK") == "TURN#t2",
+        part: "",
+    },
+];
 
 async fn table(app: &TestApp) -> Vec<Row> {
     rows(&app.bundle.clients.dynamodb, &Names::default().table()).await
@@ -39,6 +88,32 @@ async fn give_feedback(app: &TestApp, user: &str, turns: &[(&str, &str)]) {
     }
 }
 
+/// Cuts a turn's log off.
+async fn cut_log(app: &TestApp, row: &Row) {
+    let uri = attribute(row, "hosted_uri");
+    let key = uri.strip_prefix("s3://hearback-data/").unwrap();
+    let cut = b"{\"user\": {".to_vec();
+    app.bundle.blobs.put_file(key, cut).await.unwrap();
+}
+
+async fn exports(app: &TestApp, case: &str) {
+    let bundle = &app.bundle;
+    let exporter = Exporter::new(bundle.store.clone(), bundle.blobs.clone(), Clock::system());
+    for request in [
+        json!({"tenant": "acme", "day": Utc::now().date_naive()}),
+        json!({"tenant": "acme", "training": {"project": "order-service"}}),
+    ] {
+        let exported = exporter.handle(&request, None).await;
+        let exported = exported.unwrap_or_else(|error| panic!("{case}: {request}: {error}"));
+        let exported = serde_json::to_value(exported).unwrap();
+        assert!(exported["manifest"].is_string(), "{case}: {exported}");
+        let rows = exported
+            .pointer("/labels/rows")
+            .unwrap_or(&exported["rows"]);
+        assert!(rows.as_u64().unwrap() >= 3, "{case}: {exported}");
+    }
+}
+
 async fn erase(app: &TestApp, user: &str) -> Value {
     let (token, path) = (app.token(user), format!("/v1/users/{user}/data"));
     assert_eq!(app.delete(&token, &path).await.status, 202);
@@ -47,6 +122,103 @@ async fn erase(app: &TestApp, user: &str) -> Value {
         (body["status"] == "done").then_some(body)
     })
     .await
+}
+
+#[tokio::test]
+async fn damage_between_good_rows_stops_no_reader_worker_export_or_erasure() {
+    futures::future::join_all(CASES.into_iter().map(check)).await;
+}
+
+async fn check(
+    Case {
+        name,
+        is_damaged,
+        part,
+    }: Case,
+) {
+    let app = TestApp::start().await;
+    give_feedback(&app, "ada", &[("c1", "t1"), ("c2", "t2"), ("c1", "t3")]).await;
+    give_feedback(&app, "eve", &[("c3", "t4")]).await;
+    settled(&app).await;
+    let dynamodb = &app.bundle.clients.dynamodb;
+    let damaged: Vec<_> = table(&app).await.into_iter().filter(is_damaged).collect();
+    assert!(!damaged.is_empty(), "{name}");
+    for row in &damaged {
+        if part.is_empty() {
+            cut_log(&app, row).await;
+        } else {
+            damage(dynamodb, &Names::default().table(), row, part).await;
+        }
+    }
+    let token = app.token("ada");
+    let reader = app.token_of("ada", "acme", "feedback:report");
+    let project = "/conversations/acme/order-service";
+    for conversation in ["c1", "c2"] {
+        let turn = path(conversation, "t9");
+        let body = message(&format!("m-{conversation}"), "No, that is wrong.", "Sorry.");
+        let put = app.put(&token, &turn, &body).await;
+        assert_eq!(put.status, 201, "{name}: {:?}", put.body);
+    }
+    let hour = TimeDelta::hours(1);
+    let period =
+        json!({"start": Utc::now() - hour, "end": Utc::now() + hour, "include_turns": true});
+    for (caller, asked, body) in [
+        (
+            &token,
+            format!("{project}/feedback/infer"),
+            json!({"message": "The laptop of t1 was wrong."}),
+        ),
+        (
+            &token,
+            format!("{project}/strategies/search"),
+            json!({"query": "Where is the laptop?"}),
+        ),
+        (&reader, PERIOD.to_owned(), period.clone()),
+        (&token, PERIOD.to_owned(), period.clone()),
+        (
+            &reader,
+            format!("{}/turns-with-feedbacks", conversation_path("c1")),
+            json!({"include_turn_logs": true}),
+        ),
+        (
+            &reader,
+            format!("{}/turns-with-feedbacks", conversation_path("c2")),
+            json!({"include_turn_logs": true}),
+        ),
+    ] {
+        let response = app.post(caller, &asked, &body).await;
+        assert_eq!(response.status, 200, "{name}: {asked}: {:?}", response.body);
+        if asked == PERIOD {
+            let listed = response.body.to_string();
+            assert!(listed.contains("\"c1\""), "{name}: {listed}");
+        }
+    }
+    for (caller, asked) in [
+        (&token, BY_STATUS.to_owned()),
+        (&reader, BY_STATUS.to_owned()),
+        (&token, SIGNALS.to_owned()),
+    ] {
+        let response = app.get(caller, &asked).await;
+        assert_eq!(response.status, 200, "{name}: {asked}: {:?}", response.body);
+        let listed = response.body.to_string();
+        for turn in ["t1", "t3"] {
+            assert!(listed.contains(turn), "{name}: {asked}: {listed}");
+        }
+    }
+    let event = acceptance("ada");
+    app.submit(&token, &event).await;
+    assert_eq!(
+        app.outcome(&token, &id(&event)).await["status"],
+        "processed"
+    );
+    exports(&app, name).await;
+    let (_, erasure) = tokio::join!(erase(&app, "eve"), erase(&app, "ada"));
+    assert_eq!(erasure["removed"]["turns"], 5, "{name}: {erasure}");
+    let left = table(&app).await;
+    let left = left
+        .iter()
+        .filter(|row| format!("{row:?}").contains("\"ada\""));
+    assert_eq!(left.count(), 0, "{name}");
 }
 
 /// Makes the bucket's engine fail for every object.
