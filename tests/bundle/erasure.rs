@@ -1,5 +1,7 @@
 //! Erasure removes all data of a person, and changes nothing of others.
 
+mod damaged;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};

@@ -11,7 +11,7 @@ use hearback_tests::generate::Expected;
 use crate::imports::{Import, counts_of, generated, gzip};
 
 /// Four GiB of line ends, packed into less than 500 kB.
-fn bomb() -> Vec<u8> {
+pub fn bomb() -> Vec<u8> {
     let frame = zstd::encode_all(vec![b'\n'; 64 << 20].as_slice(), 3).unwrap();
     frame.repeat(64)
 }

@@ -13,7 +13,7 @@
 //! Those of files to import expire by the bucket's rules.
 
 use hearback_domain::identifier::TenantId;
-use hearback_domain::import::{MAX_LINE_BYTES, Reject, Report};
+use hearback_domain::import::{Bounds, MAX_LINE_BYTES, MIN_LINE_BYTES, Packing, Reject, Report};
 use hearback_domain::lines::Lines;
 use hearback_storage::blobs::body_not_read;
 use hearback_storage::files::{REPORT, is_rejects, is_report, report_key};
@@ -182,8 +182,12 @@ impl Run<'_> {
         if listed.modified.max(file.modified) > report.started_at {
             return Ok(true);
         }
+        let bound = match report.packing {
+            Packing::Plain => u64::MAX,
+            Packing::Gzip | Packing::Zstd => Bounds::default().max_unpacked_bytes(file.size),
+        };
         let unpacked = Unpacked::new(report.packing, body);
-        match self.has_line_of_person(unpacked).await? {
+        match self.has_line_of_person(unpacked, bound).await? {
             Some(true) => {
                 self.blobs.remove_file(&file).await?;
                 self.erased.import_files += 1;
@@ -195,9 +199,14 @@ impl Run<'_> {
     }
 
     /// Whether a line of a file is the person's; `None` if the time is up before that is known. Lines that cannot be
-    /// unpacked were not imported either.
-    async fn has_line_of_person(&self, mut unpacked: Unpacked) -> Result<Option<bool>, Error> {
+    /// unpacked, and lines beyond `bound`, were not imported either. Lines count towards the bound as in the import.
+    async fn has_line_of_person(
+        &self,
+        mut unpacked: Unpacked,
+        bound: u64,
+    ) -> Result<Option<bool>, Error> {
         let mut lines = Lines::new(MAX_LINE_BYTES);
+        let (mut counted, mut unpacked_bytes) = (0, 0);
         let mut chunk = vec![0; CHUNK];
         loop {
             let read = match unpacked.read(&mut chunk).await {
@@ -210,7 +219,12 @@ impl Run<'_> {
             } else {
                 lines.push(chunk.get(..read).unwrap_or_default());
             }
+            unpacked_bytes += u64::try_from(read).unwrap_or(u64::MAX);
             while let Some(line) = lines.next_line() {
+                counted += (line.end - line.offset).max(MIN_LINE_BYTES);
+                if counted > bound {
+                    return Ok(Some(false));
+                }
                 if line
                     .content
                     .is_some_and(|line| self.is_line_of_person(line))
@@ -218,12 +232,15 @@ impl Run<'_> {
                     return Ok(Some(true));
                 }
             }
-            if read == 0 {
+            // A line without an end counts only here.
+            if read == 0 || unpacked_bytes > bound {
                 return Ok(Some(false));
             }
             if self.is_out_of_time() {
                 return Ok(None);
             }
+            // Unpacking may never wait for the bucket.
+            tokio::task::yield_now().await;
         }
     }
 

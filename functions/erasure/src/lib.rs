@@ -60,6 +60,8 @@ enum Failure {
     Done,
     #[error("the message is none of ours")]
     Unreadable,
+    #[error("the row of the erasure cannot be read: request the erasure again")]
+    Damaged,
     #[error(transparent)]
     Endless(#[from] Endless),
 }
@@ -69,7 +71,7 @@ impl hearback_lambda::queue::Failure for Failure {
         match self {
             Self::Storage(error) => error.tries(),
             Self::NotSent(_) | Self::Done => RetryLimit::Many,
-            Self::Unreadable => RetryLimit::Few,
+            Self::Unreadable | Self::Damaged => RetryLimit::Few,
             Self::Endless(endless) => endless.tries(),
         }
     }
@@ -131,6 +133,13 @@ impl Eraser {
         let task = Task::read(body).ok_or(Failure::Unreadable)?;
         let owner = (&task.tenant, &task.user);
         let erasure = self.store.erasure(owner, Freshness::Latest).await?;
+        // Nobody else would notice that the erasure does not go on: its dead letter raises an alarm.
+        if erasure
+            .as_ref()
+            .is_some_and(|erasure| erasure.is_open() && erasure.is_unreadable())
+        {
+            return Err(Failure::Damaged);
+        }
         // Of two concurrent requests only one opened an erasure.
         let open = erasure.filter(|erasure| erasure.id == task.id && erasure.is_open());
         let Some(erasure) = open else {

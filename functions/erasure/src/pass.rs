@@ -244,6 +244,7 @@ impl<'a> Pass<'a> {
                 // A conversation has an activity marker for each active minute.
                 PersonalData::Active { within, .. } if seen.insert((user, within.clone())) => {
                     let reactions = store.reactions_by(user, &within).await?;
+                    let reactions = reactions.with_traced(&within, traces);
                     let acts = reactions.into_iter().filter_map(|reaction| reaction.act);
                     traces.acts.extend(acts);
                 }
@@ -273,8 +274,10 @@ impl<'a> Pass<'a> {
         let Eraser { store, blobs, .. } = self.eraser;
         let (tenant, id) = (self.task.tenant.clone(), self.task.id);
         let owner = (&tenant, user);
+        let vectors = store.damaged_vectors(owner).await?;
         loop {
-            let page = store.search_personal_data(owner, after.as_ref()).await?;
+            let page = store.search_personal_data(owner, &vectors, after.as_ref());
+            let page = page.await?;
             if !page.found.is_empty() {
                 let mut traces = blobs.traces(&tenant, id).await?.unwrap_or_default();
                 self.trace_page(user, page.found.clone(), &mut traces, &mut BTreeSet::new())
@@ -387,8 +390,19 @@ impl<'a> Pass<'a> {
     async fn reactions(&self, user: &UserId, within: &ConversationRef) -> Result<(), Failure> {
         let store = &self.eraser.store;
         let rows = store.reactions_by(user, within).await?;
+        // Only those that cannot be read need the traces.
+        let traces = if rows.has_unknown() {
+            let (tenant, id) = (&self.task.tenant, self.task.id);
+            self.eraser.blobs.traces(tenant, id).await?
+        } else {
+            None
+        };
+        let rows = rows.with_traced(within, &traces.unwrap_or_default());
         let (counted, reactions): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.counted);
-        let turns: BTreeSet<_> = reactions.iter().map(|reaction| &reaction.at).collect();
+        let turns: BTreeSet<_> = reactions
+            .iter()
+            .filter_map(|reaction| reaction.at.as_ref())
+            .collect();
         for at in turns {
             self.mirrors(user, at).await?;
         }

@@ -165,7 +165,8 @@ impl Requests {
         let now = self.app.clock.now();
         let pseudonym = self.pseudonym(owner)?;
         let open = self.latest(owner, &pseudonym).await?;
-        let open = open.filter(Erasure::is_open);
+        // One that cannot be read is replaced.
+        let open = open.filter(|erasure| erasure.is_open() && !erasure.is_unreadable());
         // Without a pseudonym of its own, this id is a pseudonym: it is erased with its user.
         if let Some(open) = &open
             && (now < open.requested_at + RESEND_AFTER || open.pseudonym.is_none())

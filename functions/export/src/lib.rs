@@ -35,7 +35,7 @@ use hearback_lambda::MissingSetting;
 use hearback_lambda::app::{blobs_from_env, store_from_env};
 use hearback_lambda::clock::Clock;
 use hearback_storage::message_signals::SignalPosition;
-use hearback_storage::{Blobs, Error, Store};
+use hearback_storage::{Blobs, Error, Store, unless_unreadable};
 use hearback_wire::FieldError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -190,7 +190,7 @@ impl Exporter {
             .map(|at| async move {
                 let now = self.clock.now();
                 let found = self.blobs.turn_with_log(&self.store, (&at, now), |_| true);
-                let found = found.await?;
+                let found = unless_unreadable(found.await, &at.within.tenant)?;
                 // Only the texts are kept, so that few whole logs are in memory.
                 Ok(found.map(|(_, log)| (at, PromptAndAnswer::from(log))))
             })

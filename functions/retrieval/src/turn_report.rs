@@ -12,8 +12,8 @@ use hearback_lambda::params::InConversation;
 use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{Problem, WithBlobs, routes};
-use hearback_storage::Error;
 use hearback_storage::reactions::{ReactionRow, key_after_turn};
+use hearback_storage::{Error, unless_unreadable};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -215,7 +215,8 @@ impl Report<'_> {
             return Ok(false);
         }
         let log = if self.request.include_turn_logs && after.is_none() {
-            turn_with_log(self.app, &self.at(turn), &self.within.caller).await?
+            let found = turn_with_log(self.app, &self.at(turn), &self.within.caller).await;
+            unless_unreadable(found, &self.within.at.tenant)?
         } else {
             None
         };

@@ -130,7 +130,11 @@ impl Generator {
                         message,
                         task: Task::Withdrawal(event),
                     }),
-                Err(error) => failed.push((message, Reason::from(error))),
+                Err(error) => {
+                    let body = message.body.as_deref().unwrap_or_default();
+                    let attributed = self.store.attribute_unreadable_event(body).await;
+                    failed.push((message, Reason::from(attributed.err().unwrap_or(error))));
+                }
             }
         }
         let groups = by_user.into_values().chain(by_turn.into_values()).collect();

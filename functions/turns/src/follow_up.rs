@@ -7,9 +7,9 @@ use hearback_domain::follow_up::{FollowUp, Precedence, SESSION_TIMEOUT, UserFeed
 use hearback_domain::language::Language;
 use hearback_domain::turn::{Turn, TurnCore};
 use hearback_lambda::App;
-use hearback_storage::Error;
 use hearback_storage::turn_rows::IndexRow;
 use hearback_storage::vectors::{TimeRange, TurnVector};
+use hearback_storage::{Error, unless_unreadable};
 
 use crate::{Registry, machine};
 
@@ -65,7 +65,8 @@ async fn previous(app: &App, turn: &TurnCore) -> Result<Option<(IndexRow, TurnVe
         if mark.at.within != turn.at.within || mark.at == turn.at {
             continue;
         }
-        let row = app.store.turn(&mark.at, app.clock.now()).await?;
+        let row = app.store.turn(&mark.at, app.clock.now()).await;
+        let row = unless_unreadable(row, &mark.at.within.tenant)?;
         let row = row.filter(|row| row.is_marked(&turn.user_id, mark.ts));
         if let Some(row) = row {
             return Ok((!row.core.open).then_some((row, earlier)));
@@ -108,7 +109,8 @@ pub(crate) async fn note_again(app: &App, caller: &Caller, known: &IndexRow) -> 
     };
     let mut at = known.core.at.clone();
     at.turn = follow_up.previous_turn_id.clone();
-    match app.store.turn(&at, app.clock.now()).await? {
+    let previous = app.store.turn(&at, app.clock.now()).await;
+    match unless_unreadable(previous, &at.within.tenant)? {
         Some(previous) => note(app, caller, &known.core, follow_up, &previous.core).await,
         None => Ok(()),
     }

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use hearback_domain::publication::Subject;
 use hearback_lambda::dead_letters::REASON;
 use hearback_lambda::queue::HOPS;
-use hearback_storage::Store;
+use hearback_storage::{Blobs, Store};
 use serde_json::Value;
 
 use crate::clients::Clients;
@@ -187,17 +187,26 @@ async fn redeliver(
 ) -> Result<String> {
     let content = serde_json::from_str(dead_letter.body.as_deref().unwrap_or_default());
     let content: Value = content.context("the dead letter is not JSON")?;
-    let records = match content.get("DDBStreamBatchInfo") {
-        Some(batch) => {
-            let text = |name: &str| {
-                let text = batch.get(name).and_then(Value::as_str);
-                text.with_context(|| format!("the dead letter has no {name}"))
-            };
-            let stream = Stream::new(clients.streams.clone(), text("streamArn")?.to_owned());
-            let (from, to) = (text("startSequenceNumber")?, text("endSequenceNumber")?);
-            stream.between(text("shardId")?, from, to).await?
+    if let Some(log) = content.get("log").and_then(Value::as_str) {
+        return delete_log(clients, names, store, (&content, log)).await;
+    }
+    let records = if let Some(batch) = content.get("DDBStreamBatchInfo") {
+        let text = |name: &str| {
+            let text = batch.get(name).and_then(Value::as_str);
+            text.with_context(|| format!("the dead letter has no {name}"))
+        };
+        let stream = Stream::new(clients.streams.clone(), text("streamArn")?.to_owned());
+        let (from, to) = (text("startSequenceNumber")?, text("endSequenceNumber")?);
+        let records = stream.between(text("shardId")?, from, to).await?;
+        anyhow::ensure!(!records.is_empty(), "the stream has none of its records");
+        records
+    } else {
+        let key = content.pointer("/dynamodb/Keys/PK/S");
+        anyhow::ensure!(key.is_some(), "the dead letter names no item");
+        match store.record(&content).await? {
+            Some(record) => vec![record],
+            None => return Ok("done; its item no longer exists".to_owned()),
         }
-        None => store.record(&content).await?.into_iter().collect(),
     };
     let mut outgoing = Vec::new();
     for record in &records {
@@ -210,6 +219,7 @@ async fn redeliver(
             outgoing.push(OutgoingMessage { queue, body });
         }
     }
+    anyhow::ensure!(!outgoing.is_empty(), "no queue takes what it names");
     for outcome in send(&clients.sqs, &outgoing).await {
         match outcome {
             SendOutcome::Sent => {}
@@ -219,4 +229,22 @@ async fn redeliver(
         }
     }
     Ok(format!("done; records delivered: {}", records.len()))
+}
+
+/// Deletes the log of a deleted turn, unless the turn exists again with the same log.
+async fn delete_log(
+    clients: &Clients,
+    names: &Names,
+    store: &Store,
+    (dead_letter, log): (&Value, &str),
+) -> Result<String> {
+    let current = store.record(dead_letter).await?;
+    let current = current.as_ref();
+    let current = current.and_then(|row| row.pointer("/dynamodb/NewImage/hosted_uri/S")?.as_str());
+    if current != Some(log) {
+        let blobs = Blobs::new(clients.s3.clone(), names.bucket());
+        let deleted = blobs.delete_turn_log(log).await;
+        deleted.context("the log of the deleted turn was not deleted")?;
+    }
+    Ok("done; the log of the deleted turn is deleted".to_owned())
 }

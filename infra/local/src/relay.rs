@@ -7,8 +7,8 @@
 //!
 //! The relay also replaces the bucket's lifecycle rule: when the table deletes a turn, the relay deletes its log.
 //!
-//! One record never blocks the others. A record that cannot be read, or whose message a queue rejects, becomes a dead
-//! letter with the reason. Any other failure is retried for that message alone.
+//! One record never blocks the others. A record that cannot be read, whose message a queue rejects, or whose log cannot
+//! be deleted, becomes a dead letter with the reason. Any other failure is retried for that message alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -34,6 +34,10 @@ use crate::stream::{Stream, StreamBatch};
 const BATCH_WINDOW: Duration = Duration::from_millis(50);
 /// Pause after an error.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// Attempts to delete a log while the bucket's engine fails by itself, which it does for an object whose metadata is
+/// damaged.
+const LOG_TRIES: u32 = 5;
 
 /// Delivers the stream's records.
 #[derive(Debug)]
@@ -62,8 +66,8 @@ struct Task {
 
 enum Work {
     Send(OutgoingMessage),
-    /// Deletes the log of a turn that the table deleted.
-    DeleteLog(TurnRef, String),
+    /// Deletes the log of a turn that the table deleted, after so many attempts that failed in the bucket's engine.
+    DeleteLog(TurnRef, String, u32),
     /// Sends the record to the DLQ for this reason.
     DeadLetter(String),
 }
@@ -90,6 +94,11 @@ pub fn messages(record: &Value) -> Result<Vec<(Destination, String)>, Error> {
         );
     }
     Ok(messages)
+}
+
+/// Whether the bucket's engine was reached and failed.
+fn is_internal(error: &Error) -> bool {
+    matches!(error, Error::Unavailable { code, .. } if code == "InternalError")
 }
 
 impl Relay {
@@ -194,7 +203,7 @@ impl Relay {
         let mut tasks = Vec::new();
         for (record, value) in records.iter().enumerate() {
             if let Some((turn, log)) = deleted_turn(value) {
-                let work = Work::DeleteLog(turn, log);
+                let work = Work::DeleteLog(turn, log, 0);
                 tasks.push(Task { record, work });
             }
             match messages(value) {
@@ -226,14 +235,19 @@ impl Relay {
         for Task { record, work } in tasks {
             match work {
                 Work::Send(outgoing) => sends.push((record, outgoing)),
-                Work::DeleteLog(turn, log) => match self.delete_log(&turn, &log).await {
+                Work::DeleteLog(turn, log, failed) => match self.delete_log(&turn, &log).await {
                     Ok(()) => {}
-                    Err(error @ Error::Unavailable { .. }) => {
-                        failure = Some(format!("a turn's log was not deleted: {error}"));
-                        let work = Work::DeleteLog(turn, log);
-                        left.push(Task { record, work });
+                    Err(error) => {
+                        let reason = format!("a turn's log was not deleted: {error}");
+                        let failed = failed + u32::from(is_internal(&error));
+                        if failed < LOG_TRIES && matches!(error, Error::Unavailable { .. }) {
+                            let work = Work::DeleteLog(turn, log, failed);
+                            left.push(Task { record, work });
+                            failure = Some(reason);
+                        } else {
+                            dead_letters.insert(record, reason);
+                        }
                     }
-                    Err(error) => _ = dead_letters.insert(record, error.to_string()),
                 },
                 Work::DeadLetter(reason) => _ = dead_letters.insert(record, reason),
             }

@@ -33,6 +33,24 @@ pub struct Erasure {
 }
 
 impl Erasure {
+    /// The erasure of a record that cannot be read, except perhaps when it was done.
+    #[must_use]
+    pub fn unreadable(until: Option<DateTime<Utc>>) -> Self {
+        Self {
+            id: Uuid::nil(),
+            requested_at: until.unwrap_or_default(),
+            pseudonym: None,
+            until,
+            removed: RemovedCounts::default(),
+        }
+    }
+
+    /// Whether its record cannot be read. No erasure has the id that these have.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        self.id.is_nil()
+    }
+
     /// Whether data that was received at `at` must be erased.
     #[must_use]
     pub fn covers(&self, at: DateTime<Utc>) -> bool {

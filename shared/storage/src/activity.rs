@@ -245,7 +245,7 @@ impl Store {
                 .await
                 .map_err(|error| Error::unavailable("Query", &error))?;
             for item in response.items() {
-                markers.push(marker(item)?);
+                markers.extend(item::readable(item, marker(item)));
             }
             resume = response.last_evaluated_key;
             if resume.is_none() || limit.is_some() {
@@ -294,7 +294,10 @@ impl Store {
         for key in &found_keys {
             let active = match (keys::active_in(&key.1), rows.get(key)) {
                 (Some(active), _) => active,
-                (None, Some(row)) => marker(row).map(|(minute, of)| (minute, of.conversation))?,
+                (None, Some(row)) => match item::readable(row, marker(row)) {
+                    Some((minute, of)) => (minute, of.conversation),
+                    None => continue,
+                },
                 // The index still has rows that were just deleted.
                 (None, None) => continue,
             };

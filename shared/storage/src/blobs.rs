@@ -2,6 +2,7 @@
 //! another version has another key, and the index row names the current one, so that the row alone
 //! settles a race.
 
+use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectError;
 use aws_sdk_s3::primitives::ByteStream;
@@ -21,6 +22,11 @@ const EXPIRING: &str = "kept=turn-retention";
 const LOG_TRIES: usize = 5;
 /// Attempts to change a turn's log while other writers change it.
 const CHANGE_TRIES: usize = 20;
+/// The code of a failure of the bucket's engine.
+const INTERNAL_ERROR: &str = "InternalError";
+/// Codes of S3 for a key that no object can have, so that a retry fails too. Other 400s depend on the caller's clock,
+/// credentials or connection.
+const INVALID_KEY: [&str; 3] = ["InvalidArgument", "InvalidURI", "KeyTooLongError"];
 /// Attempts to put an object while another writer puts the same key.
 const PUT_TRIES: usize = 5;
 
@@ -85,7 +91,13 @@ impl Blobs {
 
     /// A turn's log; `None` if that version is gone. One call.
     pub async fn turn_log(&self, hosted_uri: &str) -> Result<Option<TurnLog>, Error> {
-        self.json(TURN_LOG, self.key(hosted_uri)?).await
+        let key = self.key(hosted_uri)?;
+        let log = self.json(TURN_LOG, key).await;
+        if let Err(error @ Error::Unreadable { .. }) = &log {
+            // Its key has digests only.
+            tracing::warn!(key, %error, "a turn log cannot be read");
+        }
+        log
     }
 
     /// A small JSON object. One call.
@@ -225,7 +237,8 @@ impl Blobs {
             .strip_prefix("s3://")
             .and_then(|rest| rest.strip_prefix(&self.bucket))
             .and_then(|rest| rest.strip_prefix('/'))
-            .ok_or_else(|| Error::unreadable(TURN_LOG, "it is in another bucket"))
+            .filter(|key| keys::is_turn_log(key))
+            .ok_or_else(|| Error::unreadable(TURN_LOG, "its URI names no log in the bucket"))
     }
 }
 
@@ -238,12 +251,25 @@ pub fn body_not_read() -> Error {
     }
 }
 
-pub(crate) fn unavailable<E: ProvideErrorMetadata, R>(
+pub(crate) fn unavailable<E: ProvideErrorMetadata>(
     operation: &'static str,
-    error: &SdkError<E, R>,
+    error: &SdkError<E, HttpResponse>,
 ) -> Error {
+    let status = error
+        .raw_response()
+        .map(|response| response.status().as_u16());
+    let code = match (error.code(), status) {
+        (Some(code), _) => code,
+        // The response to a HEAD has no code.
+        (None, Some(500)) => INTERNAL_ERROR,
+        (None, Some(_)) => "service error",
+        (None, None) => "service not reached",
+    };
+    if INVALID_KEY.contains(&code) {
+        return Error::unreadable("object", format!("{operation} rejects its key: {code}"));
+    }
     Error::Unavailable {
         operation,
-        code: error.code().unwrap_or("service not reached").to_owned(),
+        code: code.to_owned(),
     }
 }

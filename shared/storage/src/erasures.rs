@@ -4,7 +4,9 @@
 //! Both rows are opened in one transaction and closed in one, so that the erasure covers the same
 //! time for both.
 
+mod attribution;
 mod kept;
+mod reacted;
 mod removal;
 mod search;
 
@@ -29,10 +31,10 @@ use crate::table::{EXPIRES_AT, PK, SK};
 use crate::transactions::{Transacted, invalid_request};
 use crate::{Blobs, Error, Store, keys};
 
-pub use kept::{
-    DataSource, ErasableTurn, ErasureCursor, PageSize, PersonalData, PersonalDataPage, UserReaction,
-};
+pub use kept::{DataSource, ErasableTurn, ErasureCursor, PageSize, PersonalData, PersonalDataPage};
+pub use reacted::{UserReaction, UserReactions};
 pub use removal::RowGroup;
+pub use search::DamagedVectors;
 
 const ERASURE: &str = "erasure";
 const TRACES: &str = "traces of an erasure";
@@ -72,18 +74,19 @@ impl Core {
 }
 
 impl Store {
-    /// The erasure of a user's data, if one was requested. One call, one read or half.
+    /// The erasure of a user's data, if one was requested. A row that cannot be read counts as an open erasure, or as a
+    /// done one if its end can be read ([`Erasure::unreadable`]). One call, one read or half.
     pub async fn erasure(
         &self,
         owner: Owner<'_>,
         freshness: Freshness,
     ) -> Result<Option<Erasure>, Error> {
         let row = self.get_with(row_key(owner), freshness).await?;
-        row.item.as_ref().map(erasure).transpose()
+        Ok(row.item.as_ref().map(erasure_or_unreadable))
     }
 
-    /// Opens an erasure of a user and of their pseudonym. Returns `None` if either has an open one.
-    /// One call, two writes for each row.
+    /// Opens an erasure of a user and of their pseudonym. Returns `None` if either has an open one; a row that cannot
+    /// be read is replaced. One call, two writes for each row; if a row cannot be read, two reads and another call.
     pub async fn open_erasure(
         &self,
         (tenant, user): Owner<'_>,
@@ -102,19 +105,51 @@ impl Store {
         };
         let own = row(user, Some(pseudonym))?;
         let opened = erasure(&own)?;
-        let puts = [own, row(pseudonym, None)?].map(|row| {
+        let rows = [own, row(pseudonym, None)?];
+        if self.put_erasures(&rows, &[None, None]).await? {
+            return Ok(Some(opened));
+        }
+        let mut replaced = [None, None];
+        for (user, replaced) in [user, pseudonym].into_iter().zip(&mut replaced) {
+            let (pk, sk) = row_key((tenant, user));
+            let current = self.get(pk, sk).await?.item;
+            *replaced = current.filter(|row| erasure(row).is_err());
+        }
+        if replaced.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        tracing::warn!(%tenant, "the row of an erasure cannot be read and is replaced");
+        let committed = self.put_erasures(&rows, &replaced).await?;
+        Ok(committed.then_some(opened))
+    }
+
+    /// Puts rows of erasures, each if there is no open erasure, or if the row is still the one to be replaced.
+    async fn put_erasures(
+        &self,
+        rows: &[Item; 2],
+        replaced: &[Option<Item>; 2],
+    ) -> Result<bool, Error> {
+        let puts = rows.iter().zip(replaced).map(|(row, replaced)| {
             let put = Put::builder()
                 .table_name(&self.table)
-                .set_item(Some(row))
-                .condition_expression("attribute_not_exists(PK) OR attribute_exists(#until)")
-                .expression_attribute_names("#until", UNTIL)
-                .build()
-                .map_err(invalid_request(ERASURE))?;
+                .set_item(Some(row.clone()))
+                .expression_attribute_names("#until", UNTIL);
+            let free = "attribute_not_exists(PK) OR attribute_exists(#until)";
+            let put = match replaced.as_ref().map(|replaced| replaced.get(CORE)) {
+                None => put.condition_expression(free),
+                Some(None) => put
+                    .condition_expression(format!("{free} OR attribute_not_exists(#core)"))
+                    .expression_attribute_names("#core", CORE),
+                Some(Some(core)) => put
+                    .condition_expression(format!("{free} OR #core = :core"))
+                    .expression_attribute_names("#core", CORE)
+                    .expression_attribute_values(":core", core.clone()),
+            };
+            let put = put.build().map_err(invalid_request(ERASURE))?;
             Ok(TransactWriteItem::builder().put(put).build())
         });
-        let puts = puts.into_iter().collect::<Result<_, Error>>()?;
-        let committed = self.transact(puts).await? == Transacted::Committed;
-        Ok(committed.then_some(opened))
+        let puts = puts.collect::<Result<_, Error>>()?;
+        Ok(self.transact(puts).await? == Transacted::Committed)
     }
 
     /// Stores when data was last found: an erasure is completed only after a quiet period. One
@@ -231,9 +266,16 @@ impl Store {
 }
 
 impl Blobs {
-    /// The traces of a user's lines that an earlier pass of an erasure found. One call.
+    /// The traces of a user's lines that an earlier pass of an erasure found. Traces that cannot be read count as
+    /// none: a pass finds in the table again what it has not removed yet. One call.
     pub async fn traces(&self, tenant: &TenantId, id: Uuid) -> Result<Option<ErasureIds>, Error> {
-        self.json(TRACES, &keys::erasure_traces(tenant, id)).await
+        match self.json(TRACES, &keys::erasure_traces(tenant, id)).await {
+            Err(error @ Error::Unreadable { .. }) => {
+                tracing::warn!(%tenant, %error, "an erasure continues without its traces");
+                Ok(None)
+            }
+            traces => traces,
+        }
     }
 
     /// Stores the traces for later passes. One call.
@@ -265,6 +307,28 @@ fn number(value: impl Into<serde_json::Number>) -> AttributeValue {
     AttributeValue::N(value.into().to_string())
 }
 
+/// The erasure of a row. Without a readable row nobody knows whether the user's data is being erased: what is
+/// written now might have to be removed, and what is received was promised to be. So the erasure counts as open, until
+/// another request replaces it.
+fn erasure_or_unreadable(row: &Item) -> Erasure {
+    erasure(row).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the row of an erasure cannot be read");
+        Erasure::unreadable(until(row).ok().flatten())
+    })
+}
+
+/// When an erasure was done.
+fn until(row: &Item) -> Result<Option<DateTime<Utc>>, Error> {
+    if !row.contains_key(UNTIL) {
+        return Ok(None);
+    }
+    let micros = i64::try_from(item::number(row, ERASURE, UNTIL)?).ok();
+    let until = micros.and_then(DateTime::from_timestamp_micros);
+    until
+        .map(Some)
+        .ok_or_else(|| Error::unreadable(ERASURE, "its end is no time"))
+}
+
 fn erasure(row: &Item) -> Result<Erasure, Error> {
     let core: Core = item::json(row, ERASURE, CORE)?;
     let mut removed = RemovedCounts::default();
@@ -273,17 +337,11 @@ fn erasure(row: &Item) -> Result<Erasure, Error> {
             *removed.of(kind) = item::number(row, ERASURE, kind.as_str())?;
         }
     }
-    let until = if row.contains_key(UNTIL) {
-        let micros = i64::try_from(item::number(row, ERASURE, UNTIL)?).ok();
-        micros.and_then(DateTime::from_timestamp_micros)
-    } else {
-        None
-    };
     Ok(Erasure {
         id: core.id,
         requested_at: core.requested_at,
         pseudonym: core.pseudonym,
-        until,
+        until: until(row)?,
         removed,
     })
 }

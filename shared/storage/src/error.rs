@@ -3,6 +3,8 @@
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
+use hearback_domain::identifier::TenantId;
+
 use crate::item::LARGEST;
 
 /// A call that failed. Errors contain no keys and no values, because these may be personal data.
@@ -31,6 +33,21 @@ pub enum Error {
         /// Why it cannot be read.
         reason: String,
     },
+}
+
+/// A read beside others, which must not fail because of it: what cannot be read counts as gone, with a warning that
+/// names its kind and its tenant.
+pub fn unless_unreadable<T>(
+    read: Result<Option<T>, Error>,
+    tenant: &TenantId,
+) -> Result<Option<T>, Error> {
+    match read {
+        Err(error @ Error::Unreadable { .. }) => {
+            tracing::warn!(%tenant, %error, "what cannot be read is left out");
+            Ok(None)
+        }
+        read => read,
+    }
 }
 
 impl Error {

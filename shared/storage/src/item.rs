@@ -107,6 +107,34 @@ pub(crate) fn json<T: DeserializeOwned>(
         .map_err(|error| Error::undecodable(kind, &error))
 }
 
+/// The first member with this name in a JSON text that is damaged elsewhere, if it is a string.
+pub(crate) fn embedded_string(text: &str, member: &str) -> Option<String> {
+    let (_, value) = text.split_once(&format!("\"{member}\":"))?;
+    let mut values = serde_json::Deserializer::from_str(value).into_iter::<String>();
+    values.next()?.ok()
+}
+
+/// A row among others: one that cannot be read is left out, with a warning that names its kind and its tenant.
+pub(crate) fn readable<T>(item: &Item, read: Result<T, Error>) -> Option<T> {
+    match read {
+        Ok(read) => Some(read),
+        Err(error) => {
+            let part = |name| item.get(name).and_then(|value| value.as_s().ok());
+            let mut partition = part(PK).map_or("", String::as_str).split('#');
+            let (kind, tenant) = (partition.next(), partition.next());
+            let row = part(SK).and_then(|key| key.split('#').next());
+            tracing::warn!(
+                partition = kind.unwrap_or_default(),
+                row = row.filter(|row| row.bytes().all(|byte| byte.is_ascii_uppercase())),
+                tenant = tenant.unwrap_or_default(),
+                %error,
+                "a row that cannot be read is left out"
+            );
+            None
+        }
+    }
+}
+
 /// Reads a string.
 pub(crate) fn string<'a>(item: &'a Item, kind: &'static str, name: &str) -> Result<&'a str, Error> {
     item.get(name)

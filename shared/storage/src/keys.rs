@@ -44,6 +44,8 @@ pub const VERSION_PREFIX: &str = "V#";
 pub const IMPORT: &str = "IMPORT";
 /// Prefix of the sort keys of an import's pieces.
 pub const PIECE_PREFIX: &str = "PIECE#";
+/// The folder of the logs of turns in the bucket.
+pub const TURN_LOGS: &str = "turn-logs/";
 /// The folder of files to import in the bucket.
 pub const IMPORTS: &str = "imports/";
 /// Suffix of a file's key that gives the folder of its reports.
@@ -142,6 +144,76 @@ pub fn user_reaction(turn: &TurnId, user: &UserId) -> String {
     format!("{}user#{}", reactions_of(turn), sort_part(user.as_str()))
 }
 
+/// What the sort key of a reaction names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReactionKey<'a> {
+    /// The turn, as in keys.
+    pub turn: &'a str,
+    /// Whose reaction it is.
+    pub author: ReactionAuthor<'a>,
+    /// Whether it is a message signal or an event that counts as a reaction.
+    pub counted: bool,
+}
+
+/// Whose reaction a sort key names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReactionAuthor<'a> {
+    /// A user, as in keys.
+    User(&'a str),
+    /// A feedback act.
+    Act(Uuid),
+    /// Nobody's: no writer makes such a key.
+    Unknown,
+}
+
+impl ReactionKey<'_> {
+    /// Whether it names the user.
+    #[must_use]
+    pub fn is_by(&self, user: &UserId) -> bool {
+        matches!(self.author, ReactionAuthor::User(part) if part == sort_part(user.as_str()))
+    }
+}
+
+/// Reads the sort key of a reaction; `None` for any other key.
+#[must_use]
+pub fn reaction_key(key: &str) -> Option<ReactionKey<'_>> {
+    let mut parts = key.strip_prefix(REACTION_PREFIX)?.split('#');
+    let (turn, kind, name) = (parts.next()?, parts.next()?, parts.next()?);
+    let act = |name: &str| {
+        let act = name.parse().map(ReactionAuthor::Act);
+        act.unwrap_or(ReactionAuthor::Unknown)
+    };
+    let author = match kind {
+        "user" | "signal" => ReactionAuthor::User(name),
+        "machine" | "event" => act(name),
+        _ => ReactionAuthor::Unknown,
+    };
+    Some(ReactionKey {
+        turn,
+        author,
+        counted: matches!(kind, "signal" | "event"),
+    })
+}
+
+/// A turn or user in the sort key of a reaction.
+#[must_use]
+pub fn reaction_part(name: &str) -> String {
+    sort_part(name)
+}
+
+/// Parts of the sort keys of a user's reactions and of signals that count as reactions.
+#[must_use]
+pub fn reactions_of_user(user: &UserId) -> [String; 2] {
+    let user = sort_part(user.as_str());
+    [format!("#user#{user}"), format!("#signal#{user}#")]
+}
+
+/// The name in a part of a key; `None` if it was too long and hashed.
+#[must_use]
+pub fn named(part: &str) -> Option<String> {
+    (!part.starts_with(HASHED)).then(|| unescaped(part))
+}
+
 /// The turn and the user of a user's reaction, from its sort key; an id that was too long is its
 /// digest. `None` for any other key.
 #[must_use]
@@ -153,6 +225,37 @@ pub fn user_of_reaction(key: &str) -> Option<(TurnId, UserId)> {
     }
     let turn = TurnId::try_from(unescaped(turn)).ok()?;
     Some((turn, UserId::or_pseudonym(unescaped(user)).ok()?))
+}
+
+/// The conversation of a partition; `None` if a name was too long and hashed, and for any other
+/// partition.
+#[must_use]
+pub fn conversation_of(partition: &str) -> Option<ConversationRef> {
+    let mut parts = partition.strip_prefix("CONV#")?.split('#');
+    let mut name = || named(parts.next()?);
+    Some(ConversationRef {
+        tenant: name()?.try_into().ok()?,
+        project: name()?.try_into().ok()?,
+        conversation: name()?.try_into().ok()?,
+    })
+}
+
+/// The turn of a row; `None` if a name was too long and hashed, and for any other row.
+#[must_use]
+pub fn turn_of(partition: &str, sort_key: &str) -> Option<TurnRef> {
+    let turn = named(sort_key.strip_prefix(TURN_PREFIX)?)?;
+    Some(TurnRef {
+        within: conversation_of(partition)?,
+        turn: turn.try_into().ok()?,
+    })
+}
+
+/// The tenant and the id of an event's partition; `None` if the tenant was too long and hashed, and for any other
+/// partition.
+#[must_use]
+pub fn event_of(partition: &str) -> Option<(TenantId, Uuid)> {
+    let (tenant, id) = partition.strip_prefix("EVENT#")?.split_once('#')?;
+    Some((named(tenant)?.try_into().ok()?, id.parse().ok()?))
 }
 
 /// The partition of a shard of a project's day, so that a busy day is spread over several
@@ -264,12 +367,7 @@ pub fn turn_times(ts: DateTime<Utc>) -> String {
 /// The position of a turn among others by time.
 #[must_use]
 pub fn turn_time(ts: DateTime<Utc>, at: &TurnRef) -> String {
-    let names = [
-        at.within.project.as_str(),
-        at.within.conversation.as_str(),
-        at.turn.as_str(),
-    ];
-    format!("{}{}", turn_times(ts), short(digest(names), 16))
+    format!("{}{}", turn_times(ts), turn_digest(at))
 }
 
 /// The index key of a shard of a project's turns with one status.
@@ -295,6 +393,25 @@ pub fn vector(ts: DateTime<Utc>, at: &TurnRef) -> String {
 #[must_use]
 pub fn feed(tenant: &TenantId, day: NaiveDate, shard: u32) -> String {
     format!("FEED#{}#{day}#{shard}", part(tenant.as_str()))
+}
+
+/// The time and the digest of the turn in the sort key of a turn vector; `None` for any other key.
+#[must_use]
+pub fn vector_of(key: &str) -> Option<(DateTime<Utc>, &str)> {
+    let (micros, turn) = key.strip_prefix(VECTOR_PREFIX)?.split_once('#')?;
+    let ts = DateTime::from_timestamp_micros(micros.parse().ok()?)?;
+    Some((ts, turn))
+}
+
+/// The digest of a turn's ids in the sort keys of its vectors.
+#[must_use]
+pub fn turn_digest(at: &TurnRef) -> String {
+    let names = [
+        at.within.project.as_str(),
+        at.within.conversation.as_str(),
+        at.turn.as_str(),
+    ];
+    short(digest(names), 16)
 }
 
 /// The index key of message signals on a trace.
@@ -325,7 +442,19 @@ pub fn turn_logs(at: &TurnRef) -> String {
         at.turn.as_str(),
     ];
     let (tenant, turn) = (digest([at.within.tenant.as_str()]), digest(names));
-    format!("turn-logs/{}/{}/", short(tenant, 8), short(turn, 20))
+    format!("{TURN_LOGS}{}/{}/", short(tenant, 8), short(turn, 20))
+}
+
+/// Whether a key can be that of a turn's log.
+#[must_use]
+pub fn is_turn_log(key: &str) -> bool {
+    let name = key.strip_prefix(TURN_LOGS);
+    let name = name.and_then(|name| name.strip_suffix(".json"));
+    let is_digest =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    name.is_some_and(|name| {
+        key.len() <= 200 && name.split('/').count() == 3 && name.split('/').all(is_digest)
+    })
 }
 
 /// The key of the traces that an erasure keeps between its passes.
@@ -544,7 +673,9 @@ mod tests {
         #[test]
         fn the_key_of_a_reaction_names_its_turn_and_user(turn in name(), user in name()) {
             if let (Ok(turn), Ok(user)) = (TurnId::try_from(turn), UserId::try_from(user)) {
-                let named = user_of_reaction(&user_reaction(&turn, &user)).unwrap();
+                let key = user_reaction(&turn, &user);
+                prop_assert!(reaction_key(&key).unwrap().is_by(&user));
+                let named = user_of_reaction(&key).unwrap();
                 // In a key, a name of its own never begins with the mark of a digest.
                 let is_hashed = |name: &str| sort_part(name).starts_with(HASHED);
                 if !is_hashed(turn.as_str()) {

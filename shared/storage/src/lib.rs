@@ -65,7 +65,7 @@ pub mod versions;
 
 pub use blobs::Blobs;
 pub use conditional::{Attempt, Replaced, Versioned, WriteToken, Written, update};
-pub use error::Error;
+pub use error::{Error, unless_unreadable};
 pub use item::LARGEST;
 
 /// The table, reached through an SDK client.

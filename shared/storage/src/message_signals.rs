@@ -193,7 +193,9 @@ impl Store {
             .iter()
             .filter(|item| !item::is_expired(item, now))
         {
-            let stored = stored(item)?;
+            let Some(stored) = item::readable(item, stored(item)) else {
+                continue;
+            };
             if !stored.core.retracted
                 && wanted
                     .signal
@@ -331,8 +333,8 @@ impl Store {
             .collect();
         let items = self.get_batch(&keys).await?.into_iter().flatten();
         let items = items.filter(|item| !item::is_expired(item, now));
-        let mut signals: Vec<StoredSignal> =
-            items.map(|item| stored(&item)).collect::<Result<_, _>>()?;
+        let signals = items.filter_map(|item| item::readable(&item, stored(&item)));
+        let mut signals: Vec<StoredSignal> = signals.collect();
         signals.retain(|signal| !signal.core.retracted);
         Ok(signals)
     }

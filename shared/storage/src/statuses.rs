@@ -21,6 +21,7 @@ use hearback_domain::turn_status::{ExplicitAct, ExplicitFeedback, TurnStatus};
 
 use crate::attributes::{GIVEN_FEEDBACK, USER_FEEDBACK};
 use crate::conditional::{WriteOutcome, outcome};
+use crate::error::unless_unreadable;
 use crate::item::{self, Item};
 use crate::reads::{self, Key};
 use crate::table::{BY_STATUS, PK, SK, STATUS, STATUS_AT};
@@ -269,7 +270,8 @@ impl Store {
         let mut count = 0;
         while let Some(before) = follow_up.filter(|_| count < MAX_COUNTED) {
             at.turn = before.previous_turn_id;
-            let before = self.turn(&at, now).await?;
+            let before = self.turn(&at, now).await;
+            let before = unless_unreadable(before, &at.within.tenant)?;
             let rejected = |row: &IndexRow| row.status.status() == FeedbackStatus::Rejected;
             let Some(before) = before.filter(rejected) else {
                 break;
@@ -382,12 +384,14 @@ impl Store {
             .zip(rows)
             .filter_map(|((position, _), row)| {
                 // The index may still have turns that were just changed or deleted.
-                let row = index_row(&row?, listed.now)
-                    .map(|row| listed.matches(&row).then_some((position, row)));
-                row.transpose()
+                let item = row?;
+                let row = item::readable(&item, index_row(&item, listed.now))?;
+                listed.matches(&row).then_some((position, row))
             });
-        let rows = rows.collect::<Result<_, _>>()?;
-        Ok(TurnPage { rows, next })
+        Ok(TurnPage {
+            rows: rows.collect(),
+            next,
+        })
     }
 
     /// The latest entries of a shard of the index, and whether there are more.
@@ -455,16 +459,18 @@ impl Store {
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
         let more = response.last_evaluated_key().is_some();
-        let marks = response.items().iter().map(|entry| {
-            let mark: TurnMark = item::json(entry, TURN, "core")?;
-            Ok((keys::turn_time(mark.ts, &mark.at), mark))
+        // The last one may be unreadable.
+        let last = response.items().last().filter(|_| more);
+        let last = last
+            .map(|entry| item::string(entry, TURN, SK))
+            .transpose()?;
+        let next = last.and_then(|key| key.strip_prefix(keys::VECTOR_PREFIX));
+        let next = next.map(str::to_owned);
+        let marks = response.items().iter().filter_map(|entry| {
+            let mark: TurnMark = item::readable(entry, item::json(entry, TURN, "core"))?;
+            Some((keys::turn_time(mark.ts, &mark.at), mark))
         });
-        let marks: Vec<(TurnPosition, TurnMark)> = marks.collect::<Result<_, Error>>()?;
-        let next = marks
-            .last()
-            .filter(|_| more)
-            .map(|(position, _)| position.clone());
-        let marks: Vec<_> = (marks.into_iter())
+        let marks: Vec<(TurnPosition, TurnMark)> = marks
             .filter(|(_, mark)| mark.at.within.project == *listed.project)
             .collect();
         // A turn may have two vectors, one of which is valid.

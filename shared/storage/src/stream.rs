@@ -158,13 +158,18 @@ pub(crate) fn message_of(item: &HashMap<String, AttributeValue>) -> String {
     SUBMITTED.message(&record)
 }
 
-/// The record in a dead letter: the key of the item, without its content.
+/// The record in a dead letter: the key of the item, without its content. Of a deleted turn also `log`, the URI of its
+/// log, which has no names.
 #[must_use]
 pub fn key_record(record: &Value) -> Value {
-    json!({
+    let mut letter = json!({
         "eventName": record.get("eventName"),
         "dynamodb": {"Keys": record.pointer("/dynamodb/Keys")},
-    })
+    });
+    if let (Some((_, log)), Value::Object(letter)) = (deleted_turn(record), &mut letter) {
+        letter.insert("log".to_owned(), log.into());
+    }
+    letter
 }
 
 impl Store {
@@ -245,7 +250,9 @@ pub fn deleted_turn(record: &Value) -> Option<(TurnRef, String)> {
         let image = record.pointer("/dynamodb/OldImage")?;
         image.get(name)?.get("S")?.as_str()
     };
-    let at = serde_json::from_str(part(CORE)?).ok()?;
+    let at = part(CORE).and_then(|core| serde_json::from_str(core).ok());
+    let partition = record.pointer("/dynamodb/Keys/PK/S")?.as_str();
+    let at = at.or_else(|| keys::turn_of(partition?, key?))?;
     Some((at, part(HOSTED_URI)?.to_owned()))
 }
 

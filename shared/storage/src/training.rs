@@ -33,8 +33,9 @@ impl Store {
         let keys: Vec<_> = turns.iter().map(key).collect();
         let items = self.get_batch(&keys).await?.into_iter();
         let live = items.map(|item| item.filter(|item| !item::is_expired(item, now)));
-        live.map(|item| item.map(|item| index_row(&item, now)).transpose())
-            .collect()
+        Ok(live
+            .map(|item| item.and_then(|item| item::readable(&item, index_row(&item, now))))
+            .collect())
     }
 
     /// A page of the turns of a conversation that have reactions, from the key `from` on. One call

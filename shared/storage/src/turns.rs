@@ -60,10 +60,11 @@ impl Store {
         let key = |at: &TurnRef| (keys::conversation(&at.within), keys::turn(&at.turn));
         let keys: Vec<_> = turns.iter().map(key).collect();
         let items = self.get_batch(&keys).await?.into_iter();
-        items
-            .map(|item| item.map(|item| index_row(&item, DateTime::<Utc>::MIN_UTC)))
-            .map(Option::transpose)
-            .collect()
+        let row = |item: Item| {
+            let row = index_row(&item, DateTime::<Utc>::MIN_UTC);
+            item::readable(&item, row)
+        };
+        Ok(items.map(|item| item.and_then(row)).collect())
     }
 
     /// Stores an index row, if the turn is new or its row has expired by `now`. One call, one write

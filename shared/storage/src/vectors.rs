@@ -110,7 +110,10 @@ impl Store {
             .send()
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
-        response.items().iter().map(stored).collect()
+        let items = response.items().iter();
+        Ok(items
+            .filter_map(|item| item::readable(item, stored(item)))
+            .collect())
     }
 
     /// The user's own turns of a project that a text may be about, the likeliest first, at most 25.
@@ -234,7 +237,7 @@ impl Store {
                 .iter()
                 .filter(|item| !item::is_expired(item, now))
             {
-                turns.push(stored(item)?);
+                turns.extend(item::readable(item, stored(item)));
             }
             resume = response.last_evaluated_key;
             if resume.is_none() {

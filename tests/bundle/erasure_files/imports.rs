@@ -1,11 +1,16 @@
 //! Imported files and their rejects.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use chrono::Utc;
 use hearback_domain::import::{MAX_LINE_BYTES, Packing};
 use hearback_erasure::ErasedFiles;
 use hearback_storage::files::{import_key, report_key};
 
 use super::{ADA, BOB, Bucket, acme, gzip, report};
+use crate::import_bounds::bomb;
 use crate::imports::import_with;
 
 #[tokio::test]
@@ -73,6 +78,37 @@ async fn a_damaged_file_is_judged_by_its_complete_lines() {
         .put_imported("none.jsonl", Packing::Zstd, ADA.as_bytes())
         .await;
     assert_eq!(bucket.erase().await.import_files, 1);
+}
+
+/// The import stops at its bound, and so does the search for the person. It lets other tasks run meanwhile.
+#[tokio::test]
+async fn a_file_of_endless_line_breaks_is_searched_as_far_as_it_was_imported() {
+    let bucket = Bucket::start().await;
+    let line = zstd::encode_all(format!("{ADA}\n").as_bytes(), 3).unwrap();
+    let within = [line.clone(), bomb()].concat();
+    let beyond = [bomb(), line].concat();
+    bucket
+        .put_imported("within.jsonl", Packing::Zstd, &within)
+        .await;
+    let beyond_key = bucket
+        .put_imported("beyond.jsonl", Packing::Zstd, &beyond)
+        .await;
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counting = turns.clone();
+    let others = tokio::spawn(async move {
+        loop {
+            counting.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let erased = tokio::time::timeout(Duration::from_secs(60), bucket.erase()).await;
+    others.abort();
+    assert_eq!(erased.expect("the search ends").import_files, 1);
+    assert!(
+        bucket.keys().await.contains(&beyond_key),
+        "nothing of the person was imported from it"
+    );
+    assert!(turns.load(Ordering::Relaxed) > 10, "the search yields");
 }
 
 #[tokio::test]

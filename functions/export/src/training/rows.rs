@@ -10,9 +10,9 @@ use hearback_domain::training::{
     Consensus, Corrected, Days, Feedback, Label, Pair, RatedTurn, corrected,
 };
 use hearback_domain::turn::{TurnCore, TurnRef};
-use hearback_storage::Error;
 use hearback_storage::message_signals::SignalPosition;
 use hearback_storage::turn_rows::IndexRow;
+use hearback_storage::{Error, unless_unreadable};
 
 use super::signals_by_message::SignalsByMessage;
 use super::training_set::SkippedFeedback;
@@ -139,7 +139,8 @@ impl Exporter {
         }
         for id in feedback.corrections() {
             let tenant = &core.at.within.tenant;
-            let event = self.store.event(tenant, *id, self.clock.now()).await?;
+            let event = self.store.event(tenant, *id, self.clock.now()).await;
+            let event = unless_unreadable(event, tenant)?;
             // A correction without a text makes no pair: it may have only its kind.
             if let Some(event) = event.filter(|event| event.text.corrected_value.is_some()) {
                 pairs.push(Pair::of_event(core, &texts, (&event.core, &event.text)));
@@ -199,8 +200,12 @@ impl Exporter {
         Ok(found.map(|found| (next.row, found)))
     }
 
-    /// The texts of a turn, if it still exists.
+    /// The texts of a turn, if it still exists and its log can be read.
     async fn texts(&self, row: &IndexRow) -> Result<Option<PromptAndAnswer>, Error> {
+        unless_unreadable(self.log_texts(row).await, &row.core.at.within.tenant)
+    }
+
+    async fn log_texts(&self, row: &IndexRow) -> Result<Option<PromptAndAnswer>, Error> {
         let is_same_version = |core: &TurnCore| core.fingerprint == row.core.fingerprint;
         let log = match self.blobs.turn_log(&row.hosted_uri).await? {
             // The log was replaced since the row was read, or removed with its turn.

@@ -38,7 +38,7 @@ pub struct SkippedFeedback {
     pub excluded: u64,
     /// Answers with contradicting feedback.
     pub contested: u64,
-    /// Answers whose turn no longer exists.
+    /// Answers whose turn no longer exists or cannot be read.
     pub without_turn: u64,
     /// Labels and pairs with an empty text, and pairs of two equal texts.
     pub without_text: u64,

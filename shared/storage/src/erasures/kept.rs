@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | processed events | their claims | the user's partition |
 //! | duplicate or retracted events | their outcomes, their retractions | the author index |
+//! | events that could not be read when they were to be processed | themselves | the author index |
 //! | reactions and activity markers | the markers | the author index |
 //! | turns, their logs and messages | the turn vectors | the user's partition |
 //! | message signals | themselves | the user's partition |
@@ -20,7 +21,7 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use hearback_domain::event::EventCore;
-use hearback_domain::identifier::{TenantId, UserId};
+use hearback_domain::identifier::UserId;
 use hearback_domain::message_signal::SignalCore;
 use hearback_domain::turn::{ConversationRef, TurnCore, TurnRef};
 use serde::{Deserialize, Serialize};
@@ -30,8 +31,8 @@ use super::{Owner, RowGroup};
 use crate::activity::Activity;
 use crate::attributes::{CORE, HOSTED_URI};
 use crate::claims::claimant;
-use crate::item::{self, Item};
-use crate::reactions::{self, KeyRange, ReactionRow, row};
+use crate::item::{self, Item, embedded_string};
+use crate::reactions::COUNTED;
 use crate::reads::{self, Key};
 use crate::table::{AUTHOR, BY_AUTHOR, PK, SK};
 use crate::turn_rows::{self, TURN};
@@ -80,19 +81,6 @@ pub enum PersonalData {
     Orphan(RowGroup),
     /// A claim, vector or marker that cannot be read: what it points to is unknown.
     Damaged(RowGroup),
-}
-
-/// A user's reaction, or feedback that counts as one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UserReaction {
-    /// The turn.
-    pub at: TurnRef,
-    /// The feedback act; `None` for a reaction of an older system.
-    pub act: Option<Uuid>,
-    /// Whether it is a message signal or event that counts as a reaction, and is stored elsewhere.
-    pub counted: bool,
-    /// Its row.
-    pub unit: RowGroup,
 }
 
 /// Where the data is found.
@@ -222,7 +210,7 @@ impl Store {
         } else {
             rows
         };
-        let data = rows.iter().filter_map(|row| data_of(tenant, source, row));
+        let data = rows.iter().filter_map(|row| data_of(owner, source, row));
         let data = data.collect();
         let data = if source == DataSource::Claims && size == PageSize::Removal {
             self.own_events(user, data).await?
@@ -297,57 +285,11 @@ impl Store {
         });
         Ok(rows.collect())
     }
-
-    /// A user's reactions in a conversation, including machine reactions, those of an older system,
-    /// and feedback that counts as a reaction. One call for each MB.
-    pub async fn reactions_by(
-        &self,
-        user: &UserId,
-        within: &ConversationRef,
-    ) -> Result<Vec<UserReaction>, Error> {
-        let mut own = Vec::new();
-        let mut from = None;
-        loop {
-            let span = KeyRange::from(None);
-            let (page, next) = self.reaction_page(within, &span, from).await?;
-            for item in &page {
-                let Some(key) = reads::key_of(item) else {
-                    continue;
-                };
-                let row = row(item);
-                let counted = matches!(row, ReactionRow::Counted(_));
-                let (turn, author, act) = match row {
-                    ReactionRow::Reaction(reaction) | ReactionRow::Counted(reaction) => {
-                        let core = reaction.core;
-                        (core.at.turn, core.user_id, Some(core.id))
-                    }
-                    ReactionRow::Legacy(..) | ReactionRow::Unreadable => {
-                        match reactions::key_of(item) {
-                            Some((turn, author)) => (turn, author, None),
-                            None => continue,
-                        }
-                    }
-                };
-                if author == *user {
-                    let within = within.clone();
-                    own.push(UserReaction {
-                        at: TurnRef { within, turn },
-                        act,
-                        counted,
-                        unit: RowGroup::of(key, []),
-                    });
-                }
-            }
-            from = next;
-            if from.is_none() {
-                return Ok(own);
-            }
-        }
-    }
 }
 
 /// The data of a row.
-fn data_of(tenant: &TenantId, source: DataSource, row: &Item) -> Option<PersonalData> {
+fn data_of(owner: Owner<'_>, source: DataSource, row: &Item) -> Option<PersonalData> {
+    let (tenant, _) = owner;
     let key = reads::key_of(row)?;
     let unit = RowGroup::of(key.clone(), []);
     Some(match source {
@@ -359,7 +301,7 @@ fn data_of(tenant: &TenantId, source: DataSource, row: &Item) -> Option<Personal
             },
             Err(_) => PersonalData::Damaged(unit),
         },
-        DataSource::AuthorIndex => authored(tenant, key, row),
+        DataSource::AuthorIndex => return authored(owner, key, row),
         DataSource::Vectors => match item::json::<TurnMark>(row, "turn vector", CORE) {
             Ok(mark) => PersonalData::Turn {
                 at: mark.at,
@@ -379,19 +321,29 @@ fn data_of(tenant: &TenantId, source: DataSource, row: &Item) -> Option<Personal
 }
 
 /// The data of a row from the author index: an event or an activity marker.
-fn authored(tenant: &TenantId, (pk, sk): Key, row: &Item) -> PersonalData {
+fn authored((tenant, user): Owner<'_>, (pk, sk): Key, row: &Item) -> Option<PersonalData> {
     let unit = RowGroup::of((pk.clone(), sk.clone()), []);
+    if sk == keys::EVENT {
+        // It has an author since it could not be read, and may have been replaced by another user's event.
+        let core = item::json::<EventCore>(row, "event", CORE).ok();
+        let own = row.contains_key(AUTHOR) && core.is_none_or(|core| core.user_id == *user);
+        return event_id(&pk).filter(|_| own).map(|id| PersonalData::Event {
+            id,
+            unit: RowGroup::event_in(&pk, None),
+            claim: None,
+        });
+    }
     if sk == keys::RESULT || sk == keys::RETRACTION {
-        return match event_id(&pk) {
+        return Some(match event_id(&pk) {
             Some(id) => PersonalData::Event {
                 id,
                 unit: RowGroup::event_in(&pk, None),
                 claim: None,
             },
             None => PersonalData::Orphan(unit),
-        };
+        });
     }
-    match item::json::<Activity>(row, "activity marker", CORE) {
+    Some(match item::json::<Activity>(row, "activity marker", CORE) {
         Ok(activity) => PersonalData::Active {
             within: ConversationRef {
                 tenant: tenant.clone(),
@@ -401,7 +353,14 @@ fn authored(tenant: &TenantId, (pk, sk): Key, row: &Item) -> PersonalData {
             marker: Some(unit),
         },
         Err(_) => PersonalData::Damaged(unit),
-    }
+    })
+}
+
+/// Whether what is left of a row's text names the user as this member.
+pub(super) fn text_names(row: &Item, member: &str, user: &UserId) -> bool {
+    let texts = [CORE, COUNTED].into_iter();
+    let mut texts = texts.filter_map(|name| row.get(name)?.as_s().ok());
+    texts.any(|text| embedded_string(text, member).as_deref() == Some(user.as_str()))
 }
 
 /// The event of a partition.
