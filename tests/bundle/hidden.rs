@@ -10,7 +10,7 @@ use hearback_lambda::http::service;
 use hearback_tests::engine::{Engine, Meter};
 use hearback_tests::functions::{Caller, call_as, functions_of};
 use hearback_tests::period::{Extent, Project};
-use hearback_tests::turns::{BY_STATUS, PERIOD, SIGNALS, conversation_path, message, path};
+use hearback_tests::turns::{BY_STATUS, FEED, PERIOD, SIGNALS, conversation_path, message, path};
 use serde_json::{Value, json};
 
 const ADA: Caller<'_> = Caller {
@@ -74,6 +74,8 @@ impl World {
             let (status, mut response) = call_as(&self.functions, ADA, request, &body).await;
             if let Some(response) = response.as_object_mut() {
                 response.remove("request_id");
+                // It has the time.
+                response.remove("last_event_id");
             }
             let calls = self.meter.take().calls;
             responses.push((format!("{path} {body}"), status, response, calls));
@@ -86,7 +88,9 @@ impl World {
 fn requests(now: DateTime<Utc>) -> Vec<(Method, String, Value)> {
     let get = |path: String| (Method::GET, path, Value::Null);
     let post = |path: String, body: Value| (Method::POST, path, body);
-    let mut all = vec![get(BY_STATUS.to_owned()), get(SIGNALS.to_owned())];
+    let mut all: Vec<_> = [BY_STATUS, SIGNALS, FEED]
+        .map(|list| get(list.to_owned()))
+        .into();
     for (conversation, turn) in [("c1", "t1"), ("c1", "t2"), ("c2", "t3"), ("c9", "t9")] {
         let at = path(conversation, turn);
         let within = conversation_path(conversation);

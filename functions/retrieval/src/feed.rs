@@ -22,7 +22,7 @@ use hearback_lambda::{App, Problem, WithBlobs, routes};
 use hearback_storage::Error;
 use hearback_storage::feed::FeedPartition;
 use hearback_wire::{Errors, FieldError, FromJson, FromQuery, Integer, Pointer, request};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::path::{Parameter, ParameterIn};
@@ -36,8 +36,10 @@ type PageLimit = Integer<1, 500>;
 const READ_AT_ONCE: usize = 100;
 /// Rounds for a page, at most. If few entries are listed, the page ends early.
 const MAX_ROUNDS: usize = 12;
-/// Days that one round covers, at most. Days without entries double the number.
-const MAX_DAYS: u64 = 16;
+/// Partitions that one round reads, at most: shards of days. Days without entries double their number.
+const MAX_PARTITIONS: u64 = 128;
+/// How long an event is kept at most, in days.
+const MAX_RETENTION: u16 = 3650;
 /// Begins the name of a parameter that filters by a label.
 const LABEL: &str = "label.";
 
@@ -82,7 +84,14 @@ impl FromJson for FeedRequest {
             Some((key.to_owned(), value.clone()))
         });
         let labels = Value::Object(labels.collect());
-        let labels = Labels::read(&labels, at, errors);
+        let mut of_labels = Errors::default();
+        let labels = Labels::read(&labels, Pointer::ROOT, &mut of_labels);
+        for FieldError { pointer, detail } in of_labels.into_vec() {
+            errors.add(
+                format!("/{LABEL}{}", pointer.trim_start_matches('/')),
+                detail,
+            );
+        }
         let query = FeedQuery::read(value, at, errors);
         Some(Self {
             query: query?,
@@ -167,7 +176,6 @@ async fn list_events(
     };
     let now = app.clock.now();
     let until = query.until.unwrap_or(DateTime::<Utc>::MAX_UTC);
-    let fingerprint = fingerprint(&caller, &view, &filter, until);
     let after = query.after.map(|id| FeedPosition::from_event_id(&id));
     let after = after.transpose().map_err(|invalid: InvalidEventId| {
         Problem::invalid(vec![FieldError {
@@ -175,15 +183,20 @@ async fn list_events(
             detail: invalid.to_string(),
         }])
     })?;
-    let since = query.since.map(FeedPosition::before);
-    let from = match query.cursor {
+    let given = after.max(query.since.map(FeedPosition::before));
+    let fingerprint = fingerprint(&caller, &view, &filter, (given, until));
+    let Position {
+        at: from,
+        incomplete,
+    } = match query.cursor {
         Some(cursor) => {
             let opened = app.cursors.open(&fingerprint, &cursor);
             opened.map_err(Problem::cursor)?
         }
-        None => after
-            .max(since)
-            .unwrap_or_else(|| FeedPosition::before(now - TimeDelta::days(LEDGER_DAYS.into()))),
+        None => Position {
+            at: given.unwrap_or_else(|| FeedPosition::before(days_before(now, LEDGER_DAYS))),
+            incomplete: None,
+        },
     };
     let mut reader = Reader {
         app: &app,
@@ -196,35 +209,70 @@ async fn list_events(
         limit: query.limit.to(),
         events: Vec::new(),
         room: MAX_PAGE,
-        at: from,
+        // Nothing is kept for longer.
+        at: from.max(FeedPosition::before(days_before(now, MAX_RETENTION))),
+        last: None,
     };
-    let is_end = reader.read().await?;
-    let settled = FeedPosition::before(until.min(now - SETTLED_AFTER));
-    // At the end also if nothing was published for a long time, so that the next page does not search that time again.
-    let examined = if is_end && reader.events.is_empty() {
-        settled
-    } else {
-        reader.at.min(settled)
+    let end = reader.read().await?;
+    let complete = FeedPosition::before(now - SETTLED_AFTER);
+    let examined = match end {
+        // Also if nothing was published for a long time, so that the next page does not search that time again.
+        End::OfFeed if reader.events.is_empty() => {
+            FeedPosition::before(until.min(now - SETTLED_AFTER)).max(from.min(complete))
+        }
+        End::OfFeed | End::OfPage => reader.reached().min(complete),
+    };
+    // What was incomplete when an earlier page was read is read again by the next reader.
+    let incomplete = incomplete
+        .into_iter()
+        .chain((reader.at > complete).then_some(complete))
+        .min();
+    let next = Position {
+        at: reader.reached(),
+        incomplete,
     };
     Ok(Json(FeedPage {
-        next_cursor: (!is_end).then(|| app.cursors.seal(&fingerprint, &reader.at)),
-        last_event_id: examined.event_id(),
+        next_cursor: (end == End::OfPage).then(|| app.cursors.seal(&fingerprint, &next)),
+        last_event_id: incomplete
+            .map_or(examined, |incomplete| examined.min(incomplete))
+            .event_id(),
         events: reader.events,
     }))
 }
 
+/// The position of a cursor.
+#[derive(Serialize, Deserialize)]
+struct Position {
+    at: FeedPosition,
+    /// If earlier pages read beyond what was complete then: where that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    incomplete: Option<FeedPosition>,
+}
+
+/// Why a page ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    OfFeed,
+    /// There may be more.
+    OfPage,
+}
+
+fn days_before(now: DateTime<Utc>, days: u16) -> DateTime<Utc> {
+    now - TimeDelta::days(days.into())
+}
+
 fn view_of(app: &App, caller: &DomainCaller, user: Option<UserId>) -> Result<FeedView, Problem> {
-    let own = |user: UserId| {
-        let pseudonym = app.pseudonyms.user(&caller.tenant, &user).ok();
-        FeedView::Own(std::iter::once(user).chain(pseudonym).collect())
-    };
+    let pseudonym = app.pseudonyms.user(&caller.tenant, &caller.user).ok();
+    let own = std::iter::once(caller.user.clone())
+        .chain(pseudonym)
+        .collect();
+    let reader = Box::new(caller.clone());
     Ok(match user {
-        Some(user) if user == caller.user || caller.has(Scope::OnBehalf) => own(user),
-        user if caller.has(Scope::Report) => FeedView::Tenant {
-            user,
-            reader: Box::new(caller.clone()),
-        },
-        None => own(caller.user.clone()),
+        Some(user) if user == caller.user => FeedView::Own(own),
+        // Not under the pseudonym, which names nobody to a back end.
+        Some(user) if caller.has(Scope::OnBehalf) => FeedView::OnBehalf { user, reader },
+        user if caller.has(Scope::Report) => FeedView::Tenant { user, reader, own },
+        None => FeedView::Own(own),
         Some(_) => return Err(Forbidden::AnotherUser.into()),
     })
 }
@@ -233,38 +281,29 @@ fn fingerprint(
     caller: &DomainCaller,
     view: &FeedView,
     filter: &FeedFilter,
-    until: DateTime<Utc>,
+    (from, until): (Option<FeedPosition>, DateTime<Utc>),
 ) -> [u8; 32] {
+    let from = from.map(|from| from.event_id()).unwrap_or_default();
     let until = until.timestamp_micros().to_string();
     let labels = filter.labels.iter().flat_map(|(key, value)| [key, value]);
-    let (kind, users) = match view {
-        FeedView::Own(users) => ("own", users.iter().collect::<Vec<_>>()),
-        FeedView::Tenant { user, .. } => ("tenant", user.iter().collect()),
+    let (kind, user) = match view {
+        FeedView::Own(_) => ("own", Some(&caller.user)),
+        FeedView::OnBehalf { user, .. } => ("on behalf", Some(user)),
+        FeedView::Tenant { user, .. } => ("tenant", user.as_ref()),
     };
     let fixed = [
         "feed",
         caller.tenant.as_str(),
         kind,
+        user.map_or("", UserId::as_str),
         filter.channel.map_or("", Channel::as_str),
         filter.feedback_type.map_or("", FeedbackType::as_str),
         filter.outcome.map_or("", Action::as_str),
-        filter
-            .project
-            .as_ref()
-            .map_or("", |project| project.as_str()),
+        filter.project.as_ref().map_or("", ProjectId::as_str),
+        &from,
         &until,
     ];
-    let projects = caller.projects.iter().map(ProjectId::as_str);
-    let users = users.into_iter().map(UserId::as_str);
-    digest(
-        fixed
-            .into_iter()
-            .chain(users)
-            .chain(["labels"])
-            .chain(labels)
-            .chain(["projects"])
-            .chain(projects),
-    )
+    digest(fixed.into_iter().chain(labels))
 }
 
 /// Reads a page.
@@ -281,6 +320,8 @@ struct Reader<'a> {
     room: usize,
     /// Everything up to this position was examined.
     at: FeedPosition,
+    /// The last event of the page.
+    last: Option<FeedPosition>,
 }
 
 /// What one call of the store reads.
@@ -293,8 +334,14 @@ struct Round<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads until the page is full or the feed ends; returns whether it ended.
-    async fn read(&mut self) -> Result<bool, Error> {
+    /// The position up to which everything was examined, without the id of an event that is not listed.
+    fn reached(&self) -> FeedPosition {
+        let instant = FeedPosition::before(self.at.at());
+        self.last.map_or(instant, |last| last.max(instant))
+    }
+
+    /// Reads until the page is full or the feed ends.
+    async fn read(&mut self) -> Result<End, Error> {
         let mut days = 1;
         for _ in 0..MAX_ROUNDS {
             let round = self.round(days);
@@ -304,25 +351,20 @@ impl<'a> Reader<'a> {
             let page = store
                 .feed(&round.partitions, span, READ_AT_ONCE, self.now)
                 .await?;
-            days = match page.entries.len() {
-                0 => MAX_DAYS.min(days * 2),
-                _ => 1,
-            };
+            let is_empty = page.entries.is_empty() && page.rest.is_none();
+            days = if is_empty { days * 2 } else { 1 };
             for entry in page.entries {
                 if !self.add(&entry) {
-                    return Ok(false);
+                    return Ok(End::OfPage);
                 }
             }
-            match (
-                page.rest.as_deref().map(FeedPosition::after_entry),
-                round.next,
-            ) {
-                (Some(end), _) => self.at = end.unwrap_or(self.at),
-                (None, Some(next)) => self.at = next,
-                (None, None) => return Ok(true),
-            }
+            self.at = match (page.rest, round.next) {
+                (Some(end), _) => end,
+                (None, Some(next)) => next,
+                (None, None) => return Ok(End::OfFeed),
+            };
         }
-        Ok(false)
+        Ok(End::OfPage)
     }
 
     /// Adds the messages of an entry; `false` if the page has no room for one.
@@ -341,6 +383,7 @@ impl<'a> Reader<'a> {
             self.room = self.room.saturating_sub(size);
             self.events.push(message);
             self.at = position;
+            self.last = Some(position);
         }
         true
     }
@@ -349,6 +392,7 @@ impl<'a> Reader<'a> {
         let tenant = self.tenant;
         let users = match self.view {
             FeedView::Own(users) => Some(&**users),
+            FeedView::OnBehalf { user, .. } => Some(std::slice::from_ref(user)),
             FeedView::Tenant { user, .. } => user.as_ref().map(std::slice::from_ref),
         };
         if let Some(users) = users {
@@ -361,12 +405,14 @@ impl<'a> Reader<'a> {
                 next: None,
             };
         }
+        let shards = self.app.store.feed_shards();
+        let most = (MAX_PARTITIONS / u64::from(shards)).max(1);
+        let days = days.min(most);
         let first = self.at.at().date_naive();
         let next = first.checked_add_days(Days::new(days));
         let next = next.map(|day| day.and_time(NaiveTime::MIN).and_utc());
         let next = next.filter(|next| *next <= self.until);
         let to = next.map_or(self.until, |next| next - TimeDelta::microseconds(1));
-        let shards = self.app.store.feed_shards();
         let days = first.iter_days().take_while(|day| *day <= to.date_naive());
         let partitions = days
             .flat_map(|day| (0..shards).map(move |shard| FeedPartition::Shard(tenant, day, shard)));

@@ -252,8 +252,10 @@ async fn retract_duplicate(
         if let Some(retraction) = retraction {
             return Ok(retraction.replaced_by.is_some());
         }
+        let turn = turn_of(store, clock, &core).await?;
+        // The time of publication, last.
         let mut retraction = retraction_of_duplicate(&core, first.feedback_id, clock.now());
-        if let Some(turn) = turn_of(store, clock, &core).await? {
+        if let Some(turn) = turn {
             retraction = retraction.about(&turn);
         }
         store.put_withdrawal(&retraction, &core).await?;

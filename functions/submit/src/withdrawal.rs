@@ -55,11 +55,14 @@ async fn withdraw_feedback(
     app.reject_during_erasure(&event.tenant, &event.user_id)
         .await?;
     if stored.retraction.is_none() {
+        let turn = match turn_of(event) {
+            Some(at) => app.store.turn(&at, app.clock.now()).await?,
+            None => None,
+        };
+        // The time of publication, last: readers of the feed wait for late entries for some seconds only.
         let mut retraction = retraction_of_event(event, app.clock.now());
         // Subscribers receive it with what the event inherited.
-        if let Some(at) = turn_of(event)
-            && let Some(turn) = app.store.turn(&at, app.clock.now()).await?
-        {
+        if let Some(turn) = turn {
             retraction = retraction.about(&turn.core);
         }
         app.store.put_withdrawal(&retraction, event).await?;

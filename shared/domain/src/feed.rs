@@ -149,7 +149,8 @@ impl FeedPosition {
             event: event.parse().ok()?,
             kind: match kind {
                 "p" => EntryKind::Processed,
-                _ => EntryKind::Retracted,
+                "r" => EntryKind::Retracted,
+                _ => return None,
             },
             message: u8::MAX,
         })
@@ -224,8 +225,15 @@ impl FeedEntry {
 /// Whose feed a caller reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedView {
-    /// All feedback of these users: of one person, under the name and the pseudonym.
+    /// All feedback of these users: of the caller, under the name and the pseudonym.
     Own(Vec<UserId>),
+    /// The feedback of a user under the name: of private feedback only that in projects of the back end's token.
+    OnBehalf {
+        /// The user.
+        user: UserId,
+        /// The back end.
+        reader: Box<Caller>,
+    },
     /// The tenant's feedback, or that of a user of the tenant: without private feedback of others, and without that in
     /// projects that the token does not have.
     Tenant {
@@ -233,22 +241,28 @@ pub enum FeedView {
         user: Option<UserId>,
         /// Who reads it.
         reader: Box<Caller>,
+        /// The reader's name and pseudonym.
+        own: Vec<UserId>,
     },
 }
 
 impl FeedView {
     fn allows(&self, facts: &Facts<'_>) -> bool {
+        let project = facts.context.project_id.as_ref();
+        let is_held = |reader: &Caller| {
+            let holds = |project: &Label| {
+                let project = ProjectId::try_from(project.as_str());
+                project.is_ok_and(|project| reader.holds(&project))
+            };
+            project.is_none_or(holds)
+        };
         match self {
             // The store has found it in the partition of one of these users.
             Self::Own(_) => true,
-            Self::Tenant { reader, .. } => {
-                let project = facts.context.project_id.as_ref();
-                let holds = |project: &Label| {
-                    let project = ProjectId::try_from(project.as_str());
-                    project.is_ok_and(|project| reader.holds(&project))
-                };
-                let own = facts.user == reader.user.as_str();
-                own || (!facts.private && project.is_none_or(holds))
+            Self::OnBehalf { reader, .. } => !facts.private || is_held(reader),
+            Self::Tenant { reader, own, .. } => {
+                let is_own = own.iter().any(|own| facts.user == own.as_str());
+                is_own || (!facts.private && is_held(reader))
             }
         }
     }

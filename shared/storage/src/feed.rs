@@ -18,6 +18,8 @@ use crate::table::{BY_FEED, BY_FEED_USER, FEED, FEED_AT, FEED_USER};
 use crate::{Error, Store, keys};
 
 const ENTRY: &str = "feed entry";
+/// Partitions that are read at the same time.
+const AT_ONCE: usize = 16;
 
 /// A part of the feed that one call reads.
 #[derive(Debug, Clone, Copy)]
@@ -38,13 +40,13 @@ impl FeedPartition<'_> {
     }
 }
 
-/// A page of the feed.
+/// Entries of the feed.
 #[derive(Debug, Default)]
-pub struct FeedPage {
+pub struct FeedEntries {
     /// The entries, in order. One that cannot be read, has expired or was just deleted is left out.
     pub entries: Vec<FeedEntry>,
-    /// The index key of the last entry that was examined, if there may be more.
-    pub rest: Option<String>,
+    /// The end of the last entry that was examined, if there may be more.
+    pub rest: Option<FeedPosition>,
 }
 
 impl Store {
@@ -82,21 +84,27 @@ impl Store {
         (from, to): (&str, &str),
         limit: usize,
         now: DateTime<Utc>,
-    ) -> Result<FeedPage, Error> {
+    ) -> Result<FeedEntries, Error> {
         if from > to {
-            return Ok(FeedPage::default());
+            return Ok(FeedEntries::default());
         }
-        let parts = partitions.iter();
-        let parts = parts.map(|partition| self.feed_keys(partition, (from, to), limit));
         let (mut found, mut more) = (Vec::new(), false);
-        for (keys, has_more) in try_join_all(parts).await? {
-            found.extend(keys);
-            more |= has_more;
+        for partitions in partitions.chunks(AT_ONCE) {
+            let parts = partitions.iter();
+            let parts = parts.map(|partition| self.feed_keys(partition, (from, to), limit));
+            for (keys, has_more) in try_join_all(parts).await? {
+                found.extend(keys);
+                more |= has_more;
+            }
         }
         found.sort();
         more |= found.len() > limit;
         found.truncate(limit);
-        let rest = found.last().filter(|_| more).map(|(at, _)| at.clone());
+        let rest = found.last().filter(|_| more).map(|(at, _)| {
+            FeedPosition::after_entry(at)
+                .ok_or_else(|| Error::unreadable(ENTRY, "its key has no position"))
+        });
+        let rest = rest.transpose()?;
         let keys: Vec<Key> = found.into_iter().map(|(_, key)| key).collect();
         let rows = self.get_batch(&keys).await?;
         let rows = keys.iter().zip(rows).filter_map(|(key, row)| {
@@ -107,7 +115,7 @@ impl Store {
                 None
             })
         });
-        Ok(FeedPage {
+        Ok(FeedEntries {
             entries: rows.collect(),
             rest,
         })

@@ -93,6 +93,7 @@ fn timeline(
         ts: THEN.parse().unwrap(),
         received_at: THEN.parse().unwrap(),
         text: text.to_owned(),
+        follow_up: false,
     };
     let mut answer = refresh(&request, &[reaction], NOW.parse().unwrap());
     Some((answer.announce?, answer.blocks.pop()?.text))
@@ -128,6 +129,7 @@ fn planner(turn: &str, text: &str, strategy: &str) -> Option<String> {
         user: text.to_owned(),
         assistant: text.to_owned(),
         assistant_end: String::new(),
+        user_digest: None,
     };
     let preferences = SessionPreferences {
         communication_style: CommunicationStyle::Formal,
