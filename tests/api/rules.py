@@ -22,7 +22,7 @@ def before_call(context, case, kwargs):
         case.headers["If-Match"] = '"%s"' % str(case.headers["If-Match"]).strip('"')
     for members in (case.query, case.body):
         if isinstance(members, dict):
-            without_cursor(members)
+            without_position(members)
     if not isinstance(case.body, dict):
         return
     path = case.operation.path
@@ -46,9 +46,10 @@ def without_controls(value):
     return urllib.parse.quote(plain or "0", safe="") if "%" in value else plain or "0"
 
 
-def without_cursor(members):
-    """A cursor must come from the same query, so generated ones are removed."""
+def without_position(members):
+    """A cursor must come from the same query, and an `after` from the feed, so generated ones are removed."""
     members.pop("cursor", None)
+    members.pop("after", None)
 
 
 def without_future(body, member):
