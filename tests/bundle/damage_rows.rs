@@ -264,14 +264,15 @@ async fn a_log_that_cannot_be_deleted_becomes_a_dead_letter_and_stops_no_record(
     }
     let event = acceptance("ada");
     app.submit(&app.token("ada"), &event).await;
-    let letters = &app.bundle.queues.stream_dead_letters;
-    let both = eventually(|| async { (count(&clients.sqs, letters).await == 2).then_some(()) });
+    let dead_letter_queue = &app.bundle.queues.stream_dead_letters;
+    let both =
+        eventually(|| async { (count(&clients.sqs, dead_letter_queue).await == 2).then_some(()) });
     tokio::time::timeout(Duration::from_secs(60), both)
         .await
         .unwrap();
     let outcome = app.outcome(&app.token("ada"), &id(&event)).await;
     assert_eq!(outcome["status"], "processed");
-    let received = clients.sqs.receive_message().queue_url(letters);
+    let received = clients.sqs.receive_message().queue_url(dead_letter_queue);
     let received = received.max_number_of_messages(10).visibility_timeout(0);
     let received = received.message_attribute_names("All").send().await;
     for letter in received.unwrap().messages.unwrap() {
@@ -289,7 +290,7 @@ async fn a_log_that_cannot_be_deleted_becomes_a_dead_letter_and_stops_no_record(
     let nothing = clients
         .sqs
         .send_message()
-        .queue_url(letters)
+        .queue_url(dead_letter_queue)
         .message_body("{}");
     nothing.send().await.unwrap();
     let summary = redrive(clients, &names, &app.bundle.store, DeadLetterQueue::Stream).await;

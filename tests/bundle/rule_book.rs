@@ -16,8 +16,8 @@ use hearback_domain::satisfaction::{
 use hearback_domain::signal::Reward;
 use hearback_domain::submission::Submission;
 use hearback_domain::{
-    follow_up, identifier, labels, ledger, message_signal, payload, period, preferences, reaction,
-    recency, sequence, signal, submission, target, timeline, training, turn, turn_report,
+    follow_up, identifier, labels, ledger, message_signal, page, payload, period, preferences,
+    reaction, recency, sequence, signal, submission, target, timeline, training, turn, turn_report,
 };
 use hearback_lambda::queue;
 use hearback_storage::vectors;
@@ -217,8 +217,8 @@ fn numbers_of_code() -> Vec<(&'static str, f64)> {
             "limit.timeline_answer_bytes",
             whole(timeline::MAX_CHANGES_SIZE),
         ),
-        ("limit.page_default", whole(period::DEFAULT_LIMIT.0)),
-        ("limit.page_max", whole(period::MAX_LIMIT)),
+        ("limit.page_default", whole(page::DEFAULT_LIMIT.0)),
+        ("limit.page_max", whole(page::MAX_LIMIT)),
         (
             "limit.report_days_default",
             whole(turn_report::DEFAULT_DAYS),

@@ -21,6 +21,7 @@ use axum::http::{HeaderMap, StatusCode};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use hearback_domain::caller::Caller as DomainCaller;
 use hearback_domain::identifier::{Label, UserId};
+use hearback_domain::page::{DEFAULT_LIMIT, PageLimit};
 use hearback_domain::payload::{self, escaped_json_size};
 use hearback_domain::preferences::{
     Cause, MAX_BYTES, PreferenceContext, PreferencesPatch, Profile, Version, resolve,
@@ -44,10 +45,6 @@ use wire::{
 
 /// Largest change, in bytes.
 pub const MAX_BODY: usize = 256 * 1024;
-/// The page limit of the history.
-type PageLimit = Integer<1, 500>;
-/// The default page limit.
-const DEFAULT_LIMIT: PageLimit = Integer(100);
 /// The pauses before a reset is repeated after a conflict.
 const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
     .with_min_delay(Duration::from_millis(10))

@@ -11,6 +11,7 @@ use hearback_domain::feed::{
 };
 use hearback_domain::identifier::{ProjectId, TenantId, UserId};
 use hearback_domain::labels::Labels;
+use hearback_domain::page::{DEFAULT_LIMIT, PageLimit};
 use hearback_domain::payload::{MAX_PAGE, escaped_json_size};
 use hearback_domain::publication::Action;
 use hearback_domain::retention::LEDGER_DAYS;
@@ -21,17 +22,13 @@ use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, WithBlobs, routes};
 use hearback_storage::Error;
 use hearback_storage::feed::FeedPartition;
-use hearback_wire::{Errors, FieldError, FromJson, FromQuery, Integer, Pointer, request};
+use hearback_wire::{Errors, FieldError, FromJson, FromQuery, Pointer, request};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::openapi::{RefOr, Schema};
 
-/// The default page limit.
-const DEFAULT_LIMIT: PageLimit = Integer(100);
-/// The page limit.
-type PageLimit = Integer<1, 500>;
 /// Entries that one round examines: as many as one call reads.
 const READ_AT_ONCE: usize = 100;
 /// Rounds for a page, at most. If few entries are listed, the page ends early.
@@ -60,8 +57,8 @@ request! {
         "outcome" => outcome: optional Action,
         /// Feedback in this project.
         "projectId" => project: optional ProjectId,
-        /// Feedback of this user: with `feedback:on-behalf` as the user sees it, with `feedback:report` without what is
-        /// private.
+        /// Feedback of this user, with `feedback:on-behalf` or `feedback:report`; of private feedback, with the first
+        /// only that in projects of the token, with the second none.
         "userId" => user: optional UserId,
         /// Most events on the page.
         "limit" => limit: optional PageLimit = DEFAULT_LIMIT,

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use hearback_domain::digest::digest;
 use hearback_domain::identifier::{MessageId, UserId};
 use hearback_domain::message_signal::{MessageSignal, StoredSignal};
+use hearback_domain::page::{DEFAULT_LIMIT, PageLimit};
 use hearback_domain::payload::{MAX_PAGE, escaped_json_size};
 use hearback_lambda::caller::Caller;
 use hearback_lambda::params::Parameters;
@@ -14,15 +15,11 @@ use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, WithBlobs, routes};
 use hearback_storage::message_signals::SignalFilter;
 use hearback_storage::message_signals::signal_sort_key;
-use hearback_wire::{Integer, request};
+use hearback_wire::request;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// The default page limit.
-const DEFAULT_LIMIT: PageLimit = Integer(100);
-/// The page limit.
-type PageLimit = Integer<1, 500>;
 /// Calls to the table for a page, at most. If a filter leaves out nearly all rows, the page ends early.
 const MAX_CALLS: usize = 10;
 

@@ -8,6 +8,7 @@ use hearback_domain::caller::{Caller, Scope};
 use hearback_domain::digest::digest;
 use hearback_domain::follow_up::Correction;
 use hearback_domain::identifier::UserId;
+use hearback_domain::page::{DEFAULT_LIMIT, PageLimit};
 use hearback_domain::payload::{MAX_PAGE, escaped_json_size};
 use hearback_lambda::params::{InProject, Parameters};
 use hearback_lambda::rejections::{ForbiddenRejection, Rejections};
@@ -15,14 +16,10 @@ use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, WithBlobs, routes};
 use hearback_storage::statuses::{TurnPosition, TurnsByStatus};
 use hearback_storage::turn_rows::IndexRow;
-use hearback_wire::{Integer, request, wire_names};
+use hearback_wire::{request, wire_names};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The default page limit.
-const DEFAULT_LIMIT: PageLimit = Integer(100);
-/// The page limit.
-type PageLimit = Integer<1, 500>;
 /// The caller's own turns that one call reads.
 const READ_AT_ONCE: usize = 100;
 /// Calls to the table for a page, at most. If few of the turns have the status, the page ends early.

@@ -58,6 +58,7 @@ pub mod lines;
 pub mod member_digests;
 pub mod message_signal;
 pub mod mirror;
+pub mod page;
 pub mod payload;
 pub mod period;
 pub mod preferences;

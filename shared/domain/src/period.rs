@@ -16,16 +16,11 @@ use utoipa::ToSchema;
 
 use crate::digest::digest;
 use crate::identifier::{ConversationId, TurnId, UserId};
+use crate::page::{DEFAULT_LIMIT, PageLimit};
 use crate::reaction::{Origin, Reaction, ReactionCore, StoredReaction};
 use crate::satisfaction::satisfaction_rate;
-use hearback_wire::{FieldError, Integer, from_json_with, request};
+use hearback_wire::{FieldError, from_json_with, request};
 
-/// Maximum number of conversations or turns on a page.
-pub const MAX_LIMIT: i64 = 500;
-/// The number of conversations or turns on a page.
-pub type PageLimit = Integer<1, MAX_LIMIT>;
-/// The default number of conversations or turns on a page.
-pub const DEFAULT_LIMIT: PageLimit = Integer(100);
 /// The maximum duration of a write. The first page may not contain a reaction that was received this shortly before it
 /// was read.
 pub const IN_FLIGHT: TimeDelta = TimeDelta::seconds(30);

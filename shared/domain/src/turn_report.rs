@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::caller::Caller;
 use crate::digest::digest;
 use crate::identifier::{TurnId, UserId};
-use crate::period::{DEFAULT_LIMIT, PageLimit};
+use crate::page::{DEFAULT_LIMIT, PageLimit};
 use crate::reaction::{Origin, Reaction, StoredReaction};
 use hearback_wire::{Integer, List, request};
 

@@ -1,7 +1,6 @@
 //! The feed: outcomes and retractions in the order of publication, found by two sparse indexes: one for each tenant,
 //! by day, and one for each user. An index entry may arrive some time after its item.
 
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, NaiveDate, Utc};
 use futures::future::try_join_all;
 use hearback_domain::feed::{FeedEntry, FeedPosition};
@@ -13,7 +12,7 @@ use crate::activity::shard_of;
 use crate::attributes::{OUTCOME, RETRACTION};
 use crate::erasures::Owner;
 use crate::item::{self, Builder, Item};
-use crate::reads::{self, Key};
+use crate::reads::{IndexRange, Key};
 use crate::table::{BY_FEED, BY_FEED_USER, FEED, FEED_AT, FEED_USER};
 use crate::{Error, Store, keys};
 
@@ -129,30 +128,14 @@ impl Store {
         limit: usize,
     ) -> Result<(Vec<(String, Key)>, bool), Error> {
         let (index, name, value) = partition.key();
-        let response = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .index_name(index)
-            .key_condition_expression("#feed = :value AND #at BETWEEN :from AND :to")
-            .expression_attribute_names("#feed", name)
-            .expression_attribute_names("#at", FEED_AT)
-            .expression_attribute_values(":value", AttributeValue::S(value))
-            .expression_attribute_values(":from", AttributeValue::S(from.to_owned()))
-            .expression_attribute_values(":to", AttributeValue::S(to.to_owned()))
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await
-            .map_err(|error| Error::unavailable("Query", &error))?;
-        let keys = response.items().iter().map(|entry| {
-            let at = item::string(entry, ENTRY, FEED_AT)?.to_owned();
-            let key = reads::key_of(entry);
-            let key = key.ok_or_else(|| Error::unreadable(ENTRY, "it has no key"))?;
-            Ok((at, key))
-        });
-        let more = response.last_evaluated_key().is_some();
-        Ok((keys.collect::<Result<_, Error>>()?, more))
+        let range = IndexRange {
+            index,
+            partition: (name, value),
+            sort: FEED_AT,
+            span: (from.to_owned(), to.to_owned()),
+            latest_first: false,
+        };
+        self.index_keys(range, limit).await
     }
 }
 

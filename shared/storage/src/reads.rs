@@ -7,13 +7,27 @@ use aws_sdk_dynamodb::operation::get_item::GetItemOutput;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, ReturnConsumedCapacity};
 use backon::{BackoffBuilder, ExponentialBuilder};
 
-use crate::item::Item;
+use crate::item::{self, Item};
 use crate::preferences::Freshness;
 use crate::table::{PK, SK};
 use crate::{Error, Store};
 
 /// The partition key and the sort key of an item.
 pub(crate) type Key = (String, String);
+
+const INDEX_ENTRY: &str = "index entry";
+
+/// A range of an index of keys.
+pub(crate) struct IndexRange {
+    pub(crate) index: &'static str,
+    /// The index's partition key, and its value.
+    pub(crate) partition: (&'static str, String),
+    /// The index's sort key.
+    pub(crate) sort: &'static str,
+    /// The first and the last value of the sort key, both included.
+    pub(crate) span: (String, String),
+    pub(crate) latest_first: bool,
+}
 
 /// Largest number of items that one call reads.
 const BATCH: usize = 100;
@@ -45,6 +59,42 @@ impl Store {
             .send()
             .await
             .map_err(|error| Error::unavailable("GetItem", &error))
+    }
+
+    /// Up to `limit` entries of an index: the sort key and the key of the item of each, and whether there are more.
+    /// Eventually consistent. One call, half a read for each 4 KB of keys.
+    pub(crate) async fn index_keys(
+        &self,
+        range: IndexRange,
+        limit: usize,
+    ) -> Result<(Vec<(String, Key)>, bool), Error> {
+        let (name, value) = range.partition;
+        let (from, to) = range.span;
+        let response = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .index_name(range.index)
+            .key_condition_expression("#partition = :value AND #sort BETWEEN :from AND :to")
+            .expression_attribute_names("#partition", name)
+            .expression_attribute_names("#sort", range.sort)
+            .expression_attribute_values(":value", AttributeValue::S(value))
+            .expression_attribute_values(":from", AttributeValue::S(from))
+            .expression_attribute_values(":to", AttributeValue::S(to))
+            .scan_index_forward(!range.latest_first)
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map_err(|error| Error::unavailable("Query", &error))?;
+        let keys = response.items().iter().map(|entry| {
+            let position = item::string(entry, INDEX_ENTRY, range.sort)?.to_owned();
+            let key = key_of(entry);
+            let key = key.ok_or_else(|| Error::unreadable(INDEX_ENTRY, "it has no key"))?;
+            Ok((position, key))
+        });
+        let more = response.last_evaluated_key().is_some();
+        Ok((keys.collect::<Result<_, Error>>()?, more))
     }
 
     /// The items with these distinct keys, in their order. One call for each hundred, one read for

@@ -23,7 +23,7 @@ use crate::attributes::{GIVEN_FEEDBACK, USER_FEEDBACK};
 use crate::conditional::{WriteOutcome, outcome};
 use crate::error::unless_unreadable;
 use crate::item::{self, Item};
-use crate::reads::{self, Key};
+use crate::reads::{IndexRange, Key};
 use crate::table::{BY_STATUS, PK, SK, STATUS, STATUS_AT};
 use crate::turn_rows::{IndexRow, TURN, index_row, json_text, part};
 use crate::vectors::TurnMark;
@@ -401,31 +401,14 @@ impl Store {
         (from, to): (String, String),
         limit: usize,
     ) -> Result<(Vec<(TurnPosition, Key)>, bool), Error> {
-        let response = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .index_name(BY_STATUS)
-            .key_condition_expression("#status = :value AND #at BETWEEN :from AND :to")
-            .expression_attribute_names("#status", STATUS)
-            .expression_attribute_names("#at", STATUS_AT)
-            .expression_attribute_values(":value", AttributeValue::S(key))
-            .expression_attribute_values(":from", AttributeValue::S(from))
-            .expression_attribute_values(":to", AttributeValue::S(to))
-            .scan_index_forward(false)
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await
-            .map_err(|error| Error::unavailable("Query", &error))?;
-        let keys = response.items().iter().map(|entry| {
-            let position = item::string(entry, TURN, STATUS_AT)?.to_owned();
-            let key = reads::key_of(entry);
-            let key = key.ok_or_else(|| Error::unreadable(TURN, "an entry has no key"))?;
-            Ok((position, key))
-        });
-        let more = response.last_evaluated_key().is_some();
-        Ok((keys.collect::<Result<_, Error>>()?, more))
+        let range = IndexRange {
+            index: BY_STATUS,
+            partition: (STATUS, key),
+            sort: STATUS_AT,
+            span: (from, to),
+            latest_first: true,
+        };
+        self.index_keys(range, limit).await
     }
 
     /// A page of a user's own turns with a status, the latest first, after a position; at most
