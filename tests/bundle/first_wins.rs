@@ -1,6 +1,7 @@
 //! Of several events with one dedupe key the first that was received counts, and of one batch, message or file the first
 //! by position, in whatever order they are processed.
 
+use axum::Router;
 use axum::http::{Method, StatusCode};
 use hearback_domain::import::PIECE_BYTES;
 use hearback_domain::publication::Outcome;
@@ -241,6 +242,116 @@ async fn an_event_submitted_after_an_equal_one_was_withdrawn_counts_in_any_order
             stored.retraction
         );
     }
+}
+
+/// An event whose worker crashes, and one or two equal ones.
+struct Interrupted {
+    engine: Engine,
+    functions: Router,
+    events: Vec<Value>,
+}
+
+impl Interrupted {
+    async fn new() -> Self {
+        let engine = Engine::start().await;
+        let functions = functions_of(&engine);
+        Self {
+            engine,
+            functions,
+            events: Vec::new(),
+        }
+    }
+
+    async fn submit(&mut self) {
+        let mut event = acceptance("ada");
+        event["timestamp"] = json!("2026-11-21T08:30:00Z");
+        event["artifactId"] = json!("artifact-1");
+        let submit = (Method::POST, "/v1/feedback/submit");
+        let (status, _) = call(&self.functions, ("ada", ""), submit, &event).await;
+        assert_eq!(status, StatusCode::ACCEPTED);
+        self.events.push(event);
+    }
+
+    async fn withdraw(&self, event: usize) {
+        let id = self.events[event]["feedbackId"].as_str().unwrap();
+        let path = format!("/v1/feedback/{id}");
+        let request = (Method::DELETE, path.as_str());
+        let (status, _) = call(&self.functions, ("ada", ""), request, &Value::Null).await;
+        assert_eq!(status, StatusCode::NO_CONTENT);
+    }
+
+    async fn process(&self, event: usize) {
+        process(&self.engine, &self.events[event]).await;
+    }
+
+    async fn process_with(&self, event: usize, faults: &Faults) {
+        let message = event_message(&self.engine, &self.events[event]["feedbackId"]).await;
+        let generator = self.engine.generator(self.engine.failing_store(faults));
+        generator.handle(queue::batch(vec![message])).await;
+    }
+
+    /// The events that were processed, and from how many preferences learned.
+    async fn counted(&self) -> (Vec<usize>, u64) {
+        let mut processed = Vec::new();
+        for (at, event) in self.events.iter().enumerate() {
+            let stored = stored_event(&self.engine.store, &event["feedbackId"]).await;
+            if matches!(stored.unwrap().outcome.unwrap(), Outcome::Processed(_)) {
+                processed.push(at);
+            }
+        }
+        let request = (Method::GET, "/v1/preferences/ada");
+        let (_, body) = call(&self.functions, ("ada", ""), request, &Value::Null).await;
+        let learned = &body["artifactPreferences"]["unknown"]["sampleCount"];
+        (processed, learned.as_u64().unwrap())
+    }
+}
+
+#[tokio::test]
+async fn an_event_withdrawn_while_it_was_processed_taught_if_it_is_processed() {
+    let calls = Faults::at_each_call(Fault::Crashed, async |faults| {
+        let mut test = Interrupted::new().await;
+        test.submit().await;
+        test.withdraw(0).await;
+        test.process_with(0, faults).await;
+        test.submit().await;
+        for event in [1, 0, 1] {
+            test.process(event).await;
+        }
+        let (processed, learned) = test.counted().await;
+        assert!(processed.contains(&1), "{faults:?}: {processed:?}");
+        assert_eq!(processed.len() as u64, learned, "{faults:?}: {processed:?}");
+    })
+    .await;
+    assert!(calls > 4, "{calls}");
+}
+
+#[tokio::test]
+async fn a_retracted_duplicate_never_counts_again() {
+    let calls = Faults::at_each_call(Fault::Crashed, async |faults| {
+        let mut test = Interrupted::new().await;
+        test.submit().await;
+        test.submit().await;
+        // The first takes the place of the second, is withdrawn, and leaves it to the third.
+        test.process_with(1, faults).await;
+        test.process(0).await;
+        test.withdraw(0).await;
+        test.submit().await;
+        for event in [2, 1, 0, 2] {
+            test.process(event).await;
+        }
+        let mut counting = 0;
+        for event in &test.events[1..] {
+            let stored = stored_event(&test.engine.store, &event["feedbackId"]).await;
+            let stored = stored.unwrap();
+            let processed = matches!(stored.outcome, Some(Outcome::Processed(_)));
+            counting += u32::from(processed && stored.retraction.is_none());
+        }
+        let (processed, learned) = test.counted().await;
+        assert_eq!(counting, 1, "{faults:?}: {processed:?}");
+        assert_eq!(learned, 2, "{faults:?}: {processed:?}");
+    })
+    .await;
+    assert!(calls > 4, "{calls}");
 }
 
 #[tokio::test]

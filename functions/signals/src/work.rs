@@ -164,8 +164,10 @@ async fn claim(
         let claim = claim_of(store, clock, &event, newest).await?;
         match claim {
             Claim::New => open.events.push(event),
-            Claim::Own(Held { fence, preceded }) => {
-                if !store.has_outcome(&event).await? {
+            Claim::Own(Held {
+                fence, preceded, ..
+            }) => {
+                if !has_outcome(store, &event).await? {
                     open.fence = Some(open.fence.map_or(fence, |other| other.min(fence)));
                     open.preceded.insert(event.feedback_id, preceded);
                     open.events.push(event);
@@ -190,6 +192,7 @@ async fn claim_of(
     event: &EventCore,
     newest: u64,
 ) -> Result<Claim, Failure> {
+    let tenant = &event.tenant;
     loop {
         let claim = store.claim(event, newest).await?;
         let Claim::Other {
@@ -200,33 +203,38 @@ async fn claim_of(
         else {
             return Ok(claim);
         };
+        // It was withdrawn while it was processed, and may have taught preferences already.
+        if let Some(preceded) = held.released.get(&event.feedback_id) {
+            return Ok(Claim::Own(Held {
+                fence: held.fence,
+                preceded: preceded.clone(),
+                ..Held::default()
+            }));
+        }
         // The first of a batch takes the claim over itself.
         let is_first =
             event.second_to.is_none() && receipt.is_some_and(|receipt| event.receipt() < receipt);
-        // A withdrawn event leaves its claim to the next one, and must not take it back. Otherwise neither would count.
-        let stays = if is_first {
-            store.is_withdrawn(&event.tenant, event.feedback_id).await?
-        } else {
-            !store.is_withdrawn(&event.tenant, *holder).await?
-        };
-        // Nor an event with an outcome, which held the claim before.
-        if stays || store.has_outcome(event).await? {
+        let leaves = is_first || is_withdrawn(store, tenant, *holder).await?;
+        // An event with an outcome held the claim before. A retracted one must not take it: neither would count.
+        if !leaves
+            || store.retraction(tenant, event.feedback_id).await?.is_some()
+            || has_outcome(store, event).await?
+        {
             return Ok(claim);
         }
-        let taken = if is_first {
-            let is_duplicate = retract_duplicate(store, clock, (event, *holder)).await?;
-            let preceded = held.preceded.iter();
-            let preceded = preceded.chain(is_duplicate.then_some(holder));
-            Held {
-                fence: held.fence.min(newest),
-                preceded: preceded.copied().collect(),
-            }
-        } else {
-            Held {
-                fence: newest,
-                preceded: Vec::new(),
-            }
+        let is_duplicate = is_first && retract_duplicate(store, clock, (event, *holder)).await?;
+        let mut taken = Held {
+            fence: held.fence.min(newest),
+            ..held.clone()
         };
+        if is_duplicate {
+            taken.preceded.push(*holder);
+        } else {
+            let preceded = std::mem::take(&mut taken.preceded);
+            if !store.has_outcome(tenant, *holder).await? {
+                taken.released.insert(*holder, preceded);
+            }
+        }
         if store.take_claim(event, *holder, &taken).await? {
             return Ok(if is_first {
                 Claim::Own(taken)
@@ -235,6 +243,16 @@ async fn claim_of(
             });
         }
     }
+}
+
+async fn has_outcome(store: &Store, event: &EventCore) -> Result<bool, Error> {
+    store.has_outcome(&event.tenant, event.feedback_id).await
+}
+
+/// Whether an event was withdrawn by its user. A retracted duplicate names the event that counts instead.
+async fn is_withdrawn(store: &Store, tenant: &TenantId, event: Uuid) -> Result<bool, Error> {
+    let retraction = store.retraction(tenant, event).await?;
+    Ok(retraction.is_some_and(|retraction| retraction.replaced_by.is_none()))
 }
 
 /// Retracts an event that was processed, or is being processed, although an equal one was received before it. Returns

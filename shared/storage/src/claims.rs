@@ -7,10 +7,13 @@
 //! was made. A version that learned from the event is newer, so a redelivery reads only those
 //! versions to know whether the event was learned from. No clock is involved.
 //!
-//! Once the event of a claim is withdrawn, the next event with its key takes the claim over.
+//! Once the event of a claim is withdrawn, the next event with its key takes the claim over. If the withdrawn event had
+//! no outcome yet, the claim still names it: its next delivery continues where the one before stopped.
 //!
 //! Claims are in the partition of their user and expire with their events. An erasure finds all
 //! events by them, except duplicates ([`erasures`](crate::erasures)).
+
+use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use hearback_domain::event::{EventCore, FirstEvent, Receipt};
@@ -26,6 +29,7 @@ const FEEDBACK_ID: &str = "feedbackId";
 const FENCE: &str = "fence";
 const RECEIPT: &str = "receipt";
 const PRECEDED: &str = "preceded";
+const RELEASED: &str = "released";
 
 /// The event that holds a dedupe key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,12 +50,15 @@ pub enum Claim {
 }
 
 /// What a claim says about preferences.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
     /// Versions that learned from the event, or from one that held the claim before it, are newer than this one.
     pub fence: u64,
     /// Events that held the claim before, although they were received later.
     pub preceded: Vec<Uuid>,
+    /// Events that held the claim before, and were withdrawn before they had an outcome, each with those that it
+    /// preceded.
+    pub released: BTreeMap<Uuid, Vec<Uuid>>,
 }
 
 impl Store {
@@ -61,7 +68,7 @@ impl Store {
         let first = event.second_to.unwrap_or_else(|| FirstEvent::of(event));
         let held = Held {
             fence,
-            preceded: Vec::new(),
+            ..Held::default()
         };
         let item = claim_item(event, first, &held)?;
         match self.insert_or_get(item).await? {
@@ -110,6 +117,9 @@ fn claim_item(event: &EventCore, first: FirstEvent, held: &Held) -> Result<Item,
     if !held.preceded.is_empty() {
         item = item.json("claim", PRECEDED, &held.preceded)?;
     }
+    if !held.released.is_empty() {
+        item = item.json("claim", RELEASED, &held.released)?;
+    }
     Ok(item.build())
 }
 
@@ -125,6 +135,7 @@ fn claim_of(claim: &Item, event: Uuid) -> Result<Claim, Error> {
     let held = Held {
         fence: item::number(claim, "claim", FENCE)?,
         preceded: optional(claim, PRECEDED)?.unwrap_or_default(),
+        released: optional(claim, RELEASED)?.unwrap_or_default(),
     };
     if holder == event {
         return Ok(Claim::Own(held));

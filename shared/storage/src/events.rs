@@ -148,29 +148,27 @@ impl Store {
         self.insert(item.build()).await
     }
 
-    /// Whether an event is withdrawn by its user. One call and one read.
-    pub async fn is_withdrawn(&self, tenant: &TenantId, feedback_id: Uuid) -> Result<bool, Error> {
+    /// The retraction of an event. One call and one read.
+    pub async fn retraction(
+        &self,
+        tenant: &TenantId,
+        feedback_id: Uuid,
+    ) -> Result<Option<Retraction>, Error> {
         let partition = keys::event(tenant, feedback_id);
-        let retraction = self.get(partition, keys::RETRACTION.to_owned()).await?;
-        let Some(retraction) = retraction.item else {
-            return Ok(false);
-        };
-        let retraction: Retraction = item::json(&retraction, RETRACTION, RETRACTION)?;
-        // A retracted duplicate names the event that counts instead.
-        Ok(retraction.replaced_by.is_none())
+        let response = self.get(partition, keys::RETRACTION.to_owned()).await?;
+        let item = response.item;
+        item.map(|item| item::json(&item, RETRACTION, RETRACTION))
+            .transpose()
     }
 
     /// Whether an event has an outcome. One call, half a read.
-    pub async fn has_outcome(&self, core: &EventCore) -> Result<bool, Error> {
+    pub async fn has_outcome(&self, tenant: &TenantId, feedback_id: Uuid) -> Result<bool, Error> {
         let response = self
             .client
             .query()
             .table_name(&self.table)
             .key_condition_expression("PK = :pk AND SK = :sk")
-            .expression_attribute_values(
-                ":pk",
-                AttributeValue::S(keys::event(&core.tenant, core.feedback_id)),
-            )
+            .expression_attribute_values(":pk", AttributeValue::S(keys::event(tenant, feedback_id)))
             .expression_attribute_values(":sk", AttributeValue::S(keys::RESULT.to_owned()))
             .projection_expression(PK)
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
