@@ -9,6 +9,9 @@ uses the next. Two kinds of use are not part of a circle, because a module tree 
 
 So a parent and its child are never a circle of two. A use of `a::b` from outside of `a` is a use of `a` as well. Unit
 tests are left out.
+
+If the documentation of a crate says that each of its modules imports only modules above it, the table that follows must
+list them all, in such an order.
 """
 
 import pathlib
@@ -31,6 +34,7 @@ COMMENT = re.compile(r"//[^\n]*")
 USE = re.compile(r"^\s*(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
 PATH = re.compile(r"\b(?:crate|self|super)(?:::\w+)+")
 TESTS = "#[cfg(test)]\nmod tests {"
+ORDERED = "Each module imports only modules above it"
 
 
 def modules(source):
@@ -131,6 +135,22 @@ def circles(edges):
     return found
 
 
+def upward(source, edges):
+    """The uses of modules below the user's, in the order that the crate declares, if it does."""
+    text = (source / "lib.rs").read_text(encoding="utf-8") if (source / "lib.rs").exists() else ""
+    _, declared, table = text.partition(ORDERED)
+    if not declared:
+        return []
+    order = re.findall(r"^//! \| \[`(\w+)`\]", table, re.MULTILINE)
+    faults = [f"{name} is not in the table" for (name,) in (m for m in edges if len(m) == 1) if name not in order]
+    at = {name: index for index, name in enumerate(order)}
+    for module, used in edges.items():
+        for other, paths in used.items():
+            if module and len(other) == 1 and at.get(module[0], 0) < at.get(other[0], 0):
+                faults.append(f"{'::'.join(module)} uses {other[0]}, which is below it: {', '.join(sorted(paths))}")
+    return faults
+
+
 def main():
     sources = sorted(source for pattern in SOURCES for source in ROOT.glob(pattern))
     count = faults = 0
@@ -138,6 +158,9 @@ def main():
         known = modules(source)
         count += len(known)
         edges = uses(known)
+        for fault in upward(source, edges):
+            faults += 1
+            print(f"{source.relative_to(ROOT)}: {fault}", file=sys.stderr)
         for circle in circles(edges):
             faults += 1
             print(f"{source.relative_to(ROOT)}: a circle of modules", file=sys.stderr)

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::stream::{self, StreamExt};
-use hearback_domain::import::Report;
+use hearback_domain::events::import::Report;
 use hearback_storage::{Store, keys};
 use hearback_tests::events::{acceptance, id};
 use hearback_tests::generate::{Expected, Lines, Mix};

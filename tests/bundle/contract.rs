@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hearback_detection as detection;
-use hearback_domain::event::{Channel, FeedbackType};
-use hearback_domain::preferences::{CommunicationStyle, DetailLevel};
-use hearback_domain::publication::Subject;
+use hearback_domain::events::event::{Channel, FeedbackType};
+use hearback_domain::learning::preferences::{CommunicationStyle, DetailLevel};
+use hearback_domain::learning::publication::Subject;
 use hearback_lambda::queue::{LAST_RECEIVES, REDRIVE_RECEIVES};
 use hearback_local::description::openapi;
 use hearback_local::names::Names;

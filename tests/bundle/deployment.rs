@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hearback_domain::publication::Outcome;
+use hearback_domain::learning::publication::Outcome;
 use hearback_erasure::{ERASURES_DEAD_LETTERS_URL, ERASURES_URL};
 use hearback_lambda::aws::Service;
 use hearback_lambda::settings::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};

@@ -4,8 +4,8 @@ pub mod world;
 
 use axum::http::{Method, StatusCode};
 use chrono::{DateTime, TimeDelta, Utc};
-use hearback_domain::erasure::{ErasureIds, RemovedKind};
-use hearback_domain::privacy::Pseudonyms;
+use hearback_domain::export::erasure::{ErasureIds, RemovedKind};
+use hearback_domain::identity::privacy::Pseudonyms;
 use hearback_erasure::{Eraser, Erasures};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;

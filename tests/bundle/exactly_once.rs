@@ -2,13 +2,13 @@
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsMessage};
 use futures::future::join_all;
-use hearback_domain::caller::Caller;
-use hearback_domain::event::FeedbackEvent;
-use hearback_domain::identifier::{TenantId, UserId};
-use hearback_domain::preferences::{Cause, Version};
-use hearback_domain::privacy::Pseudonyms;
-use hearback_domain::publication::Outcome;
-use hearback_domain::submission::Submission;
+use hearback_domain::events::event::FeedbackEvent;
+use hearback_domain::events::submission::Submission;
+use hearback_domain::identity::caller::Caller;
+use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::identity::privacy::Pseudonyms;
+use hearback_domain::learning::preferences::{Cause, Version};
+use hearback_domain::learning::publication::Outcome;
 use hearback_lambda::clock::Clock;
 use hearback_signals::Generator;
 use hearback_storage::Store;

@@ -13,7 +13,7 @@ use aws_sdk_s3::types::{BucketVersioningStatus, VersioningConfiguration};
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use chrono::Utc;
 use hearback_batch::notification;
-use hearback_domain::import::{Packing, Reject, Report};
+use hearback_domain::events::import::{Packing, Reject, Report};
 use hearback_storage::imports::{ImportCore, ImportId, ImportRow};
 use hearback_tests::engine::ENDPOINT_URL;
 use hearback_tests::faults::{Fault, Faults};

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::http::{Method, StatusCode};
-use hearback_domain::ledger::Withdrawal;
+use hearback_domain::learning::ledger::Withdrawal;
 use hearback_lambda::clock::Clock;
 use hearback_tests::engine::Engine;
 use hearback_tests::faults::{Fault, Faults};

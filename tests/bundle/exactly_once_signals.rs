@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::http::{Method, StatusCode};
-use hearback_domain::ledger::Withdrawal;
+use hearback_domain::learning::ledger::Withdrawal;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
 use hearback_tests::engine::Engine;

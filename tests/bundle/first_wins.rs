@@ -3,8 +3,8 @@
 
 use axum::Router;
 use axum::http::{Method, StatusCode};
-use hearback_domain::import::PIECE_BYTES;
-use hearback_domain::publication::Outcome;
+use hearback_domain::events::import::PIECE_BYTES;
+use hearback_domain::learning::publication::Outcome;
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::faults::{Fault, Faults};

@@ -496,7 +496,7 @@ async fn a_losing_registration_reads_and_changes_nothing_of_the_winner() {
         "tenant": "acme", "project": "order-service", "conversation_id": "c", "turn_id": "t1"
     });
     let body = turn_body("gaming laptops under $1000", "hers");
-    let caller = hearback_domain::caller::Caller {
+    let caller = hearback_domain::identity::caller::Caller {
         user: "eve".try_into().unwrap(),
         tenant: "acme".try_into().unwrap(),
         projects: Vec::new(),
@@ -504,8 +504,8 @@ async fn a_losing_registration_reads_and_changes_nothing_of_the_winner() {
     };
     let now = "2026-01-04T10:00:00Z".parse().unwrap();
     let at = serde_json::from_value(at).unwrap();
-    let lost = hearback_domain::turn::Turn::parse(at, &body, &caller, now).unwrap();
-    let embedded = hearback_domain::embedded::Embedded::lexical(&lost.texts());
+    let lost = hearback_domain::turns::turn::Turn::parse(at, &body, &caller, now).unwrap();
+    let embedded = hearback_domain::turns::embedded::Embedded::lexical(&lost.texts());
     let store = &app.bundle.store;
     store.put_vector(&lost.core, &embedded).await.unwrap();
 

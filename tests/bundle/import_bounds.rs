@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use hearback_batch::notification;
-use hearback_domain::import::{Bounds, PIECE_BYTES, Report};
+use hearback_domain::events::import::{Bounds, PIECE_BYTES, Report};
 use hearback_storage::files::import_key;
 use hearback_tests::generate::Expected;
 

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hearback_batch::{Importer, notification};
-use hearback_domain::import::{RejectedLine, Report};
+use hearback_domain::events::import::{RejectedLine, Report};
 use hearback_storage::Store;
 use hearback_storage::files::import_key;
 use hearback_tests::engine::Engine;

@@ -9,7 +9,7 @@ mod table;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use hearback_domain::privacy::Pseudonyms;
+use hearback_domain::identity::privacy::Pseudonyms;
 use hearback_local::description::openapi;
 use hearback_local::files::{PSEUDONYM_KEY_FILE, TOKEN_KEY_FILE};
 use hearback_local::names::Names;

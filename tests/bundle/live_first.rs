@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aws_sdk_sqs::types::MessageSystemAttributeName;
 use hearback_batch::{Importer, notification};
-use hearback_domain::publication::Outcome;
+use hearback_domain::learning::publication::Outcome;
 use hearback_local::import;
 use hearback_local::names::Names;
 use hearback_local::relay::{self, Destination};

@@ -1,7 +1,7 @@
 //! The effects of message signals: learning, and retraction.
 
 use futures::future::join_all;
-use hearback_domain::publication::Subject;
+use hearback_domain::learning::publication::Subject;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::functions::stored_event;
 use hearback_tests::ledger::{events, ledger, of_status};

@@ -1,7 +1,7 @@
 //! From a stored event to the subscribers' queues, through the running bundle.
 
 use aws_sdk_sqs::types::Message;
-use hearback_domain::publication::Subject;
+use hearback_domain::learning::publication::Subject;
 use hearback_local::names::Names;
 use hearback_local::redrive::{DeadLetterQueue, redrive};
 use hearback_tests::app::{TestApp, eventually};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::{Message, MessageAttributeValue};
-use hearback_domain::publication::Subject;
+use hearback_domain::learning::publication::Subject;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_local::health::Health;
 use hearback_local::names::Names;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use hearback_domain::event::FreeText;
+use hearback_domain::events::event::FreeText;
 use hearback_storage::{Error, LARGEST, WriteToken, Written};
 use hearback_tests::app::TestApp;
 use hearback_tests::engine::Engine;
@@ -238,7 +238,7 @@ async fn an_item_is_measured_as_the_table_measures_it() {
             original_value: Some("x".repeat(length)),
             ..FreeText::default()
         };
-        hearback_domain::event::FeedbackEvent { core, text }
+        hearback_domain::events::event::FeedbackEvent { core, text }
     };
     let by = WriteToken::named(["a test"]);
     let Err(Error::TooLarge { measured }) = engine.store.put_event_by(by, &event(LARGEST)).await

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::MessageAttributeValue;
-use hearback_domain::publication::Subject;
+use hearback_domain::learning::publication::Subject;
 use hearback_local::provision::SUBJECT_RECEIVES;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::events::{acceptance, id};

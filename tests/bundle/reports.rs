@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::Method;
-use hearback_domain::payload::{MAX_PAGE, escaped_json_size};
+use hearback_domain::text::payload::{MAX_PAGE, escaped_json_size};
 use hearback_tests::app::TestApp;
 use hearback_tests::period::{Extent, Project, Report};
 use hearback_tests::turns::{PERIOD, conversation_path, path, turn_body};

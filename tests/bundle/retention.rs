@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Router;
 use axum::http::{Method, StatusCode};
 use chrono::{DateTime, TimeDelta, Utc};
-use hearback_domain::retention::Retention;
+use hearback_domain::events::retention::Retention;
 use hearback_lambda::App;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;

@@ -4,21 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{TimeDelta, Utc};
 use hearback_detection::{Cue, FeedbackStatus};
-use hearback_domain::caller::Caller;
-use hearback_domain::event::PrivacyFlags;
-use hearback_domain::import::{self, Bounds};
-use hearback_domain::preferences::numbers as learning;
-use hearback_domain::privacy::Pseudonyms;
-use hearback_domain::retention::{LEDGER_DAYS, Retention};
-use hearback_domain::satisfaction::{
+use hearback_domain::events::event::PrivacyFlags;
+use hearback_domain::events::import::{self, Bounds};
+use hearback_domain::events::retention::{LEDGER_DAYS, Retention};
+use hearback_domain::events::submission::Submission;
+use hearback_domain::events::{recency, submission};
+use hearback_domain::export::training;
+use hearback_domain::feedback::satisfaction::{
     SHARES, ValidationOutcome, feedback_weight, satisfaction_score,
 };
-use hearback_domain::signal::Reward;
-use hearback_domain::submission::Submission;
-use hearback_domain::{
-    follow_up, identifier, labels, ledger, message_signal, page, payload, period, preferences,
-    reaction, recency, sequence, signal, submission, target, timeline, training, turn, turn_report,
-};
+use hearback_domain::feedback::{follow_up, message_signal, reaction, sequence};
+use hearback_domain::identity::caller::Caller;
+use hearback_domain::identity::privacy::Pseudonyms;
+use hearback_domain::identity::{identifier, labels};
+use hearback_domain::learning::preferences::numbers as learning;
+use hearback_domain::learning::signal::Reward;
+use hearback_domain::learning::{ledger, preferences, signal};
+use hearback_domain::text::{page, payload};
+use hearback_domain::turns::{target, turn};
+use hearback_domain::views::{period, timeline, turn_report};
 use hearback_lambda::queue;
 use hearback_storage::vectors;
 use serde_json::{Value, json};

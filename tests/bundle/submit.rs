@@ -360,15 +360,15 @@ async fn an_expired_event_is_not_returned_although_its_row_still_exists() {
     let mut kept = acceptance("ada");
     kept["privacyFlags"] = json!({"retentionDays": 3});
     for (event, status) in [(&expired, StatusCode::NOT_FOUND), (&kept, StatusCode::OK)] {
-        let caller = hearback_domain::caller::Caller {
+        let caller = hearback_domain::identity::caller::Caller {
             user: "ada".try_into().unwrap(),
             tenant: "acme".try_into().unwrap(),
             projects: Vec::new(),
             scopes: Vec::new(),
         };
         let received = chrono::Utc::now() - chrono::TimeDelta::days(2);
-        let pseudonyms = hearback_domain::privacy::Pseudonyms::new("key");
-        let read = hearback_domain::submission::Submission::parse;
+        let pseudonyms = hearback_domain::identity::privacy::Pseudonyms::new("key");
+        let read = hearback_domain::events::submission::Submission::parse;
         let submission = read(event, &caller, &pseudonyms, received).unwrap();
         let store = &app.bundle.store;
         store.put_event(&submission.event).await.unwrap();

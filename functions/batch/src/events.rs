@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use hearback_domain::submission::{EventRejected, FeedbackEventRequest, RejectionReason};
+use hearback_domain::events::submission::{EventRejected, FeedbackEventRequest, RejectionReason};
 use hearback_lambda::body::Body;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::problem::InvalidMember;

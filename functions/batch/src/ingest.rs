@@ -7,10 +7,10 @@
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, Utc};
 use futures::future::{join_all, try_join_all};
-use hearback_domain::caller::Caller;
-use hearback_domain::identifier::{TenantId, UserId};
-use hearback_domain::rejected_body::storable_body;
-use hearback_domain::submission::RejectionReason;
+use hearback_domain::events::rejected_body::storable_body;
+use hearback_domain::events::submission::RejectionReason;
+use hearback_domain::identity::caller::Caller;
+use hearback_domain::identity::identifier::{TenantId, UserId};
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::dead_letters::{DeadLetters, NotSent};
 use hearback_lambda::queue::{self, RetryLimit, item_failure_of_task, receives};

@@ -2,11 +2,11 @@
 
 use chrono::{DateTime, Utc};
 use futures::future::join_all;
-use hearback_domain::caller::{Caller, Scope};
-use hearback_domain::event::{EventCore, FeedbackEvent};
-use hearback_domain::identifier::{TenantId, UserId};
-use hearback_domain::privacy::Pseudonyms;
-use hearback_domain::submission::{Draft, EventRejected, RejectionReason, Submission};
+use hearback_domain::events::event::{EventCore, FeedbackEvent};
+use hearback_domain::events::submission::{Draft, EventRejected, RejectionReason, Submission};
+use hearback_domain::identity::caller::{Caller, Scope};
+use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::identity::privacy::Pseudonyms;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::{App, BadSetting, FromEnv, anonymous};
 use hearback_storage::{Error, LARGEST, Store, WriteToken, Written};

@@ -5,12 +5,12 @@
 //! ([`EventCore::second_to`]): whichever of them is processed first claims the key for that one. Other events do not
 //! wait.
 //!
-//! [`EventCore::second_to`]: hearback_domain::event::EventCore::second_to
+//! [`EventCore::second_to`]: hearback_domain::events::event::EventCore::second_to
 
 use std::collections::HashMap;
 
 use futures::channel::oneshot::{self, Receiver, Sender};
-use hearback_domain::event::{EventCore, FirstEvent};
+use hearback_domain::events::event::{EventCore, FirstEvent};
 use hearback_storage::WriteToken;
 use uuid::Uuid;
 

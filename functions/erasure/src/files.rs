@@ -12,9 +12,11 @@
 //! Noncurrent versions of exports and of reports are deleted with every erasure, so that no person is found in them.
 //! Those of files to import expire by the bucket's rules.
 
-use hearback_domain::identifier::TenantId;
-use hearback_domain::import::{Bounds, MAX_LINE_BYTES, MIN_LINE_BYTES, Packing, Reject, Report};
-use hearback_domain::lines::Lines;
+use hearback_domain::events::import::{
+    Bounds, MAX_LINE_BYTES, MIN_LINE_BYTES, Packing, Reject, Report,
+};
+use hearback_domain::identity::identifier::TenantId;
+use hearback_domain::text::lines::Lines;
 use hearback_storage::blobs::body_not_read;
 use hearback_storage::files::{REPORT, is_rejects, is_report, report_key};
 use hearback_storage::files::{imports_of, signal_exports_of, training_exports_of};

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use hearback_domain::erasure::{Erasure, ErasureIds, RemovedKind};
-use hearback_domain::identifier::{MessageId, UserId};
-use hearback_domain::mirror;
-use hearback_domain::turn::{ConversationRef, TurnLog, TurnRef};
+use hearback_domain::export::erasure::{Erasure, ErasureIds, RemovedKind};
+use hearback_domain::feedback::mirror;
+use hearback_domain::identity::identifier::{MessageId, UserId};
+use hearback_domain::turns::turn::{ConversationRef, TurnLog, TurnRef};
 use hearback_storage::Error;
 use hearback_storage::erasures::{
     DataSource, ErasableTurn, ErasureCursor, Owner, PageSize, PersonalData, RowGroup,

@@ -2,7 +2,7 @@
 
 use aws_lambda_events::sqs::SqsMessage;
 use chrono::TimeDelta;
-use hearback_domain::identifier::{TenantId, UserId};
+use hearback_domain::identity::identifier::{TenantId, UserId};
 use hearback_lambda::MissingSetting;
 use hearback_lambda::aws::{Aws, Service, error_code};
 use hearback_lambda::queue::{Endless, HOPS, Hops};

@@ -6,7 +6,7 @@
 //! one file and a few turns, however many rows there are.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use hearback_domain::evaluation::EvaluationRequest;
+use hearback_domain::export::evaluation::EvaluationRequest;
 use hearback_storage::exports::ExportRun;
 use hearback_storage::message_signals::SignalPosition;
 use serde::{Deserialize, Serialize};

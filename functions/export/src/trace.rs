@@ -1,7 +1,7 @@
 //! The rows of one trace, in the response.
 
-use hearback_domain::evaluation::{EvaluationRequest, EvaluationRow};
-use hearback_domain::identifier::Label;
+use hearback_domain::export::evaluation::{EvaluationRequest, EvaluationRow};
+use hearback_domain::identity::identifier::Label;
 use hearback_storage::message_signals::SignalPosition;
 use serde::Serialize;
 

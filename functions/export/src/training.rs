@@ -27,8 +27,8 @@ mod signals_by_message;
 mod training_set;
 
 use chrono::{DateTime, Utc};
-use hearback_domain::evaluation::EvaluationRequest;
-use hearback_domain::training::TrainingRequest;
+use hearback_domain::export::evaluation::EvaluationRequest;
+use hearback_domain::export::training::TrainingRequest;
 use hearback_storage::exports::ExportRun;
 
 use crate::{Exporter, Failure, decode_resume, random_suffix, run_name};

@@ -2,7 +2,7 @@
 //!
 //! Every change appends a version, on the condition that its number is new. So the versions are both the optimistic
 //! lock and the history. Learning from feedback is not here: the signal generator (`functions/signals`) appends
-//! versions too, by the rules in `shared/domain/src/preferences`.
+//! versions too, by the rules in `shared/domain/src/learning/preferences`.
 //!
 //! | start with | for |
 //! |---|---|
@@ -19,13 +19,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use backon::{BackoffBuilder, ExponentialBuilder};
-use hearback_domain::caller::Caller as DomainCaller;
-use hearback_domain::identifier::{Label, UserId};
-use hearback_domain::page::{DEFAULT_LIMIT, PageLimit};
-use hearback_domain::payload::{self, escaped_json_size};
-use hearback_domain::preferences::{
+use hearback_domain::identity::caller::Caller as DomainCaller;
+use hearback_domain::identity::identifier::{Label, UserId};
+use hearback_domain::learning::preferences::{
     Cause, MAX_BYTES, PreferenceContext, PreferencesPatch, Profile, Version, resolve,
 };
+use hearback_domain::text::page::{DEFAULT_LIMIT, PageLimit};
+use hearback_domain::text::payload::{self, escaped_json_size};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::params::{OfUser, Parameters, PathId};

@@ -1,8 +1,8 @@
 //! Responses about preferences.
 
 use chrono::{DateTime, Utc};
-use hearback_domain::identifier::UserId;
-use hearback_domain::preferences::{Cause, Preferences, Resolved, Version};
+use hearback_domain::identity::identifier::UserId;
+use hearback_domain::learning::preferences::{Cause, Preferences, Resolved, Version};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -1,10 +1,10 @@
 //! Whether an event counts for the turn that it names, in the response of `GET /v1/feedback/{feedbackId}`.
 
-use hearback_domain::counted;
-use hearback_domain::event::EventCore;
-use hearback_domain::identifier::TurnId;
-use hearback_domain::publication::Outcome;
-use hearback_domain::reaction::Reaction;
+use hearback_domain::events::event::EventCore;
+use hearback_domain::feedback::counted;
+use hearback_domain::feedback::reaction::Reaction;
+use hearback_domain::identity::identifier::TurnId;
+use hearback_domain::learning::publication::Outcome;
 use hearback_lambda::App;
 use hearback_storage::Error;
 use hearback_storage::events::StoredEvent;

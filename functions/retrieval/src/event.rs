@@ -1,7 +1,7 @@
 //! A feedback event in the response of `GET /v1/feedback/{feedbackId}`, in the format in which it was submitted.
 
 use chrono::{DateTime, Utc};
-use hearback_domain::event::{
+use hearback_domain::events::event::{
     Channel, CorrectionType, EventContext, EventCore, FeedbackType, FreeText, PrivacyFlags,
 };
 use serde::Serialize;

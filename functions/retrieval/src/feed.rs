@@ -3,18 +3,18 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
-use hearback_domain::caller::{Caller as DomainCaller, Forbidden, Scope};
-use hearback_domain::digest::digest;
-use hearback_domain::event::{Channel, FeedbackType};
-use hearback_domain::feed::{
+use hearback_domain::events::event::{Channel, FeedbackType};
+use hearback_domain::events::retention::LEDGER_DAYS;
+use hearback_domain::identity::caller::{Caller as DomainCaller, Forbidden, Scope};
+use hearback_domain::identity::identifier::{ProjectId, TenantId, UserId};
+use hearback_domain::identity::labels::Labels;
+use hearback_domain::learning::publication::Action;
+use hearback_domain::text::digest::digest;
+use hearback_domain::text::page::{DEFAULT_LIMIT, PageLimit};
+use hearback_domain::text::payload::{MAX_PAGE, escaped_json_size};
+use hearback_domain::views::feed::{
     FeedEntry, FeedFilter, FeedPosition, FeedView, InvalidEventId, SETTLED_AFTER,
 };
-use hearback_domain::identifier::{ProjectId, TenantId, UserId};
-use hearback_domain::labels::Labels;
-use hearback_domain::page::{DEFAULT_LIMIT, PageLimit};
-use hearback_domain::payload::{MAX_PAGE, escaped_json_size};
-use hearback_domain::publication::Action;
-use hearback_domain::retention::LEDGER_DAYS;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::params::Parameters;
 use hearback_lambda::rejections::{ForbiddenRejection, Rejections};

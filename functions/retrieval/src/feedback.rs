@@ -3,10 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use hearback_domain::event::FreeText;
-use hearback_domain::identifier::Label;
-use hearback_domain::publication::Outcome;
-use hearback_domain::signal::LearningSignal;
+use hearback_domain::events::event::FreeText;
+use hearback_domain::identity::identifier::Label;
+use hearback_domain::learning::publication::Outcome;
+use hearback_domain::learning::signal::LearningSignal;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::events::VisibleEvent;
 use hearback_lambda::params::PathId;

@@ -7,14 +7,14 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures::future::try_join_all;
 use hearback_detection::FeedbackStatus;
-use hearback_domain::caller::Caller;
-use hearback_domain::feedback_context::{
+use hearback_domain::events::recency::Recency;
+use hearback_domain::feedback::message_signal::{MessageSignal, StoredSignal};
+use hearback_domain::feedback::reaction::{FeedbackKind, Reaction};
+use hearback_domain::feedback::sequence::Sequence;
+use hearback_domain::identity::caller::Caller;
+use hearback_domain::views::feedback_context::{
     ExplicitRejection, FeedbackContext, Rejection, RejectionFacts, SessionPreferences,
 };
-use hearback_domain::message_signal::{MessageSignal, StoredSignal};
-use hearback_domain::reaction::{FeedbackKind, Reaction};
-use hearback_domain::recency::Recency;
-use hearback_domain::sequence::Sequence;
 use hearback_lambda::accept::{not_acceptable, preferred, varying};
 use hearback_lambda::params::{InTurn, Parameters};
 use hearback_lambda::problem::ProblemDocument;

@@ -27,9 +27,9 @@ mod turn;
 mod turn_list;
 mod turn_report;
 
-use hearback_domain::caller::Caller;
-use hearback_domain::identifier::UserId;
-use hearback_domain::reaction::StoredReaction;
+use hearback_domain::feedback::reaction::StoredReaction;
+use hearback_domain::identity::caller::Caller;
+use hearback_domain::identity::identifier::UserId;
 use hearback_lambda::WithBlobs;
 use hearback_lambda::routes::Routes;
 use hearback_storage::reactions::ReactionRow;

@@ -3,11 +3,11 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use hearback_domain::digest::digest;
-use hearback_domain::identifier::{MessageId, UserId};
-use hearback_domain::message_signal::{MessageSignal, StoredSignal};
-use hearback_domain::page::{DEFAULT_LIMIT, PageLimit};
-use hearback_domain::payload::{MAX_PAGE, escaped_json_size};
+use hearback_domain::feedback::message_signal::{MessageSignal, StoredSignal};
+use hearback_domain::identity::identifier::{MessageId, UserId};
+use hearback_domain::text::digest::digest;
+use hearback_domain::text::page::{DEFAULT_LIMIT, PageLimit};
+use hearback_domain::text::payload::{MAX_PAGE, escaped_json_size};
 use hearback_lambda::caller::Caller;
 use hearback_lambda::params::Parameters;
 use hearback_lambda::rejections::{ForbiddenRejection, Rejections};

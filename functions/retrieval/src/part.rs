@@ -2,9 +2,9 @@
 //!
 //! The next page continues after a key of the reaction that its changes do not move: its turn and its author.
 
-use hearback_domain::digest::digest;
-use hearback_domain::identifier::TurnId;
-use hearback_domain::reaction::{FeedbackKind, Origin, StoredReaction};
+use hearback_domain::feedback::reaction::{FeedbackKind, Origin, StoredReaction};
+use hearback_domain::identity::identifier::TurnId;
+use hearback_domain::text::digest::digest;
 use serde::{Deserialize, Serialize};
 
 /// The last reaction on a page.

@@ -6,7 +6,7 @@ mod walk;
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use hearback_domain::period::{ConversationFeedback, PeriodRequest};
+use hearback_domain::views::period::{ConversationFeedback, PeriodRequest};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InProject;
 use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection};

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use axum::Json;
 use axum::extract::State;
 use futures::future::try_join_all;
-use hearback_domain::caller::Scope;
-use hearback_domain::identifier::{TurnId, UserId};
-use hearback_domain::legacy::LegacyReaction;
-use hearback_domain::payload;
-use hearback_domain::reaction::{FeedbackKind, StoredReaction};
-use hearback_domain::timeline::{
+use hearback_domain::feedback::legacy::LegacyReaction;
+use hearback_domain::feedback::reaction::{FeedbackKind, StoredReaction};
+use hearback_domain::identity::caller::Scope;
+use hearback_domain::identity::identifier::{TurnId, UserId};
+use hearback_domain::text::payload;
+use hearback_domain::turns::turn::TurnRef;
+use hearback_domain::views::timeline::{
     FeedbackBy, Refresh, Timeline, TimelineRequest, TurnReaction, refresh,
 };
-use hearback_domain::turn::TurnRef;
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InConversation;
 use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection};

@@ -3,10 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use hearback_domain::identifier::TurnId;
-use hearback_domain::payload::{MAX_PAGE, escaped_json_size};
-use hearback_domain::turn::TurnRef;
-use hearback_domain::turn_report::TurnReportRequest;
+use hearback_domain::identity::identifier::TurnId;
+use hearback_domain::text::payload::{MAX_PAGE, escaped_json_size};
+use hearback_domain::turns::turn::TurnRef;
+use hearback_domain::views::turn_report::TurnReportRequest;
 use hearback_lambda::body::Body;
 use hearback_lambda::params::InConversation;
 use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection};

@@ -2,10 +2,10 @@
 //! turn's own user, updates the turn's status. Each step may be repeated, and acts may arrive in any order: the latest
 //! act counts.
 
-use hearback_domain::counted;
-use hearback_domain::event::EventCore;
-use hearback_domain::reaction::{FeedbackKind, StoredReaction};
-use hearback_domain::turn::TurnCore;
+use hearback_domain::events::event::EventCore;
+use hearback_domain::feedback::counted;
+use hearback_domain::feedback::reaction::{FeedbackKind, StoredReaction};
+use hearback_domain::turns::turn::TurnCore;
 use hearback_lambda::clock::Clock;
 use hearback_storage::{Attempt, Store, Versioned, update};
 use uuid::Uuid;

@@ -29,10 +29,10 @@ use std::collections::BTreeMap;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, Utc};
-use hearback_domain::erasure::Erasure;
-use hearback_domain::event::EventCore;
-use hearback_domain::message_signal::SignalCore;
-use hearback_domain::reaction::ReactionCore;
+use hearback_domain::events::event::EventCore;
+use hearback_domain::export::erasure::Erasure;
+use hearback_domain::feedback::message_signal::SignalCore;
+use hearback_domain::feedback::reaction::ReactionCore;
 use hearback_lambda::MissingSetting;
 use hearback_lambda::app::{blobs_from_env, store_from_env};
 use hearback_lambda::aws::{Aws, Service};

@@ -1,9 +1,9 @@
 //! Processes a signal on a message: stores the retraction of the event that it replaced or withdrew, counts the signal
 //! for its turn, and stores its own event in the ledger. Each step may be repeated.
 
-use hearback_domain::counted;
-use hearback_domain::ledger::{event_of_signal, retraction_of_signal};
-use hearback_domain::message_signal::{MessageSignal, SignalCore, StoredSignal};
+use hearback_domain::feedback::counted;
+use hearback_domain::feedback::message_signal::{MessageSignal, SignalCore, StoredSignal};
+use hearback_domain::learning::ledger::{event_of_signal, retraction_of_signal};
 use hearback_lambda::clock::Clock;
 use hearback_storage::Store;
 use uuid::Uuid;

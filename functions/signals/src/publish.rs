@@ -3,8 +3,8 @@
 //! In AWS this is the enrichment of a pipe, whose target is a topic with one queue for each subject. A record that
 //! cannot be read becomes a dead letter, and the others of its batch are published.
 
-use hearback_domain::publication::{Outcome, Subject, retracted};
-use hearback_domain::sqs_text;
+use hearback_domain::learning::publication::{Outcome, Subject, retracted};
+use hearback_domain::text::sqs_text;
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::dead_letters::{DeadLetters, NotSent};
 use hearback_storage::Error;

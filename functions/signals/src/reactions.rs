@@ -1,9 +1,9 @@
 //! Processes a reaction to a turn: stores the retraction of the event that it replaced, updates the turn's status,
 //! stores its own event in the ledger, and mirrors it to the turn's log. Each step may be repeated.
 
-use hearback_domain::ledger::{event_of, retraction_of};
-use hearback_domain::mirror;
-use hearback_domain::reaction::{Origin, ReactionCore, StoredReaction};
+use hearback_domain::feedback::mirror;
+use hearback_domain::feedback::reaction::{Origin, ReactionCore, StoredReaction};
+use hearback_domain::learning::ledger::{event_of, retraction_of};
 use hearback_lambda::clock::Clock;
 use hearback_storage::{Blobs, Store};
 

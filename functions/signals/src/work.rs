@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::future::try_join_all;
-use hearback_domain::erasure::{Erasure, RemovedKind};
-use hearback_domain::event::EventCore;
-use hearback_domain::identifier::{TenantId, UserId};
-use hearback_domain::ledger::retraction_of_duplicate;
-use hearback_domain::preferences::{Cause, Crossing, Lesson, Version, learn};
-use hearback_domain::publication::{Outcome, Processed};
+use hearback_domain::events::event::EventCore;
+use hearback_domain::export::erasure::{Erasure, RemovedKind};
+use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::learning::ledger::retraction_of_duplicate;
+use hearback_domain::learning::preferences::{Cause, Crossing, Lesson, Version, learn};
+use hearback_domain::learning::publication::{Outcome, Processed};
 use hearback_lambda::clock::Clock;
 use hearback_storage::Written;
 use hearback_storage::claims::{Claim, Held};

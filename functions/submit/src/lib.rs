@@ -20,7 +20,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use hearback_domain::submission::{Draft, EventRejected, FeedbackEventRequest};
+use hearback_domain::events::submission::{Draft, EventRejected, FeedbackEventRequest};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::problem::ProblemDocument;

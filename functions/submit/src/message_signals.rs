@@ -8,13 +8,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use hearback_domain::caller::Caller as DomainCaller;
-use hearback_domain::identifier::{MessageId, ProjectId, UserId};
-use hearback_domain::message_signal::{
+use hearback_domain::events::recency::Recency;
+use hearback_domain::feedback::message_signal::{
     MessageSignal, MessageSignalRequest, SignalUpdate, StoredSignal,
 };
-use hearback_domain::recency::Recency;
-use hearback_domain::turn::TurnCore;
+use hearback_domain::identity::caller::Caller as DomainCaller;
+use hearback_domain::identity::identifier::{MessageId, ProjectId, UserId};
+use hearback_domain::turns::turn::TurnCore;
 use hearback_lambda::body::Body;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::params::Parameters;

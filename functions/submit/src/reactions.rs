@@ -8,7 +8,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hearback_domain::reaction::{
+use hearback_domain::feedback::reaction::{
     NewReaction, Reaction, ReactionCore, ReactionRejected, ReactionRequest, ReactionUpdate,
     StoredReaction,
 };

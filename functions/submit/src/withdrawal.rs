@@ -3,9 +3,9 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use hearback_domain::counted::turn_of;
-use hearback_domain::identifier::Label;
-use hearback_domain::ledger::retraction_of_event;
+use hearback_domain::feedback::counted::turn_of;
+use hearback_domain::identity::identifier::Label;
+use hearback_domain::learning::ledger::retraction_of_event;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::events::VisibleEvent;
 use hearback_lambda::params::PathId;

@@ -1,11 +1,11 @@
 //! The feedback of a turn on the previous one: detected at its registration, and stored with the previous turn.
 
 use hearback_detection::{Exchange, FeedbackStatus};
-use hearback_domain::caller::Caller;
-use hearback_domain::embedded::Embedded;
-use hearback_domain::follow_up::{FollowUp, Precedence, SESSION_TIMEOUT, UserFeedback};
-use hearback_domain::language::Language;
-use hearback_domain::turn::{Turn, TurnCore};
+use hearback_domain::feedback::follow_up::{FollowUp, Precedence, SESSION_TIMEOUT, UserFeedback};
+use hearback_domain::identity::caller::Caller;
+use hearback_domain::text::language::Language;
+use hearback_domain::turns::embedded::Embedded;
+use hearback_domain::turns::turn::{Turn, TurnCore};
 use hearback_lambda::App;
 use hearback_storage::turn_rows::IndexRow;
 use hearback_storage::vectors::{TimeRange, TurnVector};

@@ -7,9 +7,9 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use hearback_domain::caller::Caller;
-use hearback_domain::registration::{Conflict, Resolution};
-use hearback_domain::turn::Turn;
+use hearback_domain::feedback::registration::{Conflict, Resolution};
+use hearback_domain::identity::caller::Caller;
+use hearback_domain::turns::turn::Turn;
 use hearback_lambda::Problem;
 use hearback_storage::turn_rows::IndexRow;
 use hearback_storage::turns::TurnUpdate;

@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use hearback_detection::Detection;
-use hearback_domain::caller::Caller;
-use hearback_domain::reaction::{NewReaction, ReactionUpdate, StoredReaction};
-use hearback_domain::turn::TurnCore;
+use hearback_domain::feedback::reaction::{NewReaction, ReactionUpdate, StoredReaction};
+use hearback_domain::identity::caller::Caller;
+use hearback_domain::turns::turn::TurnCore;
 use hearback_lambda::App;
 use hearback_storage::{Attempt, Error, Versioned, update};
 

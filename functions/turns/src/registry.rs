@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use hearback_detection::Detector;
-use hearback_domain::retention::Retention;
+use hearback_domain::events::retention::Retention;
 use hearback_lambda::settings::{PHRASES, TURN_RETENTION_DAYS, setting};
 use hearback_lambda::{App, BadSetting, FromEnv, WithBlobs};
 

@@ -1,8 +1,8 @@
 //! Responses to registrations.
 
 use chrono::{DateTime, Utc};
-use hearback_domain::follow_up::FollowUp;
-use hearback_domain::turn::{Status, TurnCore};
+use hearback_domain::feedback::follow_up::FollowUp;
+use hearback_domain::turns::turn::{Status, TurnCore};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use futures::StreamExt;
-use hearback_domain::payload;
+use hearback_domain::text::payload;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep, sleep, timeout};

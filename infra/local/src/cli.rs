@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
-use hearback_domain::caller::Scope;
-use hearback_domain::identifier::{InvalidIdentifier, TenantId, UserId};
-use hearback_domain::publication::Subject;
-use hearback_domain::retention::Retention;
+use hearback_domain::events::retention::Retention;
+use hearback_domain::identity::caller::Scope;
+use hearback_domain::identity::identifier::{InvalidIdentifier, TenantId, UserId};
+use hearback_domain::learning::publication::Subject;
 use hearback_lambda::telemetry::filter_with_overrides;
 use rustix::fs::Mode;
 use tokio_util::sync::CancellationToken;

@@ -1,7 +1,7 @@
 //! Names of resources. `template.yaml` gives the queues of a stack the same names; CloudFormation generates the names
 //! of the table and the bucket.
 
-use hearback_domain::publication::Subject;
+use hearback_domain::learning::publication::Subject;
 
 /// The default name of a stack.
 pub const DEFAULT_STACK: &str = "hearback";

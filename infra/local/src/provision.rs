@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use aws_sdk_s3::operation::create_bucket::CreateBucketError;
 use aws_sdk_sqs::types::QueueAttributeName;
-use hearback_domain::publication::Subject;
+use hearback_domain::learning::publication::Subject;
 use hearback_lambda::queue::REDRIVE_RECEIVES;
 use hearback_storage::Store;
 

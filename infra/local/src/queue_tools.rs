@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::{Context, Result};
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName, QueueAttributeName};
-use hearback_domain::publication::Subject;
+use hearback_domain::learning::publication::Subject;
 use tokio_util::sync::CancellationToken;
 
 use crate::names::Names;

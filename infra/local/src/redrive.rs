@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use clap::ValueEnum;
-use hearback_domain::publication::Subject;
+use hearback_domain::learning::publication::Subject;
 use hearback_lambda::dead_letters::REASON;
 use hearback_lambda::queue::HOPS;
 use hearback_storage::{Blobs, Store};

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use hearback_domain::publication::Subject;
-use hearback_domain::turn::TurnRef;
+use hearback_domain::learning::publication::Subject;
+use hearback_domain::turns::turn::TurnRef;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_signals::publish;
 use hearback_storage::stream::{RESULTS, SUBMITTED, deleted_turn, key_record};

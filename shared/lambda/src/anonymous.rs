@@ -9,8 +9,8 @@ use std::panic::resume_unwind;
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
 
-use hearback_domain::privacy::Pseudonyms;
-use hearback_domain::submission::{Draft, EventRejected, Submission};
+use hearback_domain::events::submission::{Draft, EventRejected, Submission};
+use hearback_domain::identity::privacy::Pseudonyms;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 

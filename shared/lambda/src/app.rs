@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use axum::http::StatusCode;
-use hearback_domain::cursor::Cursors;
-use hearback_domain::identifier::{TenantId, UserId};
-use hearback_domain::privacy::Pseudonyms;
-use hearback_domain::turn::ConversationRef;
+use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::identity::privacy::Pseudonyms;
+use hearback_domain::text::cursor::Cursors;
+use hearback_domain::turns::turn::ConversationRef;
 use hearback_storage::preferences::Freshness;
 use hearback_storage::{Blobs, Store};
 use uuid::Uuid;

@@ -1,7 +1,7 @@
 //! A request's body as JSON, up to a limit.
 
 use axum::extract::{FromRequest, Request};
-use hearback_domain::payload::{MAX_REQUEST, escaped_size};
+use hearback_domain::text::payload::{MAX_REQUEST, escaped_size};
 use hearback_wire::{FromJson, from_json};
 use serde_json::Value;
 

@@ -4,8 +4,8 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hearback_domain::caller::Caller as DomainCaller;
-use hearback_domain::claims::{ProjectsClaim, caller};
+use hearback_domain::identity::caller::Caller as DomainCaller;
+use hearback_domain::identity::claims::{ProjectsClaim, caller};
 use lambda_http::request::RequestContext;
 
 use crate::Problem;

@@ -1,7 +1,7 @@
 //! The DLQ: messages that cannot be processed, each with its reason.
 
 use aws_sdk_sqs::types::MessageAttributeValue;
-use hearback_domain::sqs_text;
+use hearback_domain::text::sqs_text;
 use hearback_scrub::REMOVED;
 
 use crate::aws::error_code;

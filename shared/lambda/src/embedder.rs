@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use hearback_domain::embedded::Embedded;
+use hearback_domain::turns::embedded::Embedded;
 
 use crate::settings::{BadSetting, EMBEDDING_MODEL, setting};
 

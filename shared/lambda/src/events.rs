@@ -1,7 +1,7 @@
 //! Which events a caller may read.
 
-use hearback_domain::caller::{Caller, Scope};
-use hearback_domain::event::EventCore;
+use hearback_domain::events::event::EventCore;
+use hearback_domain::identity::caller::{Caller, Scope};
 use hearback_storage::events::StoredEvent;
 use uuid::Uuid;
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use hearback_domain::caller::Caller as DomainCaller;
-use hearback_domain::identifier::{
+use hearback_domain::identity::caller::Caller as DomainCaller;
+use hearback_domain::identity::identifier::{
     ConversationId, InvalidIdentifier, ProjectId, TenantId, TurnId, UserId,
 };
-use hearback_domain::turn::{ConversationRef, TurnRef};
+use hearback_domain::turns::turn::{ConversationRef, TurnRef};
 use hearback_wire::describe::path_parameter;
 use hearback_wire::{FieldError, FromQuery, from_query};
 use utoipa::IntoParams;

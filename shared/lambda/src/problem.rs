@@ -6,8 +6,8 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hearback_domain::caller::Forbidden;
-use hearback_domain::cursor::InvalidCursor;
+use hearback_domain::identity::caller::Forbidden;
+use hearback_domain::text::cursor::InvalidCursor;
 use hearback_storage::{Error as StorageError, LARGEST};
 use hearback_wire::FieldError;
 use serde::Serialize;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Timelike, Utc};
-use hearback_domain::identifier::{ConversationId, ProjectId, TenantId, UserId};
-use hearback_domain::reaction::ReactionCore;
+use hearback_domain::feedback::reaction::ReactionCore;
+use hearback_domain::identity::identifier::{ConversationId, ProjectId, TenantId, UserId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;

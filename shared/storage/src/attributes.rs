@@ -16,5 +16,5 @@ pub(crate) const HOSTED_URI: &str = "hosted_uri";
 /// The inference about a turn.
 pub(crate) const USER_FEEDBACK: &str = "user_feedback";
 /// Explicit feedback of the turn's user, by means:
-/// [`ExplicitFeedback`](hearback_domain::turn_status::ExplicitFeedback).
+/// [`ExplicitFeedback`](hearback_domain::feedback::turn_status::ExplicitFeedback).
 pub(crate) const GIVEN_FEEDBACK: &str = "said";

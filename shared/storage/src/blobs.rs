@@ -7,7 +7,7 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectError;
 use aws_sdk_s3::primitives::ByteStream;
 use chrono::{DateTime, Utc};
-use hearback_domain::turn::{TurnCore, TurnLog, TurnRef};
+use hearback_domain::turns::turn::{TurnCore, TurnLog, TurnRef};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 

@@ -16,8 +16,8 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use hearback_domain::event::{EventCore, FirstEvent, Receipt};
-use hearback_domain::retention::LEDGER_DAYS;
+use hearback_domain::events::event::{EventCore, FirstEvent, Receipt};
+use hearback_domain::events::retention::LEDGER_DAYS;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 

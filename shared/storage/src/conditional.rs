@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
 };
 use chrono::{DateTime, Utc};
-use hearback_domain::digest::digest;
+use hearback_domain::text::digest::digest;
 use uuid::Uuid;
 
 use crate::item::{Item, check_size};

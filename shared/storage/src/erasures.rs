@@ -16,9 +16,9 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnConsumedCapacity, TransactWriteItem, Update,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use hearback_domain::erasure::{Erasure, ErasureIds, RemovedCounts, RemovedKind};
-use hearback_domain::identifier::{TenantId, UserId};
-use hearback_domain::retention::LEDGER_DAYS;
+use hearback_domain::events::retention::LEDGER_DAYS;
+use hearback_domain::export::erasure::{Erasure, ErasureIds, RemovedCounts, RemovedKind};
+use hearback_domain::identity::identifier::{TenantId, UserId};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
-use hearback_domain::identifier::TenantId;
+use hearback_domain::identity::identifier::TenantId;
 
 use crate::item::LARGEST;
 

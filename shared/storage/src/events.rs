@@ -2,12 +2,12 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
-use hearback_domain::event::{EventCore, FeedbackEvent, FreeText};
-use hearback_domain::feed::FeedPosition;
-use hearback_domain::identifier::TenantId;
-use hearback_domain::ledger::Retraction;
-use hearback_domain::publication::Outcome;
-use hearback_domain::retention::LEDGER_DAYS;
+use hearback_domain::events::event::{EventCore, FeedbackEvent, FreeText};
+use hearback_domain::events::retention::LEDGER_DAYS;
+use hearback_domain::identity::identifier::TenantId;
+use hearback_domain::learning::ledger::Retraction;
+use hearback_domain::learning::publication::Outcome;
+use hearback_domain::views::feed::FeedPosition;
 use uuid::Uuid;
 
 use crate::attributes::{CORE, OUTCOME, RETRACTION, SENT, TEXT};

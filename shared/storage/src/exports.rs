@@ -7,7 +7,7 @@
 
 use aws_sdk_s3::primitives::ByteStream;
 use chrono::NaiveDate;
-use hearback_domain::identifier::{ProjectId, TenantId};
+use hearback_domain::identity::identifier::{ProjectId, TenantId};
 use serde::Serialize;
 
 use crate::blobs::{Blobs, unavailable};

@@ -3,9 +3,9 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 use futures::future::try_join_all;
-use hearback_domain::feed::{FeedEntry, FeedPosition};
-use hearback_domain::identifier::{TenantId, UserId};
-use hearback_domain::publication::Outcome;
+use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::learning::publication::Outcome;
+use hearback_domain::views::feed::{FeedEntry, FeedPosition};
 use uuid::Uuid;
 
 use crate::activity::shard_of;

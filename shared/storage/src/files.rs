@@ -11,7 +11,7 @@ pub use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::primitives::DateTime as SdkDateTime;
 use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
 use chrono::{DateTime, Utc};
-use hearback_domain::identifier::TenantId;
+use hearback_domain::identity::identifier::TenantId;
 
 use crate::Error;
 use crate::blobs::{Blobs, unavailable};

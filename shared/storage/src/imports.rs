@@ -11,9 +11,9 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnConsumedCapacity, TransactWriteItem, Update,
 };
 use chrono::{DateTime, Utc};
-use hearback_domain::digest::digest;
-use hearback_domain::identifier::TenantId;
-use hearback_domain::import::{Counts, Packing, RejectedLine, Report};
+use hearback_domain::events::import::{Counts, Packing, RejectedLine, Report};
+use hearback_domain::identity::identifier::TenantId;
+use hearback_domain::text::digest::digest;
 use serde::{Deserialize, Serialize};
 
 use crate::attributes::CORE;

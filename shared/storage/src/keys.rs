@@ -6,14 +6,14 @@
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use hearback_detection::FeedbackStatus;
-use hearback_domain::dedupe::DedupeKey;
-use hearback_domain::digest::digest;
-use hearback_domain::identifier::{
+use hearback_domain::events::dedupe::DedupeKey;
+use hearback_domain::feedback::message_signal::MessageSignal;
+use hearback_domain::feedback::reaction::{FeedbackKind, Origin, ReactionCore};
+use hearback_domain::identity::identifier::{
     ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId,
 };
-use hearback_domain::message_signal::MessageSignal;
-use hearback_domain::reaction::{FeedbackKind, Origin, ReactionCore};
-use hearback_domain::turn::{ConversationRef, TurnRef};
+use hearback_domain::text::digest::digest;
+use hearback_domain::turns::turn::{ConversationRef, TurnRef};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 

@@ -6,10 +6,12 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, NaiveDate, Utc};
-use hearback_domain::caller::Caller;
-use hearback_domain::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, UserId};
-use hearback_domain::message_signal::{MessageSignal, SignalCore, StoredSignal};
-use hearback_domain::turn::ConversationRef;
+use hearback_domain::feedback::message_signal::{MessageSignal, SignalCore, StoredSignal};
+use hearback_domain::identity::caller::Caller;
+use hearback_domain::identity::identifier::{
+    ConversationId, Label, MessageId, ProjectId, TenantId, UserId,
+};
+use hearback_domain::turns::turn::ConversationRef;
 use serde::{Deserialize, Serialize};
 
 use crate::attributes::{CORE, TEXT};

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{Datelike, Months, NaiveDate};
-use hearback_domain::identifier::{ProjectId, TenantId};
-use hearback_domain::reaction::ReactionCore;
+use hearback_domain::feedback::reaction::ReactionCore;
+use hearback_domain::identity::identifier::{ProjectId, TenantId};
 use sha2::{Digest, Sha256};
 
 use crate::item::{self, Builder};

@@ -1,8 +1,8 @@
 //! Preference versions: an append-only log for each user.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use hearback_domain::identifier::{TenantId, UserId};
-use hearback_domain::preferences::Version;
+use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::learning::preferences::Version;
 
 use crate::item::{self, Builder};
 use crate::{Error, Store, Written, keys};

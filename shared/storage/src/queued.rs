@@ -8,10 +8,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
-use hearback_domain::counted;
-use hearback_domain::identifier::TenantId;
-use hearback_domain::ledger::{event_of, event_of_signal, retraction_of, retraction_of_signal};
-use hearback_domain::message_signal::StoredSignal;
+use hearback_domain::feedback::counted;
+use hearback_domain::feedback::message_signal::StoredSignal;
+use hearback_domain::identity::identifier::TenantId;
+use hearback_domain::learning::ledger::{
+    event_of, event_of_signal, retraction_of, retraction_of_signal,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

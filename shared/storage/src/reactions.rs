@@ -3,10 +3,10 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
-use hearback_domain::identifier::{TurnId, UserId};
-use hearback_domain::legacy::{self, LegacyReaction};
-use hearback_domain::reaction::{ReactionCore, StoredReaction};
-use hearback_domain::turn::{ConversationRef, TurnCore, TurnRef};
+use hearback_domain::feedback::legacy::{self, LegacyReaction};
+use hearback_domain::feedback::reaction::{ReactionCore, StoredReaction};
+use hearback_domain::identity::identifier::{TurnId, UserId};
+use hearback_domain::turns::turn::{ConversationRef, TurnCore, TurnRef};
 use uuid::Uuid;
 
 use crate::attributes::{CORE, TEXT};

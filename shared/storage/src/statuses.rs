@@ -12,12 +12,12 @@ use aws_sdk_dynamodb::types::{
 use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
 use hearback_detection::{FeedbackStatus, RejectionKind};
-use hearback_domain::follow_up::{Precedence, UserFeedback};
-use hearback_domain::identifier::{ProjectId, TenantId, UserId};
-use hearback_domain::reaction::{ReactionCore, StoredReaction};
-use hearback_domain::sequence::MAX_COUNTED;
-use hearback_domain::turn::{ConversationRef, TurnRef};
-use hearback_domain::turn_status::{ExplicitAct, ExplicitFeedback, TurnStatus};
+use hearback_domain::feedback::follow_up::{Precedence, UserFeedback};
+use hearback_domain::feedback::reaction::{ReactionCore, StoredReaction};
+use hearback_domain::feedback::sequence::MAX_COUNTED;
+use hearback_domain::feedback::turn_status::{ExplicitAct, ExplicitFeedback, TurnStatus};
+use hearback_domain::identity::identifier::{ProjectId, TenantId, UserId};
+use hearback_domain::turns::turn::{ConversationRef, TurnRef};
 
 use crate::attributes::{GIVEN_FEEDBACK, USER_FEEDBACK};
 use crate::conditional::{WriteOutcome, outcome};

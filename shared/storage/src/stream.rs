@@ -7,13 +7,13 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use hearback_domain::event::EventCore;
-use hearback_domain::ledger::Retraction;
-use hearback_domain::message_signal::SignalCore;
-use hearback_domain::publication::Outcome;
-use hearback_domain::reaction::ReactionCore;
-use hearback_domain::sqs_text;
-use hearback_domain::turn::TurnRef;
+use hearback_domain::events::event::EventCore;
+use hearback_domain::feedback::message_signal::SignalCore;
+use hearback_domain::feedback::reaction::ReactionCore;
+use hearback_domain::learning::ledger::Retraction;
+use hearback_domain::learning::publication::Outcome;
+use hearback_domain::text::sqs_text;
+use hearback_domain::turns::turn::TurnRef;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 

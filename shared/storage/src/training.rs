@@ -2,9 +2,9 @@
 //! expired items only within days, and no model may learn from them until then.
 
 use chrono::{DateTime, Utc};
-use hearback_domain::identifier::TurnId;
-use hearback_domain::reaction::ReactionCore;
-use hearback_domain::turn::{ConversationRef, TurnRef};
+use hearback_domain::feedback::reaction::ReactionCore;
+use hearback_domain::identity::identifier::TurnId;
+use hearback_domain::turns::turn::{ConversationRef, TurnRef};
 
 use crate::item::{self, Item};
 use crate::reactions::{KeyRange, ReactionRow, row};

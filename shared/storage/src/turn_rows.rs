@@ -1,10 +1,10 @@
 //! The index row of a turn, as an item and as a value.
 
 use chrono::{DateTime, Utc};
-use hearback_domain::follow_up::FollowUp;
-use hearback_domain::identifier::UserId;
-use hearback_domain::turn::{Summary, TurnCore};
-use hearback_domain::turn_status::{ExplicitFeedback, TurnStatus};
+use hearback_domain::feedback::follow_up::FollowUp;
+use hearback_domain::feedback::turn_status::{ExplicitFeedback, TurnStatus};
+use hearback_domain::identity::identifier::UserId;
+use hearback_domain::turns::turn::{Summary, TurnCore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -3,9 +3,9 @@
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
-use hearback_domain::follow_up::FollowUp;
-use hearback_domain::identifier::MessageId;
-use hearback_domain::turn::{Turn, TurnCore, TurnRef, quantized};
+use hearback_domain::feedback::follow_up::FollowUp;
+use hearback_domain::identity::identifier::MessageId;
+use hearback_domain::turns::turn::{Turn, TurnCore, TurnRef, quantized};
 use serde::{Deserialize, Serialize};
 
 use crate::attributes::{CORE, HOSTED_URI, TEXT};

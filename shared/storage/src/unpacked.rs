@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
 use aws_sdk_s3::primitives::ByteStream;
-use hearback_domain::import::Packing;
+use hearback_domain::events::import::Packing;
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, ReadBuf};
 

@@ -7,11 +7,11 @@ use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
-use hearback_domain::embedded::Embedded;
-use hearback_domain::identifier::{ProjectId, TenantId, UserId};
-use hearback_domain::recency::MAX_AHEAD;
-use hearback_domain::target::{Compared, Stored, Target, WINDOW, nearest};
-use hearback_domain::turn::{TurnCore, TurnRef};
+use hearback_domain::events::recency::MAX_AHEAD;
+use hearback_domain::identity::identifier::{ProjectId, TenantId, UserId};
+use hearback_domain::turns::embedded::Embedded;
+use hearback_domain::turns::target::{Compared, Stored, Target, WINDOW, nearest};
+use hearback_domain::turns::turn::{TurnCore, TurnRef};
 use serde::{Deserialize, Serialize};
 
 use crate::attributes::CORE;

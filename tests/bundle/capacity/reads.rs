@@ -3,7 +3,7 @@
 use axum::http::{Method, StatusCode};
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
-use hearback_domain::embedded::Embedded;
+use hearback_domain::turns::embedded::Embedded;
 use hearback_tests::engine::Cost;
 use hearback_tests::events::acceptance;
 use hearback_tests::functions::call;
@@ -105,14 +105,14 @@ async fn with_a_year_of_turns(metered: &Metered) {
             "conversation_id": format!("conversation-{}", number / 10),
             "turn_id": format!("turn_{number:013}"),
         }));
-        let ada = hearback_domain::caller::Caller {
+        let ada = hearback_domain::identity::caller::Caller {
             user: "ada".try_into().unwrap(),
             tenant: "acme".try_into().unwrap(),
             projects: Vec::new(),
             scopes: Vec::new(),
         };
         let ts = now - chrono::TimeDelta::minutes(number);
-        let turn = hearback_domain::turn::Turn::parse(at.unwrap(), &body, &ada, ts).unwrap();
+        let turn = hearback_domain::turns::turn::Turn::parse(at.unwrap(), &body, &ada, ts).unwrap();
         (turn.core.clone(), Embedded::lexical(&turn.texts()))
     });
     futures::stream::iter(turns)

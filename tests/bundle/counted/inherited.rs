@@ -1,6 +1,6 @@
 //! What feedback about a turn inherits of it.
 
-use hearback_domain::publication::Subject;
+use hearback_domain::learning::publication::Subject;
 
 use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hearback_domain::preferences::{Cause, Version};
-use hearback_domain::reaction::ReactionCore;
+use hearback_domain::feedback::reaction::ReactionCore;
+use hearback_domain::learning::preferences::{Cause, Version};
 use hearback_tests::engine::Engine;
 use hearback_tests::rows::{Row, rows};
 use serde_json::Value;

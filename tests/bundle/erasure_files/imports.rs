@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chrono::Utc;
-use hearback_domain::import::{MAX_LINE_BYTES, Packing};
+use hearback_domain::events::import::{MAX_LINE_BYTES, Packing};
 use hearback_erasure::ErasedFiles;
 use hearback_storage::files::{import_key, report_key};
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hearback_domain::import::Packing;
+use hearback_domain::events::import::Packing;
 use hearback_erasure::{ErasedFiles, erase_files};
 use hearback_storage::files::report_key;
 use tokio::runtime::Handle;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use hearback_detection::FeedbackStatus;
-use hearback_domain::identifier::{Label, MessageId, UserId};
-use hearback_domain::turn::ConversationRef;
+use hearback_domain::identity::identifier::{Label, MessageId, UserId};
+use hearback_domain::turns::turn::ConversationRef;
 use hearback_storage::table::{BY_AUTHOR, BY_DAY, BY_FEED, BY_FEED_USER, BY_STATUS, BY_TRACE};
 use hearback_storage::{Store, keys};
 use hearback_tests::generate::Random;

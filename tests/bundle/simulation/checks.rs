@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::StatusCode;
-use hearback_domain::counted;
-use hearback_domain::event::{Channel, EventCore};
-use hearback_domain::identifier::UserId;
-use hearback_domain::ledger::Retraction;
-use hearback_domain::preferences::{Cause, Lesson, Version};
-use hearback_domain::publication::Outcome;
-use hearback_domain::reaction::{FeedbackKind, Origin, Reaction, ReactionCore};
-use hearback_domain::recency::Recency;
-use hearback_domain::turn::{TurnCore, TurnRef};
-use hearback_domain::turn_status::ExplicitFeedback;
+use hearback_domain::events::event::{Channel, EventCore};
+use hearback_domain::events::recency::Recency;
+use hearback_domain::feedback::counted;
+use hearback_domain::feedback::reaction::{FeedbackKind, Origin, Reaction, ReactionCore};
+use hearback_domain::feedback::turn_status::ExplicitFeedback;
+use hearback_domain::identity::identifier::UserId;
+use hearback_domain::learning::ledger::Retraction;
+use hearback_domain::learning::preferences::{Cause, Lesson, Version};
+use hearback_domain::learning::publication::Outcome;
+use hearback_domain::turns::turn::{TurnCore, TurnRef};
 use hearback_storage::Store;
 use hearback_storage::preferences::{Freshness, VersionRange};
 use hearback_tests::rows::{Row, rows};

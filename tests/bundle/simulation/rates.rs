@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hearback_domain::reaction::{Origin, Reaction, ReactionCore};
-use hearback_domain::recency::Recency;
+use hearback_domain::events::recency::Recency;
+use hearback_domain::feedback::reaction::{Origin, Reaction, ReactionCore};
 use hearback_tests::rows::Row;
 
 /// One voice for each user and turn: the latest that the user gave, or else the machine's.

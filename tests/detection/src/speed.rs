@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use chrono::{TimeDelta, Utc};
 use hearback_detection::{Detector, Exchange};
-use hearback_domain::embedded::Embedded;
-use hearback_domain::target::{Stored, TOP_K, nearest};
+use hearback_domain::turns::embedded::Embedded;
+use hearback_domain::turns::target::{Stored, TOP_K, nearest};
 use regex::{RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 

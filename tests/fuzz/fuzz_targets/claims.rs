@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use hearback_domain::claims::{ProjectsClaim, caller};
+use hearback_domain::identity::claims::{ProjectsClaim, caller};
 use libfuzzer_sys::fuzz_target;
 
 /// The projects and scopes of a token with these claims.

@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use hearback_domain::cursor::{Cursors, InvalidCursor};
+use hearback_domain::text::cursor::{Cursors, InvalidCursor};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 

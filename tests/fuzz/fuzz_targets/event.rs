@@ -4,10 +4,10 @@
 #![no_main]
 
 use chrono::{DateTime, Utc};
-use hearback_domain::caller::Caller;
-use hearback_domain::event::{EventCore, FreeText};
-use hearback_domain::privacy::Pseudonyms;
-use hearback_domain::submission::{EventRejected, RejectionReason, Submission};
+use hearback_domain::events::event::{EventCore, FreeText};
+use hearback_domain::events::submission::{EventRejected, RejectionReason, Submission};
+use hearback_domain::identity::caller::Caller;
+use hearback_domain::identity::privacy::Pseudonyms;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 

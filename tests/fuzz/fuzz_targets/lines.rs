@@ -8,7 +8,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hearback_domain::lines::Lines;
+use hearback_domain::text::lines::Lines;
 use libfuzzer_sys::fuzz_target;
 
 /// Counts what is held.

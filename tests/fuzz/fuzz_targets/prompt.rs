@@ -6,17 +6,17 @@
 #![no_main]
 
 use hearback_detection::FeedbackStatus;
-use hearback_domain::feedback_context::{
+use hearback_domain::feedback::follow_up::{Correction, UserFeedback};
+use hearback_domain::feedback::message_signal::MessageSignal;
+use hearback_domain::feedback::mirror;
+use hearback_domain::feedback::reaction::{Origin, Reaction, StoredReaction};
+use hearback_domain::feedback::sequence::Sequence;
+use hearback_domain::learning::preferences::{CommunicationStyle, DetailLevel};
+use hearback_domain::turns::turn::{Summary, TurnLog};
+use hearback_domain::views::feedback_context::{
     ExplicitRejection, FeedbackContext, Rejection, RejectionFacts, SessionPreferences,
 };
-use hearback_domain::follow_up::{Correction, UserFeedback};
-use hearback_domain::message_signal::MessageSignal;
-use hearback_domain::mirror;
-use hearback_domain::preferences::{CommunicationStyle, DetailLevel};
-use hearback_domain::reaction::{Origin, Reaction, StoredReaction};
-use hearback_domain::sequence::Sequence;
-use hearback_domain::timeline::{FeedbackBy, Timeline, TurnReaction, refresh};
-use hearback_domain::turn::{Summary, TurnLog};
+use hearback_domain::views::timeline::{FeedbackBy, Timeline, TurnReaction, refresh};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 
@@ -75,7 +75,7 @@ fn timeline(
     text: &str,
     (by, origin): (FeedbackBy, Origin),
 ) -> Option<(String, String)> {
-    let turn_id: hearback_domain::identifier::TurnId = turn.try_into().ok()?;
+    let turn_id: hearback_domain::identity::identifier::TurnId = turn.try_into().ok()?;
     let request = json!({
         "turn_ids": [turn], "last_known_feedback_ts": null,
         "cache": {"ttl_seconds": 300, "last_touch": THEN}, "blocks": []

@@ -1,7 +1,7 @@
 //! The start of an import.
 
 use chrono::{DateTime, Utc};
-use hearback_domain::import::{Packing, pieces};
+use hearback_domain::events::import::{Packing, pieces};
 use hearback_storage::files::{is_report, tenant_of_import};
 use hearback_storage::imports::ImportCore;
 

@@ -6,7 +6,7 @@
 
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use futures::future::{BoxFuture, FutureExt};
-use hearback_domain::identifier::TenantId;
+use hearback_domain::identity::identifier::TenantId;
 use hearback_storage::imports::message_group;
 
 use super::line::NumberedOutcome;

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use hearback_domain::import::{Counts, MAX_REPORTED_ERRORS, RejectedLine, Report, rate};
+use hearback_domain::events::import::{Counts, MAX_REPORTED_ERRORS, RejectedLine, Report, rate};
 use hearback_storage::files::{REPORT, report_key, work_key};
 use hearback_storage::imports::{ImportCore, ImportId, ImportRow, PieceState};
 

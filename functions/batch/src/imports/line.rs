@@ -1,11 +1,11 @@
 //! One line of a file: its event and its outcome.
 
 use chrono::{DateTime, Utc};
-use hearback_domain::caller::Caller;
-use hearback_domain::event::FilePosition;
-use hearback_domain::import::{MAX_LINE_BYTES, Reject, RejectedLine};
-use hearback_domain::rejected_body::{requests_anonymity, storable_body, storable_text};
-use hearback_domain::submission::{RejectionReason, Submission};
+use hearback_domain::events::event::FilePosition;
+use hearback_domain::events::import::{MAX_LINE_BYTES, Reject, RejectedLine};
+use hearback_domain::events::rejected_body::{requests_anonymity, storable_body, storable_text};
+use hearback_domain::events::submission::{RejectionReason, Submission};
+use hearback_domain::identity::caller::Caller;
 use hearback_storage::WriteToken;
 use serde_json::Value;
 

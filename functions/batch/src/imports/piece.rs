@@ -15,7 +15,7 @@ mod worker;
 use std::collections::VecDeque;
 
 use chrono::{DateTime, Utc};
-use hearback_domain::identifier::UserId;
+use hearback_domain::identity::identifier::UserId;
 use hearback_storage::files::work_key;
 use hearback_storage::imports::{ImportCore, ImportId, PieceState};
 

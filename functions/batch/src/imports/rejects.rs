@@ -6,8 +6,8 @@
 //! The total size is bounded. The first rejects are kept, without a gap: a piece that left out some of its own is the
 //! last one that is merged.
 
-use hearback_domain::import::{Bounds, MAX_LINE_BYTES, Reject};
-use hearback_domain::lines::Lines;
+use hearback_domain::events::import::{Bounds, MAX_LINE_BYTES, Reject};
+use hearback_domain::text::lines::Lines;
 use hearback_storage::files::{Upload, rejects_name, report_key, work_key};
 use hearback_storage::imports::{ImportCore, PieceState};
 

@@ -6,11 +6,11 @@
 //! The unpacked size is bounded, by the size of the file among others ([`Bounds::max_unpacked_bytes`]): a small file must not
 //! keep the workers busy for hours. Each line counts, blank lines too.
 //!
-//! [`Bounds::max_unpacked_bytes`]: hearback_domain::import::Bounds::max_unpacked_bytes
+//! [`Bounds::max_unpacked_bytes`]: hearback_domain::events::import::Bounds::max_unpacked_bytes
 
 use chrono::{DateTime, Utc};
-use hearback_domain::import::{MAX_LINE_BYTES, MIN_LINE_BYTES, PIECE_BYTES};
-use hearback_domain::lines::{Line, Lines};
+use hearback_domain::events::import::{MAX_LINE_BYTES, MIN_LINE_BYTES, PIECE_BYTES};
+use hearback_domain::text::lines::{Line, Lines};
 use hearback_storage::files::work_key;
 use hearback_storage::imports::{ImportId, ImportRow};
 use hearback_storage::unpacked::{UnpackError, Unpacked};

@@ -1,6 +1,6 @@
 //! The files of a run, as JSON Lines. Each kind of rows has files of its own, so that a file has one schema.
 
-use hearback_domain::training::RowKind;
+use hearback_domain::export::training::RowKind;
 use hearback_storage::exports::ExportRun;
 use hearback_storage::{Blobs, Error};
 use serde::Serialize;

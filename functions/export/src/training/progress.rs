@@ -1,8 +1,8 @@
 //! The state of a run: what its `resume` token contains.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use hearback_domain::identifier::ConversationId;
-use hearback_domain::training::{Days, RowKind};
+use hearback_domain::export::training::{Days, RowKind};
+use hearback_domain::identity::identifier::ConversationId;
 use hearback_storage::message_signals::MessageKey;
 use serde::{Deserialize, Serialize};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use chrono::NaiveDate;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use hearback_domain::identifier::ConversationId;
-use hearback_domain::training::last_day;
-use hearback_domain::turn::{ConversationRef, TurnRef};
+use hearback_domain::export::training::last_day;
+use hearback_domain::identity::identifier::ConversationId;
+use hearback_domain::turns::turn::{ConversationRef, TurnRef};
 use hearback_storage::activity::ActivityDay;
 use hearback_storage::reactions::key_after_turn;
 

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use hearback_domain::exchange::PromptAndAnswer;
-use hearback_domain::message_signal::StoredSignal;
-use hearback_domain::reaction::ReactionCore;
-use hearback_domain::training::{
+use hearback_domain::export::training::{
     Consensus, Corrected, Days, Feedback, Label, Pair, RatedTurn, corrected,
 };
-use hearback_domain::turn::{TurnCore, TurnRef};
+use hearback_domain::feedback::message_signal::StoredSignal;
+use hearback_domain::feedback::reaction::ReactionCore;
+use hearback_domain::turns::exchange::PromptAndAnswer;
+use hearback_domain::turns::turn::{TurnCore, TurnRef};
 use hearback_storage::message_signals::SignalPosition;
 use hearback_storage::turn_rows::IndexRow;
 use hearback_storage::{Error, unless_unreadable};

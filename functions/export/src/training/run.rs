@@ -1,8 +1,8 @@
 //! One invocation of a run: its rows, its files and its result.
 
 use chrono::{DateTime, Utc};
-use hearback_domain::evaluation::EvaluationRequest;
-use hearback_domain::training::{RowKind, TrainingRequest};
+use hearback_domain::export::evaluation::EvaluationRequest;
+use hearback_domain::export::training::{RowKind, TrainingRequest};
 
 use super::files::Files;
 use super::progress::Progress;

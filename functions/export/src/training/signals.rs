@@ -1,7 +1,7 @@
 //! The turns with message signals and without reactions.
 
-use hearback_domain::training::last_day;
-use hearback_domain::turn::TurnRef;
+use hearback_domain::export::training::last_day;
+use hearback_domain::turns::turn::TurnRef;
 
 use super::progress::Position;
 use super::rows::ReviewedTurn;

@@ -5,8 +5,8 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use hearback_domain::identifier::{MessageId, TenantId};
-use hearback_domain::training::Days;
+use hearback_domain::export::training::Days;
+use hearback_domain::identity::identifier::{MessageId, TenantId};
 use hearback_storage::message_signals::{MessageKey, SignalPosition};
 
 use crate::{Exporter, Failure};

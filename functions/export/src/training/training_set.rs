@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use hearback_domain::training::Days;
+use hearback_domain::export::training::Days;
 use serde::{Deserialize, Serialize};
 
 /// The result of a run.

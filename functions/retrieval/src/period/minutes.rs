@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
-use hearback_domain::identifier::ConversationId;
+use hearback_domain::identity::identifier::ConversationId;
 
 /// A minute, in microseconds.
 #[derive(Debug, Clone, Copy)]

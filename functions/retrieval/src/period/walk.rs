@@ -1,7 +1,7 @@
 //! Finds the conversations of a page of the report.
 //!
 //! The report goes through the activity markers backwards, minute by minute, and reads the reactions of each
-//! conversation. A conversation is listed at the minute of its position ([`hearback_domain::period::position`]) and
+//! conversation. A conversation is listed at the minute of its position ([`hearback_domain::views::period::position`]) and
 //! skipped at all others. So conversations outside of the window are not read, and there are no counters that could
 //! become wrong.
 //!
@@ -19,8 +19,8 @@ mod page;
 mod position;
 mod project;
 
-use hearback_domain::caller::Scope;
-use hearback_domain::period::ConversationFeedback;
+use hearback_domain::identity::caller::Scope;
+use hearback_domain::views::period::ConversationFeedback;
 use hearback_storage::Error;
 
 use page::Room;

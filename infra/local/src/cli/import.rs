@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use hearback_domain::identifier::TenantId;
+use hearback_domain::identity::identifier::TenantId;
 use hearback_storage::{Blobs, Store};
 
 use super::{BundleArgs, NOT_RUNNING};

@@ -1,10 +1,10 @@
 //! Tests of preference learning.
 
-use hearback_domain::event::Channel;
-use hearback_domain::preferences::{
+use hearback_domain::events::event::Channel;
+use hearback_domain::learning::preferences::{
     Cause, Lesson, PreferenceContext, PreferencesPatch, Profile, Version, learn, resolve,
 };
-use hearback_domain::signal::signals_for;
+use hearback_domain::learning::signal::signals_for;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -169,7 +169,7 @@ fn ratings_count_as_much_as_their_confidence() {
 fn a_request_for_another_answer_is_a_weak_rejection() {
     let mut user = User::default();
     user.submit(1, &json!({"accepted": true}));
-    user.inferred = Some(hearback_domain::ledger::REGENERATE);
+    user.inferred = Some(hearback_domain::learning::ledger::REGENERATE);
     user.submit(1, &json!({"accepted": false}));
     let checklist = &user.profile.preferences.artifact_preferences["checklist"];
     assert_eq!(checklist.acceptance_rate, Some(1.0 / 1.3));

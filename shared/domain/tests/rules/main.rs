@@ -19,10 +19,10 @@ mod publication;
 mod signals;
 
 use chrono::{DateTime, Utc};
-use hearback_domain::caller::Caller;
-use hearback_domain::event::EventCore;
-use hearback_domain::privacy::Pseudonyms;
-use hearback_domain::submission::Submission;
+use hearback_domain::events::event::EventCore;
+use hearback_domain::events::submission::Submission;
+use hearback_domain::identity::caller::Caller;
+use hearback_domain::identity::privacy::Pseudonyms;
 use serde_json::{Value, json};
 
 fn at(time: &str) -> DateTime<Utc> {

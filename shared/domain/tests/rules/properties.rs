@@ -1,12 +1,12 @@
 //! Properties of all events.
 
 use chrono::Utc;
-use hearback_domain::event::{
+use hearback_domain::events::event::{
     Channel, CorrectionType, EventContext, EventCore, FeedbackType, PrivacyFlags, Rating,
 };
-use hearback_domain::preferences::{Lesson, Profile, learn};
-use hearback_domain::publication::{Processed, Subject};
-use hearback_domain::signal::{SignalType, reward, signals_for};
+use hearback_domain::learning::preferences::{Lesson, Profile, learn};
+use hearback_domain::learning::publication::{Processed, Subject};
+use hearback_domain::learning::signal::{SignalType, reward, signals_for};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hearback_domain::caller::Caller;
-use hearback_domain::event::EventCore;
-use hearback_domain::ledger::{event_of, retraction_of};
-use hearback_domain::publication::{Processed, Subject, retracted};
-use hearback_domain::reaction::{NewReaction, ReactionUpdate, StoredReaction};
-use hearback_domain::turn::{Turn, TurnRef};
+use hearback_domain::events::event::EventCore;
+use hearback_domain::feedback::reaction::{NewReaction, ReactionUpdate, StoredReaction};
+use hearback_domain::identity::caller::Caller;
+use hearback_domain::learning::ledger::{event_of, retraction_of};
+use hearback_domain::learning::publication::{Processed, Subject, retracted};
+use hearback_domain::turns::turn::{Turn, TurnRef};
 use serde_json::{Value, json};
 
 use super::{at, example, submitted};

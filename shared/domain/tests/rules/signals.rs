@@ -1,6 +1,6 @@
 //! Tests of the learning signals of events.
 
-use hearback_domain::signal::{AdjustmentType, Signals, signals_for};
+use hearback_domain::learning::signal::{AdjustmentType, Signals, signals_for};
 use serde_json::{Value, json};
 
 use super::{example, submitted};

@@ -9,7 +9,7 @@ use aws_sdk_bedrockruntime::config::Builder;
 use aws_sdk_bedrockruntime::primitives::Blob;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
-use hearback_domain::embedded::Embedded;
+use hearback_domain::turns::embedded::Embedded;
 use serde::{Deserialize, Serialize};
 
 use super::{Embedder, Embedding, EmbeddingFailed};

@@ -4,7 +4,7 @@
 //! is. So its row gets an author instead, if what is left of its text still names the user.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use hearback_domain::identifier::UserId;
+use hearback_domain::identity::identifier::UserId;
 use serde_json::Value;
 
 use crate::attributes::CORE;

@@ -20,10 +20,10 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use hearback_domain::event::EventCore;
-use hearback_domain::identifier::UserId;
-use hearback_domain::message_signal::SignalCore;
-use hearback_domain::turn::{ConversationRef, TurnCore, TurnRef};
+use hearback_domain::events::event::EventCore;
+use hearback_domain::feedback::message_signal::SignalCore;
+use hearback_domain::identity::identifier::UserId;
+use hearback_domain::turns::turn::{ConversationRef, TurnCore, TurnRef};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use hearback_domain::erasure::ErasureIds;
-use hearback_domain::identifier::{TurnId, UserId};
-use hearback_domain::turn::{ConversationRef, TurnRef};
+use hearback_domain::export::erasure::ErasureIds;
+use hearback_domain::identity::identifier::{TurnId, UserId};
+use hearback_domain::turns::turn::{ConversationRef, TurnRef};
 use uuid::Uuid;
 
 use super::RowGroup;

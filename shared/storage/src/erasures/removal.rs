@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use aws_sdk_dynamodb::types::builders::UpdateBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, ReturnConsumedCapacity, TransactWriteItem};
 use chrono::{DateTime, Utc};
-use hearback_domain::erasure::{Erasure, RemovedKind};
-use hearback_domain::event::EventCore;
-use hearback_domain::turn::TurnRef;
+use hearback_domain::events::event::EventCore;
+use hearback_domain::export::erasure::{Erasure, RemovedKind};
+use hearback_domain::turns::turn::TurnRef;
 
 use super::{ERASURE, Owner, number};
 use crate::reads::Key;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
-use hearback_domain::event::EventCore;
-use hearback_domain::turn::{TurnCore, TurnRef};
+use hearback_domain::events::event::EventCore;
+use hearback_domain::turns::turn::{TurnCore, TurnRef};
 
 use super::kept::{event_id, text_names};
 use super::reacted::is_by;

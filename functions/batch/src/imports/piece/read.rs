@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use futures::future::FutureExt;
-use hearback_domain::event::FilePosition;
-use hearback_domain::import::MAX_LINE_BYTES;
-use hearback_domain::lines::{Line, Lines};
+use hearback_domain::events::event::FilePosition;
+use hearback_domain::events::import::MAX_LINE_BYTES;
+use hearback_domain::text::lines::{Line, Lines};
 use hearback_storage::WriteToken;
 use hearback_storage::files::{ByteStream, work_key};
 use hearback_storage::imports::ImportCore;

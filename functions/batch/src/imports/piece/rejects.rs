@@ -1,6 +1,6 @@
 //! Keeps the rejects of a piece, up to a bound, and stores them in files.
 
-use hearback_domain::import::{MAX_REPORTED_ERRORS, Reject};
+use hearback_domain::events::import::{MAX_REPORTED_ERRORS, Reject};
 use hearback_storage::files::work_key;
 use uuid::Uuid;
 

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use hearback_domain::caller::Caller;
-use hearback_domain::import::Reject;
+use hearback_domain::events::import::Reject;
+use hearback_domain::identity::caller::Caller;
 use hearback_storage::Versioned;
 use hearback_storage::imports::{ImportCore, ImportId, PieceState};
 

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use chrono::{NaiveDate, NaiveTime};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use hearback_domain::digest::digest;
-use hearback_domain::identifier::ConversationId;
-use hearback_domain::period::{ConversationFeedback, Position, position};
-use hearback_domain::reaction::StoredReaction;
+use hearback_domain::feedback::reaction::StoredReaction;
+use hearback_domain::identity::identifier::ConversationId;
+use hearback_domain::text::digest::digest;
+use hearback_domain::views::period::{ConversationFeedback, Position, position};
 use hearback_storage::Error;
 
 use super::page::{AT_ONCE, Candidate, Room, Walk};

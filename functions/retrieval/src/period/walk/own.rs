@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use chrono::{NaiveDate, NaiveTime};
-use hearback_domain::identifier::ConversationId;
+use hearback_domain::identity::identifier::ConversationId;
 use hearback_lambda::App;
 use hearback_storage::Error;
 use hearback_storage::activity::{ActivityCursor, UserDays, minute};

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use hearback_domain::identifier::ConversationId;
-use hearback_domain::payload::{MAX_PAGE, escaped_json_size};
-use hearback_domain::period::{ConversationFeedback, PeriodRequest, Position, ReportedFeedback};
-use hearback_domain::reaction::StoredReaction;
-use hearback_domain::turn::ConversationRef;
+use hearback_domain::feedback::reaction::StoredReaction;
+use hearback_domain::feedback::reported::ReportedFeedback;
+use hearback_domain::identity::identifier::ConversationId;
+use hearback_domain::text::payload::{MAX_PAGE, escaped_json_size};
+use hearback_domain::turns::turn::ConversationRef;
+use hearback_domain::views::period::{ConversationFeedback, PeriodRequest, Position};
 use hearback_lambda::App;
 use hearback_lambda::params::InProject;
 use hearback_storage::Error;

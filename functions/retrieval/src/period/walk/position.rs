@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 
 use chrono::{DateTime, Utc};
-use hearback_domain::identifier::ConversationId;
-use hearback_domain::period::PeriodRequest;
-use hearback_domain::recency;
+use hearback_domain::events::recency;
+use hearback_domain::identity::identifier::ConversationId;
+use hearback_domain::views::period::PeriodRequest;
 use serde::{Deserialize, Serialize};
 
 use crate::part::UpTo;
