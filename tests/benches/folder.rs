@@ -97,7 +97,7 @@ async fn wait_until_processed(app: &TestApp) {
     };
     let (bundle, queue) = (&app.bundle, &app.bundle.queues.signals);
     loop {
-        let found = requeue(&bundle.store, (&bundle.clients.sqs, queue), order).await;
+        let found = requeue(&bundle.store, &bundle.clients.sqs, queue, order).await;
         if found.unwrap().waiting.is_empty() {
             return;
         }

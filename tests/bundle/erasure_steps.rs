@@ -5,6 +5,7 @@ pub mod world;
 use axum::http::{Method, StatusCode};
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::export::erasure::{ErasureIds, RemovedKind};
+use hearback_domain::identity::identifier::UserRef;
 use hearback_domain::identity::privacy::Pseudonyms;
 use hearback_erasure::{Eraser, Erasures};
 use hearback_lambda::clock::Clock;
@@ -187,7 +188,10 @@ async fn a_worker_with_a_stale_erasure_does_not_remove_newer_data() {
     let world = World::of(&engine);
     world.erase().await;
     let (tenant, user) = ("acme".try_into().unwrap(), "ada".try_into().unwrap());
-    let owner = (&tenant, &user);
+    let owner = UserRef {
+        tenant: &tenant,
+        user: &user,
+    };
     let open = engine.store.erasure(owner, Freshness::Latest);
     let open = open.await.unwrap().unwrap();
     world.finish().await;

@@ -189,7 +189,7 @@ impl Intake {
         if let Some(settled) = slot.settled() {
             let store = &self.store;
             while let Some((first, by)) = settled.first()
-                && !(store.has_event_by(*by, (&core.tenant, first.feedback_id))).await?
+                && !(store.has_event_by(*by, &core.tenant, first.feedback_id)).await?
             {
                 settled.remove(0);
             }

@@ -19,6 +19,7 @@ mod request;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, TimeDelta, Utc};
+use hearback_domain::identity::identifier::UserRef;
 use hearback_lambda::MissingSetting;
 use hearback_lambda::app::{blobs_from_env, store_from_env};
 use hearback_lambda::aws::{Aws, Service};
@@ -131,7 +132,10 @@ impl Eraser {
     ) -> Result<(), Failure> {
         let body = message.body.as_deref().unwrap_or_default();
         let task = Task::read(body).ok_or(Failure::Unreadable)?;
-        let owner = (&task.tenant, &task.user);
+        let owner = UserRef {
+            tenant: &task.tenant,
+            user: &task.user,
+        };
         let erasure = self.store.erasure(owner, Freshness::Latest).await?;
         // Nobody else would notice that the erasure does not go on: its dead letter raises an alarm.
         if erasure

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::export::erasure::{Erasure, ErasureIds, RemovedKind};
 use hearback_domain::feedback::mirror;
-use hearback_domain::identity::identifier::{MessageId, UserId};
+use hearback_domain::identity::identifier::{MessageId, UserId, UserRef};
 use hearback_domain::turns::turn::{ConversationRef, TurnLog, TurnRef};
 use hearback_storage::Error;
 use hearback_storage::erasures::{
-    DataSource, ErasableTurn, ErasureCursor, Owner, PageSize, PersonalData, RowGroup,
+    DataSource, ErasableTurn, ErasureCursor, PageSize, PersonalData, RowGroup,
 };
 use hearback_storage::preferences::Freshness;
 use serde_json::Value;
@@ -115,7 +115,7 @@ impl<'a> Pass<'a> {
         let quiet_since = now - self.eraser.erasures.settle();
         let store = &self.eraser.store;
         let (tenant, id) = (&self.task.tenant, self.task.id);
-        let closing = store.close_erasure(self.owner(), &self.erasure, (quiet_since, now));
+        let closing = store.close_erasure(self.owner(), &self.erasure, quiet_since, now);
         // An earlier call whose response was lost may have closed it.
         if !closing.await? && self.is_open().await? {
             return Ok(false);
@@ -148,8 +148,11 @@ impl<'a> Pass<'a> {
         Ok(self.eraser.erasures.send(&self.task, no_delay).await?)
     }
 
-    fn owner(&self) -> Owner<'_> {
-        (&self.task.tenant, &self.task.user)
+    fn owner(&self) -> UserRef<'_> {
+        UserRef {
+            tenant: &self.task.tenant,
+            user: &self.task.user,
+        }
     }
 
     /// Removes rows and counts them.
@@ -206,7 +209,8 @@ impl<'a> Pass<'a> {
         let all = all.flat_map(|user| SOURCES.map(|source| (user, source)));
         'sources: for (at, (user, source)) in all.enumerate().skip(done) {
             loop {
-                let (owner, source) = ((tenant, user), (source, PageSize::Full));
+                let owner = UserRef { tenant, user };
+                let source = (source, PageSize::Full);
                 let page = store.personal_data(owner, source, after.as_ref()).await?;
                 self.trace_page(user, page.found, &mut traces, &mut seen)
                     .await?;
@@ -273,7 +277,10 @@ impl<'a> Pass<'a> {
     ) -> Result<Option<ErasureCursor>, Failure> {
         let Eraser { store, blobs, .. } = self.eraser;
         let (tenant, id) = (self.task.tenant.clone(), self.task.id);
-        let owner = (&tenant, user);
+        let owner = UserRef {
+            tenant: &tenant,
+            user,
+        };
         let vectors = store.damaged_vectors(owner).await?;
         loop {
             let page = store.search_personal_data(owner, &vectors, after.as_ref());
@@ -318,7 +325,10 @@ impl<'a> Pass<'a> {
         let mut from = None;
         loop {
             let source = (source, PageSize::Removal);
-            let owner = (&self.task.tenant, user);
+            let owner = UserRef {
+                tenant: &self.task.tenant,
+                user,
+            };
             let page = store.personal_data(owner, source, from.as_ref()).await?;
             self.remove(user, page.found).await?;
             from = page.next;

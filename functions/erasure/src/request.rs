@@ -6,7 +6,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::export::erasure::{Erasure, RemovedCounts};
-use hearback_domain::identity::identifier::{UserId, UserIdOrPseudonym};
+use hearback_domain::identity::identifier::{UserId, UserIdOrPseudonym, UserRef};
 use hearback_lambda::caller::Caller;
 use hearback_lambda::event_path::segment;
 use hearback_lambda::params::{OfUser, PathId};
@@ -14,7 +14,6 @@ use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::rejections::{ForbiddenRejection, Rejections};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, BadSetting, FromEnv, Problem, routes};
-use hearback_storage::erasures::Owner;
 use hearback_storage::preferences::Freshness;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -91,8 +90,11 @@ async fn erase_user_data(
     PathId(UserIdOrPseudonym(user)): PathId<UserIdOrPseudonym>,
 ) -> Result<Response, Problem> {
     caller.require_erasure_of(&user)?;
-    let tenant = &caller.tenant;
-    let open = requests.open((tenant, &user)).await?;
+    let owner = UserRef {
+        tenant: &caller.tenant,
+        user: &user,
+    };
+    let open = requests.open(owner).await?;
     let document = ErasureDocument::of(&user, &open);
     let location = segment(user.as_str());
     let location = format!("/v1/users/{location}/data/erasure");
@@ -122,9 +124,12 @@ async fn get_erasure(
     PathId(UserIdOrPseudonym(user)): PathId<UserIdOrPseudonym>,
 ) -> Result<Json<ErasureDocument>, Problem> {
     caller.require_erasure_of(&user)?;
-    let tenant = &caller.tenant;
-    let pseudonym = requests.pseudonym((tenant, &user))?;
-    let latest = requests.latest((tenant, &user), &pseudonym).await?;
+    let owner = UserRef {
+        tenant: &caller.tenant,
+        user: &user,
+    };
+    let pseudonym = requests.pseudonym(owner)?;
+    let latest = requests.latest(owner, &pseudonym).await?;
     let latest = latest.ok_or_else(Problem::not_found)?;
     Ok(Json(ErasureDocument::of(&user, &latest)))
 }
@@ -137,7 +142,7 @@ impl Requests {
     }
 
     /// The pseudonym under which a user's anonymous events are stored.
-    fn pseudonym(&self, (tenant, user): Owner<'_>) -> Result<UserId, Problem> {
+    fn pseudonym(&self, UserRef { tenant, user }: UserRef<'_>) -> Result<UserId, Problem> {
         let pseudonym = self.app.pseudonyms.user(tenant, user);
         pseudonym.map_err(|_| Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR))
     }
@@ -145,14 +150,17 @@ impl Requests {
     /// The latest erasure of a user, with what was removed under their id and their pseudonym.
     async fn latest(
         &self,
-        owner: Owner<'_>,
+        owner: UserRef<'_>,
         pseudonym: &UserId,
     ) -> Result<Option<Erasure>, Problem> {
         let store = &self.app.store;
         let Some(mut erasure) = store.erasure(owner, Freshness::Latest).await? else {
             return Ok(None);
         };
-        let anonymous = (owner.0, erasure.pseudonym.as_ref().unwrap_or(pseudonym));
+        let anonymous = UserRef {
+            user: erasure.pseudonym.as_ref().unwrap_or(pseudonym),
+            ..owner
+        };
         let anonymous = store.erasure(anonymous, Freshness::Latest).await?;
         if let Some(anonymous) = anonymous.filter(|other| other.id == erasure.id) {
             erasure.removed = erasure.removed.and(anonymous.removed);
@@ -161,7 +169,7 @@ impl Requests {
     }
 
     /// Opens an erasure, or returns the open one.
-    async fn open(&self, owner: Owner<'_>) -> Result<Erasure, Problem> {
+    async fn open(&self, owner: UserRef<'_>) -> Result<Erasure, Problem> {
         let now = self.app.clock.now();
         let pseudonym = self.pseudonym(owner)?;
         let open = self.latest(owner, &pseudonym).await?;
@@ -175,7 +183,7 @@ impl Requests {
         }
         let id = open.as_ref().map_or_else(Uuid::new_v4, |open| open.id);
         // The message is sent first: an open erasure without a message would reject the user's writes forever.
-        let (tenant, user) = owner;
+        let UserRef { tenant, user } = owner;
         let task = Task::new(tenant.clone(), user.clone(), id);
         let sent = self.erasures.send(&task, self.erasures.settle()).await;
         sent.map_err(|error| {

@@ -189,7 +189,7 @@ impl Exporter {
         stream::iter(turns)
             .map(|at| async move {
                 let now = self.clock.now();
-                let found = self.blobs.turn_with_log(&self.store, (&at, now), |_| true);
+                let found = self.blobs.turn_with_log(&self.store, &at, now, |_| true);
                 let found = unless_unreadable(found.await, &at.within.tenant)?;
                 // Only the texts are kept, so that few whole logs are in memory.
                 Ok(found.map(|(_, log)| (at, PromptAndAnswer::from(log))))

@@ -238,8 +238,7 @@ async fn reset_preferences(
             Written::New => return Ok(PreferencesUpdated::of(user, &version)),
             Written::AlreadyExists => {
                 let pause = pauses.next().ok_or_else(|| {
-                    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable")
-                        .detail("The preferences were changed too often at once. Try again.")
+                    Problem::contended("The preferences were changed too often at once. Try again.")
                 })?;
                 tokio::time::sleep(pause).await;
             }

@@ -77,8 +77,9 @@ async fn verdict(app: &App, event: &EventCore) -> Result<Result<Reaction, NotCou
     if !counted::has_verdict(event) {
         return Ok(Err(NotCounted::NoVerdict));
     }
-    let key = (&turn, event.feedback_id);
-    let row = app.store.counted_event(key, app.clock.now()).await?;
+    let now = app.clock.now();
+    let row = app.store.counted_event(&turn, event.feedback_id, now);
+    let row = row.await?;
     let verdict = row.and_then(|row| row.core.reaction);
     Ok(verdict.ok_or(NotCounted::TurnNotRegistered))
 }

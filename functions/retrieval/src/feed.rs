@@ -6,7 +6,7 @@ use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
 use hearback_domain::events::event::{Channel, FeedbackType};
 use hearback_domain::events::retention::LEDGER_DAYS;
 use hearback_domain::identity::caller::{Caller as DomainCaller, Forbidden, Scope};
-use hearback_domain::identity::identifier::{ProjectId, TenantId, UserId};
+use hearback_domain::identity::identifier::{ProjectId, TenantId, UserId, UserRef};
 use hearback_domain::identity::labels::Labels;
 use hearback_domain::learning::publication::Action;
 use hearback_domain::text::digest::digest;
@@ -396,7 +396,7 @@ impl<'a> Reader<'a> {
             let users = users.iter();
             return Round {
                 partitions: users
-                    .map(|user| FeedPartition::User(tenant, user))
+                    .map(|user| FeedPartition::User(UserRef { tenant, user }))
                     .collect(),
                 to: FeedPosition::last_key(self.until),
                 next: None,

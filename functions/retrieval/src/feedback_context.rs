@@ -154,7 +154,7 @@ async fn texts(
 ) -> Result<Vec<(Recency, String)>, Problem> {
     let complaints = row.given.complaints(app.clock.now());
     let found = complaints.into_iter().map(async |(kind, recency)| {
-        let text = text_of(app, caller, row, (kind, recency)).await?;
+        let text = text_of(app, caller, row, kind, recency).await?;
         Ok::<_, Problem>(text.map(|text| (recency, text)))
     });
     let found = try_join_all(found).await?.into_iter().flatten();
@@ -166,7 +166,8 @@ async fn text_of(
     app: &App,
     caller: &Caller,
     row: &IndexRow,
-    (kind, recency): (FeedbackKind, Recency),
+    kind: FeedbackKind,
+    recency: Recency,
 ) -> Result<Option<String>, Problem> {
     let (at, now) = (&row.core.at, app.clock.now());
     let rejection = match kind {
@@ -176,7 +177,7 @@ async fn text_of(
             let current = found.and_then(|(_, current)| current);
             current.map(|current| current.value)
         }
-        FeedbackKind::Event => app.store.counted_event((at, recency.id()), now).await?,
+        FeedbackKind::Event => app.store.counted_event(at, recency.id(), now).await?,
         FeedbackKind::Helpful
         | FeedbackKind::NotHelpful
         | FeedbackKind::Inaccurate
@@ -201,11 +202,10 @@ async fn own_signals(
         message: Some(message),
         signal: None,
     };
-    let owner = (&caller.tenant, &caller.user);
-    let filter = (&filter, app.clock.now());
+    let owner = caller.user_ref();
     let (mut signals, _) = app
         .store
-        .signals_of(owner, filter, None, MAX_SIGNALS)
+        .signals_of(owner, &filter, app.clock.now(), None, MAX_SIGNALS)
         .await?;
     // What the user said later settles a complaint, even if that was not withdrawn.
     let settled = row.given.settled_by(app.clock.now());

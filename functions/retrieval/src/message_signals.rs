@@ -118,7 +118,7 @@ async fn list_message_signals(
     };
     let limit: usize = query.limit.to();
     let caller = caller.on_behalf_of(query.user_id)?;
-    let owner = (&caller.tenant, &caller.user);
+    let owner = caller.user_ref();
     let digest = digest([
         "message signals",
         caller.tenant.as_str(),
@@ -145,7 +145,7 @@ async fn list_message_signals(
         let left = i32::try_from(limit - page.len()).unwrap_or(1);
         let found = app
             .store
-            .signals_of(owner, (&filter, app.clock.now()), after.as_deref(), left);
+            .signals_of(owner, &filter, app.clock.now(), after.as_deref(), left);
         let (rows, next) = found.await?;
         after = next;
         // The token may no longer hold the project of an older signal.

@@ -7,7 +7,7 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_detection::FeedbackStatus;
 use hearback_domain::feedback::satisfaction::{Rank, ValidationOutcome, satisfaction_score};
-use hearback_domain::identity::identifier::UserId;
+use hearback_domain::identity::identifier::{UserId, UserRef};
 use hearback_domain::turns::target::{Compared, MIN_SIMILARITY, TOP_K, Target};
 use hearback_domain::turns::turn::{Embedding, TurnRef};
 use hearback_lambda::body::Body;
@@ -16,6 +16,7 @@ use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, WithBlobs, routes};
 use hearback_storage::turn_rows::IndexRow;
+use hearback_storage::vectors::TargetSearch;
 use hearback_wire::{Number, request};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -112,12 +113,19 @@ async fn search_strategies(
     let vector = (app.embeddings)
         .of(embedding.as_deref(), &search.query)
         .await;
-    let owner = (&within.tenant, &caller.user);
-    let now = app.clock.now();
-    let about = (&vector, search.min_similarity.0);
+    let owner = UserRef {
+        tenant: &within.tenant,
+        user: &caller.user,
+    };
+    let turns = TargetSearch {
+        owner,
+        project: &within.project,
+        about: &vector,
+        now: app.clock.now(),
+    };
     let found = app
         .store
-        .wanted_targets((owner, &within.project), about, now, (TOP_K, ranked));
+        .wanted_targets(&turns, search.min_similarity.0, TOP_K, ranked);
     let (mut ranked, compared) = found.await?;
     ranked.sort_by(|(one, _), (other, _)| -> Ordering { one.order(other) });
     Ok(Json(Strategies {

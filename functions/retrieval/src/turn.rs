@@ -254,7 +254,7 @@ pub(crate) async fn turn_with_log(
 ) -> Result<Option<(IndexRow, Option<TurnLog>)>, Error> {
     let sees = |turn: &TurnCore| caller.sees(&turn.user_id);
     let now = app.app.clock.now();
-    let found = app.blobs.turn_with_log(&app.app.store, (at, now), sees);
+    let found = app.blobs.turn_with_log(&app.app.store, at, now, sees);
     Ok(found.await?.map(|(row, mut log)| {
         mirror::hide(&mut log.turn_log, now, |user| caller.sees(user));
         let fits = log.fits();

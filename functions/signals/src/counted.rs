@@ -57,7 +57,8 @@ async fn put(
 pub(crate) async fn count_event(
     store: &Store,
     clock: Clock,
-    (event, turn): (&EventCore, &TurnCore),
+    event: &EventCore,
+    turn: &TurnCore,
     erased: Option<Uuid>,
 ) -> Result<(), Failure> {
     if !counted::counts(event) {
@@ -70,7 +71,7 @@ pub(crate) async fn count_event(
     } else {
         None
     };
-    let reaction = counted::of_event((event, comment), turn, clock.now());
+    let reaction = counted::of_event(event, comment, turn, clock.now());
     count(store, reaction, erased).await
 }
 

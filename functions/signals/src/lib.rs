@@ -160,14 +160,14 @@ impl Generator {
             match delivery.task {
                 Task::Event(event) => events.push(*event),
                 Task::Reaction(reaction) => {
-                    let owner = (&reaction.at.within.tenant, &reaction.user_id);
+                    let owner = reaction.owner();
                     let erasure = work::erasure_of(&self.store, owner).await?;
                     if !is_erased(erasure.as_ref(), reaction.received_at) {
                         reactions::process(&self.store, &self.blobs, self.clock, &reaction).await?;
                     }
                 }
                 Task::Signal(signal) => {
-                    let owner = (&signal.at.within.tenant, &signal.user_id);
+                    let owner = signal.owner();
                     let erasure = work::erasure_of(&self.store, owner).await?;
                     if !is_erased(erasure.as_ref(), signal.ts) {
                         let erased = erasure.map(|erasure| erasure.id);
@@ -175,7 +175,7 @@ impl Generator {
                     }
                 }
                 Task::Withdrawal(event) => {
-                    let owner = (&event.tenant, &event.user_id);
+                    let owner = event.owner();
                     let erasure = work::erasure_of(&self.store, owner).await?;
                     if !is_erased(erasure.as_ref(), event.received_at) {
                         let erased = erasure.map(|erasure| erasure.id);

@@ -19,14 +19,14 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::future::try_join_all;
 use hearback_domain::events::event::EventCore;
 use hearback_domain::export::erasure::{Erasure, RemovedKind};
-use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::identity::identifier::{TenantId, UserId, UserRef};
 use hearback_domain::learning::ledger::retraction_of_duplicate;
 use hearback_domain::learning::preferences::{Cause, Crossing, Lesson, Version, learn};
 use hearback_domain::learning::publication::{Outcome, Processed};
 use hearback_lambda::clock::Clock;
 use hearback_storage::Written;
 use hearback_storage::claims::{Claim, Held};
-use hearback_storage::erasures::{Owner, RowGroup};
+use hearback_storage::erasures::RowGroup;
 use hearback_storage::events::StoredEvent;
 use hearback_storage::preferences::{Freshness, VersionRange};
 use hearback_storage::{Error, Store};
@@ -75,7 +75,11 @@ pub(crate) async fn process(
     else {
         return Ok(());
     };
-    let erasure = erasure_of(store, (&tenant, &user_id)).await?;
+    let owner = UserRef {
+        tenant: &tenant,
+        user: &user_id,
+    };
+    let erasure = erasure_of(store, owner).await?;
     if let Some(erasure) = &erasure {
         let erased: Vec<_> = events
             .extract_if(.., |event| erasure.covers(event.received_at))
@@ -84,7 +88,7 @@ pub(crate) async fn process(
         for event in erased {
             let unit = RowGroup::event(&event)?;
             store
-                .erase((&tenant, &user_id), None, RemovedKind::Events, vec![unit])
+                .erase(owner, None, RemovedKind::Events, vec![unit])
                 .await?;
         }
     }
@@ -123,7 +127,7 @@ pub(crate) async fn process(
         async move {
             // Before the outcome, because an event with an outcome is not processed again.
             if let Some(turn) = turn {
-                count_event(store, clock, (event, turn), erased).await?;
+                count_event(store, clock, event, turn, erased).await?;
             }
             // The time of publication, last: readers of the feed wait for late entries for some seconds only.
             let processed = Processed::of(event, crossing, clock.now());
@@ -141,7 +145,7 @@ pub(crate) async fn process(
 /// removed.
 pub(crate) async fn erasure_of(
     store: &Store,
-    owner: Owner<'_>,
+    owner: UserRef<'_>,
 ) -> Result<Option<Erasure>, Failure> {
     let latest = store.erasure(owner, Freshness::Eventual).await?;
     Ok(if latest.as_ref().is_some_and(Erasure::is_open) {
@@ -222,7 +226,7 @@ async fn claim_of(
         {
             return Ok(claim);
         }
-        let is_duplicate = is_first && retract_duplicate(store, clock, (event, *holder)).await?;
+        let is_duplicate = is_first && retract_duplicate(store, clock, event, *holder).await?;
         let mut taken = Held {
             fence: held.fence.min(newest),
             ..held.clone()
@@ -261,7 +265,8 @@ async fn is_withdrawn(store: &Store, tenant: &TenantId, event: Uuid) -> Result<b
 async fn retract_duplicate(
     store: &Store,
     clock: Clock,
-    (first, second): (&EventCore, Uuid),
+    first: &EventCore,
+    second: Uuid,
 ) -> Result<bool, Failure> {
     while let Some(StoredEvent {
         core, retraction, ..

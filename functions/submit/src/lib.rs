@@ -20,7 +20,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use hearback_domain::events::submission::{Draft, EventRejected, FeedbackEventRequest};
+use hearback_domain::events::submission::{Draft, FeedbackEventRequest};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::caller::Caller;
 use hearback_lambda::problem::ProblemDocument;
@@ -69,9 +69,9 @@ async fn submit_feedback(
     Caller(caller): Caller,
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Response, Problem> {
-    let draft = Draft::read(&body, &caller, app.clock.now()).map_err(problem)?;
+    let draft = Draft::read(&body, &caller, app.clock.now())?;
     let submission = anonymous::submission(draft, &app.pseudonyms).await;
-    let submission = submission.map_err(problem)?;
+    let submission = submission?;
     caller.may_submit(&submission.event.core)?;
     let feedback_id = submission.event.core.feedback_id;
     match app.store.put_event(&submission.event).await? {
@@ -86,13 +86,5 @@ async fn submit_feedback(
         Written::AlreadyExists => Err(Problem::new(StatusCode::CONFLICT, "duplicate_feedback_id")
             .detail("This feedbackId was submitted before.")
             .member("feedbackId", feedback_id.to_string())),
-    }
-}
-
-fn problem(rejected: EventRejected) -> Problem {
-    match rejected {
-        EventRejected::Invalid(errors) => Problem::invalid(errors),
-        EventRejected::Unprocessable(errors) => Problem::unprocessable(errors),
-        EventRejected::Forbidden(forbidden) => forbidden.into(),
     }
 }

@@ -94,7 +94,7 @@ async fn send_message_signal(
     let sent = update(ATTEMPTS, current, |current| async move {
         let value = current.as_ref().map(|current| &current.value);
         let chat_project = other_project(app, caller, posted, turn, value).await?;
-        let resolved = posted.resolve(turn, caller, chat_project, (value, app.clock.now()));
+        let resolved = posted.resolve(turn, caller, chat_project, value, app.clock.now());
         let (status, next) = match resolved {
             SignalUpdate::Create(next) => (StatusCode::CREATED, next),
             SignalUpdate::Replace(next) => (StatusCode::OK, next),
@@ -109,7 +109,7 @@ async fn send_message_signal(
     let (status, signal) = sent.await?.ok_or_else(contended)?;
     if posted.exclusive {
         // After the new signal is stored: a user who changes their mind always has one that counts.
-        keep_latest(app, (caller, &own), &signal).await?;
+        keep_latest(app, caller, &own, &signal).await?;
     }
     let id = signal.core.id();
     Ok((status, Json(MessageSignalId { id })).into_response())
@@ -119,15 +119,17 @@ async fn send_message_signal(
 /// requests at the same time each may read before the other's signal is stored, and exactly one must stay.
 async fn keep_latest(
     app: &App,
-    by: (&DomainCaller, &UserId),
+    caller: &DomainCaller,
+    own: &UserId,
     signal: &StoredSignal,
 ) -> Result<(), Problem> {
     let StoredSignal { core, .. } = signal;
     for contrary in core.signal.contrary() {
-        let contrary = (&core.message_id, *contrary);
-        let later = withdraw(app, by, contrary, Some(core.recency())).await?;
+        let message = &core.message_id;
+        let before = Some(core.recency());
+        let later = withdraw(app, caller, own, message, *contrary, before).await?;
         if later.is_some() {
-            withdraw(app, by, (&core.message_id, core.signal), later).await?;
+            withdraw(app, caller, own, message, core.signal, later).await?;
             return Ok(());
         }
     }
@@ -143,7 +145,7 @@ async fn look_up(
     let now = app.clock.now();
     let (entry, current) = app
         .store
-        .message_and_signal(caller, &posted.message_id, (posted.signal, now))
+        .message_and_signal(caller, &posted.message_id, posted.signal, now)
         .await?;
     let entry = entry.ok_or_else(|| Problem::no_such("message"))?;
     // The message directory may have an entry of a registration that was never completed.
@@ -196,8 +198,8 @@ async fn withdraw_message_signal(
     let own = caller.user.clone();
     let caller = caller.on_behalf_of(query.user_id)?;
     // Allowed during an erasure: a tombstone only replaces an existing row.
-    let signal = (&query.message_id, query.signal);
-    withdraw(&app, (&caller, &own), signal, None).await?;
+    let (message, signal) = (&query.message_id, query.signal);
+    withdraw(&app, &caller, &own, message, signal, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -205,16 +207,18 @@ async fn withdraw_message_signal(
 /// position of a later one is returned.
 async fn withdraw(
     app: &App,
-    (caller, own): (&DomainCaller, &UserId),
-    (message, signal): (&MessageId, MessageSignal),
+    caller: &DomainCaller,
+    own: &UserId,
+    message: &MessageId,
+    signal: MessageSignal,
     before: Option<Recency>,
 ) -> Result<Option<Recency>, Problem> {
     // Users withdraw their own signals with any token, and a back end those in the projects of its token.
     let may_withdraw =
         |signal: &StoredSignal| caller.user == *own || caller.holds(&signal.core.workspace);
-    let owner = (&caller.tenant, &caller.user);
+    let owner = caller.user_ref();
     let store = &app.store;
-    let current = store.current_signal(owner, message, (signal, app.clock.now()));
+    let current = store.current_signal(owner, message, signal, app.clock.now());
     let (clock, may_withdraw) = (app.clock, &may_withdraw);
     let withdrawn = update(ATTEMPTS, current.await?, |current| async move {
         let own = current
@@ -234,6 +238,5 @@ async fn withdraw(
 }
 
 fn contended() -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable")
-        .detail("Too many signals on this message at once. Try again.")
+    Problem::contended("Too many signals on this message at once. Try again.")
 }

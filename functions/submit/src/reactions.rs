@@ -7,10 +7,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
 use hearback_domain::feedback::reaction::{
-    NewReaction, Reaction, ReactionCore, ReactionRejected, ReactionRequest, ReactionUpdate,
-    StoredReaction,
+    NewReaction, Reaction, ReactionCore, ReactionRequest, ReactionUpdate, StoredReaction,
 };
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InTurn;
@@ -83,7 +81,7 @@ async fn react_to_turn(
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Json<ReactionResult>, Problem> {
     let now = app.clock.now();
-    let posted = NewReaction::parse(&body, &caller, now).map_err(rejected)?;
+    let posted = NewReaction::parse(&body, &caller, now)?;
     // A machine reaction belongs to the turn's owner, who is not known yet; its conditional put detects a repeat.
     let author = posted.replaces_reaction_of(&caller).cloned();
     let found = async {
@@ -143,10 +141,8 @@ async fn store_reaction(
         let replaced = app.store.put_reaction(&next, current.as_ref()).await?;
         Ok::<_, Problem>(Attempt::of(replaced, recorded(&next.core)))
     });
-    stored.await?.ok_or_else(|| {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable")
-            .detail("Too many reactions to this turn at once. Try again.")
-    })
+    let contended = || Problem::contended("Too many reactions to this turn at once. Try again.");
+    stored.await?.ok_or_else(contended)
 }
 
 fn recorded(core: &ReactionCore) -> ReactionResult {
@@ -186,16 +182,5 @@ fn nothing_to_withdraw(reaction: &ReactionCore) -> ReactionResult {
         feedback_id: None,
         rn: None,
         ..recorded(reaction)
-    }
-}
-
-fn rejected(rejected: ReactionRejected) -> Problem {
-    match rejected {
-        ReactionRejected::Invalid(errors) => Problem::invalid(errors),
-        ReactionRejected::LowConfidence => {
-            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "low_confidence")
-                .detail(ReactionRejected::LowConfidence.to_string())
-        }
-        ReactionRejected::Forbidden(forbidden) => forbidden.into(),
     }
 }

@@ -55,7 +55,7 @@ fn similarity(turn: &Turn, previous: &TurnVector) -> Option<f64> {
 /// The previous turn of the same user in the same conversation, with its vector, if it is within a session and has an
 /// answer.
 async fn previous(app: &App, turn: &TurnCore) -> Result<Option<(IndexRow, TurnVector)>, Error> {
-    let owner = (&turn.at.within.tenant, &turn.user_id);
+    let owner = turn.owner();
     let span = TimeRange {
         from: turn.ts - SESSION_TIMEOUT,
         to: turn.ts,

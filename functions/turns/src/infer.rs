@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_detection::{Detection, Exchange};
-use hearback_domain::identity::identifier::UserId;
+use hearback_domain::identity::identifier::{UserId, UserRef};
 use hearback_domain::turns::target::{Compared, MIN_SIMILARITY, TOP_K, Target};
 use hearback_domain::turns::turn::{Embedding, TurnRef};
 use hearback_lambda::body::Body;
@@ -14,6 +14,7 @@ use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{Problem, routes};
+use hearback_storage::vectors::TargetSearch;
 use hearback_wire::request;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -118,17 +119,23 @@ async fn infer_feedback(
         language: request.language.as_deref(),
         ..Exchange::default()
     });
-    let owner = (&within.tenant, &caller.user);
+    let owner = UserRef {
+        tenant: &within.tenant,
+        user: &caller.user,
+    };
     app.reject_during_erasure(&within.tenant, &caller.user)
         .await?;
     let embedding = request.embedding.map(|embedding| embedding.0);
     let vector = (app.embeddings)
         .of(embedding.as_deref(), &request.message)
         .await;
-    let targets = app
-        .store
-        .targets(owner, &within.project, &vector, now)
-        .await?;
+    let turns = TargetSearch {
+        owner,
+        project: &within.project,
+        about: &vector,
+        now,
+    };
+    let targets = app.store.targets(&turns).await?;
     let likely = (targets.found.first()).filter(|(target, _)| target.similarity >= MIN_SIMILARITY);
     let reaction =
         likely.and_then(|(_, turn)| machine::reaction(app, &caller, &turn.core, &detection, now));

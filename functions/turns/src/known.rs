@@ -57,8 +57,8 @@ pub(crate) async fn register_again(
         }
         known = row;
     }
-    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable")
-        .detail("Too many changes of this turn at once. Try again."))
+    let detail = "Too many changes of this turn at once. Try again.";
+    Err(Problem::contended(detail))
 }
 
 /// Completes an open turn, and returns whether this completion counts. If another one does, the data of this one is
@@ -68,7 +68,7 @@ async fn complete(registry: &Registry, turn: &Turn, open: &IndexRow) -> Result<b
     let store = &app.app.store;
     enter_message(app, turn).await?;
     let log = app.blobs.put_turn_log(&turn.core, &turn.log).await?;
-    if store.complete_turn(turn, (open, &log)).await? == TurnUpdate::Done {
+    if store.complete_turn(turn, open, &log).await? == TurnUpdate::Done {
         app.blobs.discard_turn_log(&open.hosted_uri).await;
         return Ok(true);
     }

@@ -31,7 +31,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hearback_domain::identity::caller::Caller;
 use hearback_domain::text::payload;
-use hearback_domain::turns::turn::{Turn, TurnLog, TurnRejected, TurnRequest};
+use hearback_domain::turns::turn::{Turn, TurnLog, TurnRequest};
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InTurn;
 use hearback_lambda::problem::ProblemDocument;
@@ -82,7 +82,7 @@ async fn register_turn(
 ) -> Result<Response, Problem> {
     let app = &registry.app;
     let now = app.app.clock.now();
-    let mut turn = Turn::parse(at, &body, &caller, now).map_err(rejected)?;
+    let mut turn = Turn::parse(at, &body, &caller, now)?;
     check_size(&turn.log)?;
     turn.core.expires_at = registry.retention.until(now);
     let core = &turn.core;
@@ -162,11 +162,4 @@ async fn already_registered(
         app.app.store.remove_message(message, &turn.core).await?;
     }
     known::register_again(registry, caller, turn, known).await
-}
-
-fn rejected(rejected: TurnRejected) -> Problem {
-    match rejected {
-        TurnRejected::Invalid(errors) => Problem::invalid(errors),
-        TurnRejected::Forbidden(forbidden) => forbidden.into(),
-    }
 }

@@ -188,7 +188,7 @@ async fn redeliver(
     let content = serde_json::from_str(dead_letter.body.as_deref().unwrap_or_default());
     let content: Value = content.context("the dead letter is not JSON")?;
     if let Some(log) = content.get("log").and_then(Value::as_str) {
-        return delete_log(clients, names, store, (&content, log)).await;
+        return delete_log(clients, names, store, &content, log).await;
     }
     let records = if let Some(batch) = content.get("DDBStreamBatchInfo") {
         let text = |name: &str| {
@@ -236,7 +236,8 @@ async fn delete_log(
     clients: &Clients,
     names: &Names,
     store: &Store,
-    (dead_letter, log): (&Value, &str),
+    dead_letter: &Value,
+    log: &str,
 ) -> Result<String> {
     let current = store.record(dead_letter).await?;
     let current = current.as_ref();

@@ -90,7 +90,8 @@ struct Sender<'a> {
 /// Scans the table, and sends unprocessed feedback to the queue of the signal generator.
 pub async fn requeue(
     store: &Store,
-    (client, queue): (&Client, &str),
+    client: &Client,
+    queue: &str,
     options: RequeueOptions,
 ) -> Result<RequeueSummary> {
     ensure!(

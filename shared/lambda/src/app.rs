@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use axum::http::StatusCode;
-use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::identity::identifier::{TenantId, UserId, UserRef};
 use hearback_domain::identity::privacy::Pseudonyms;
 use hearback_domain::text::cursor::Cursors;
 use hearback_domain::turns::turn::ConversationRef;
@@ -53,7 +53,9 @@ impl App {
         tenant: &TenantId,
         user: &UserId,
     ) -> Result<Option<Uuid>, Problem> {
-        let erasure = self.store.erasure((tenant, user), Freshness::Latest);
+        let erasure = self
+            .store
+            .erasure(UserRef { tenant, user }, Freshness::Latest);
         match erasure.await? {
             Some(erasure) if erasure.is_open() => {
                 Err(Problem::new(StatusCode::CONFLICT, "erasure_in_progress")

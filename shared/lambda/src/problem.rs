@@ -6,8 +6,11 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hearback_domain::events::submission::EventRejected;
+use hearback_domain::feedback::reaction::ReactionRejected;
 use hearback_domain::identity::caller::Forbidden;
 use hearback_domain::text::cursor::InvalidCursor;
+use hearback_domain::turns::turn::TurnRejected;
 use hearback_storage::{Error as StorageError, LARGEST};
 use hearback_wire::FieldError;
 use serde::Serialize;
@@ -133,6 +136,12 @@ impl Problem {
         }])
     }
 
+    /// 503: others change the same thing so often that this change did not get its turn.
+    #[must_use]
+    pub fn contended(detail: &str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable").detail(detail)
+    }
+
     /// 404: the resource does not exist, or belongs to another user.
     #[must_use]
     pub fn not_found() -> Self {
@@ -233,6 +242,38 @@ impl IntoResponse for Problem {
 impl From<Forbidden> for Problem {
     fn from(forbidden: Forbidden) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden").detail(forbidden.to_string())
+    }
+}
+
+impl From<EventRejected> for Problem {
+    fn from(rejected: EventRejected) -> Self {
+        match rejected {
+            EventRejected::Invalid(errors) => Self::invalid(errors),
+            EventRejected::Unprocessable(errors) => Self::unprocessable(errors),
+            EventRejected::Forbidden(forbidden) => forbidden.into(),
+        }
+    }
+}
+
+impl From<ReactionRejected> for Problem {
+    fn from(rejected: ReactionRejected) -> Self {
+        match rejected {
+            ReactionRejected::Invalid(errors) => Self::invalid(errors),
+            ReactionRejected::LowConfidence => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "low_confidence")
+                    .detail(ReactionRejected::LowConfidence.to_string())
+            }
+            ReactionRejected::Forbidden(forbidden) => forbidden.into(),
+        }
+    }
+}
+
+impl From<TurnRejected> for Problem {
+    fn from(rejected: TurnRejected) -> Self {
+        match rejected {
+            TurnRejected::Invalid(errors) => Self::invalid(errors),
+            TurnRejected::Forbidden(forbidden) => forbidden.into(),
+        }
     }
 }
 

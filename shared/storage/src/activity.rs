@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Timelike, Utc};
 use hearback_domain::feedback::reaction::ReactionCore;
-use hearback_domain::identity::identifier::{ConversationId, ProjectId, TenantId, UserId};
+use hearback_domain::identity::identifier::{ConversationId, ProjectId, TenantId, UserId, UserRef};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -166,7 +166,7 @@ impl Store {
         };
         let (pk, sk) = self.marker_key(reaction);
         // An erasure finds a user's reactions by the author.
-        let author = keys::user(&at.tenant, &reaction.user_id);
+        let author = keys::user(reaction.owner());
         let until = expiry(reaction);
         let item = Builder::new(pk, sk)
             .json(MARKER, CORE, &activity)?
@@ -272,7 +272,10 @@ impl Store {
             .expression_attribute_names("#author", AUTHOR)
             .expression_attribute_values(
                 ":author",
-                AttributeValue::S(keys::user(of.tenant, of.user)),
+                AttributeValue::S(keys::user(UserRef {
+                    tenant: of.tenant,
+                    user: of.user,
+                })),
             )
             .expression_attribute_values(":from", AttributeValue::S(from))
             .expression_attribute_values(":to", AttributeValue::S(to))

@@ -135,7 +135,8 @@ impl Blobs {
     pub async fn turn_with_log(
         &self,
         store: &Store,
-        (at, now): (&TurnRef, DateTime<Utc>),
+        at: &TurnRef,
+        now: DateTime<Utc>,
         wanted: impl Fn(&TurnCore) -> bool,
     ) -> Result<Option<(IndexRow, TurnLog)>, Error> {
         let mut missing = None;

@@ -107,7 +107,7 @@ impl Store {
 }
 
 fn claim_item(event: &EventCore, first: FirstEvent, held: &Held) -> Result<Item, Error> {
-    let owner = keys::user(&event.tenant, &event.user_id);
+    let owner = keys::user(event.owner());
     let mut item = Builder::new(owner, keys::claim(&event.dedupe_key()))
         .string(FEEDBACK_ID, first.feedback_id.to_string())
         .number(FENCE, held.fence)

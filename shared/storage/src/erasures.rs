@@ -18,7 +18,7 @@ use aws_sdk_dynamodb::types::{
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::events::retention::LEDGER_DAYS;
 use hearback_domain::export::erasure::{Erasure, ErasureIds, RemovedCounts, RemovedKind};
-use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::identity::identifier::{TenantId, UserId, UserRef};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -44,9 +44,6 @@ const ADD_COUNT: &str = "ADD #count :count";
 const UNTIL: &str = "until";
 /// When data was last found, in microseconds since 1970.
 const FOUND_AT: &str = "found_at";
-
-/// A user of a tenant.
-pub type Owner<'a> = (&'a TenantId, &'a UserId);
 
 /// The row without its counts.
 #[derive(Serialize, Deserialize)]
@@ -78,7 +75,7 @@ impl Store {
     /// done one if its end can be read ([`Erasure::unreadable`]). One call, one read or half.
     pub async fn erasure(
         &self,
-        owner: Owner<'_>,
+        owner: UserRef<'_>,
         freshness: Freshness,
     ) -> Result<Option<Erasure>, Error> {
         let row = self.get_with(row_key(owner), freshness).await?;
@@ -89,7 +86,7 @@ impl Store {
     /// be read is replaced. One call, two writes for each row; if a row cannot be read, two reads and another call.
     pub async fn open_erasure(
         &self,
-        (tenant, user): Owner<'_>,
+        UserRef { tenant, user }: UserRef<'_>,
         pseudonym: &UserId,
         id: Uuid,
         now: DateTime<Utc>,
@@ -100,7 +97,7 @@ impl Store {
                 requested_at: now,
                 pseudonym: pseudonym.cloned(),
             };
-            let row = Builder::new(keys::user(tenant, user), keys::ERASURE);
+            let row = Builder::new(keys::user(UserRef { tenant, user }), keys::ERASURE);
             Ok::<_, Error>(row.json(ERASURE, CORE, &core)?.build())
         };
         let own = row(user, Some(pseudonym))?;
@@ -111,7 +108,7 @@ impl Store {
         }
         let mut replaced = [None, None];
         for (user, replaced) in [user, pseudonym].into_iter().zip(&mut replaced) {
-            let (pk, sk) = row_key((tenant, user));
+            let (pk, sk) = row_key(UserRef { tenant, user });
             let current = self.get(pk, sk).await?.item;
             *replaced = current.filter(|row| erasure(row).is_err());
         }
@@ -154,7 +151,7 @@ impl Store {
 
     /// Stores when data was last found: an erasure is completed only after a quiet period. One
     /// call, one write.
-    pub async fn note_found(&self, owner: Owner<'_>, at: DateTime<Utc>) -> Result<(), Error> {
+    pub async fn note_found(&self, owner: UserRef<'_>, at: DateTime<Utc>) -> Result<(), Error> {
         let noted = self
             .update_erasure(owner)
             .update_expression("SET #found = :found")
@@ -164,7 +161,7 @@ impl Store {
         updated(noted).await
     }
 
-    fn update_erasure(&self, owner: Owner<'_>) -> UpdateItemFluentBuilder {
+    fn update_erasure(&self, owner: UserRef<'_>) -> UpdateItemFluentBuilder {
         let (pk, sk) = row_key(owner);
         self.client
             .update_item()
@@ -179,9 +176,10 @@ impl Store {
     /// this call completed it. One call, two writes for each row.
     pub async fn close_erasure(
         &self,
-        owner: Owner<'_>,
+        owner: UserRef<'_>,
         open: &Erasure,
-        (quiet, now): (DateTime<Utc>, DateTime<Utc>),
+        quiet: DateTime<Utc>,
+        now: DateTime<Utc>,
     ) -> Result<bool, Error> {
         // Covers everything before the request, even if the clock was set back since.
         let until = now.max(open.requested_at);
@@ -196,7 +194,8 @@ impl Store {
         };
         let done = done.attribute()?;
         let closing = |user: &UserId| {
-            self.row_update((owner.0, user))
+            let tenant = owner.tenant;
+            self.row_update(UserRef { tenant, user })
                 .update_expression("SET core = :done, #until = :until, #expires = :expires")
                 .expression_attribute_names("#until", UNTIL)
                 .expression_attribute_names("#expires", EXPIRES_AT)
@@ -204,7 +203,7 @@ impl Store {
                 .expression_attribute_values(":until", number(until.timestamp_micros()))
                 .expression_attribute_values(":expires", number(expires))
         };
-        let own = closing(owner.1)
+        let own = closing(owner.user)
             .condition_expression(
                 "core = :core AND attribute_not_exists(#until) \
                  AND (attribute_not_exists(#found) OR #found <= :quiet OR #found > :ahead)",
@@ -226,7 +225,7 @@ impl Store {
     /// Counts data that was removed outside the table. One call, one write.
     pub async fn count_erased(
         &self,
-        owner: Owner<'_>,
+        owner: UserRef<'_>,
         kind: RemovedKind,
         count: u64,
     ) -> Result<(), Error> {
@@ -240,7 +239,7 @@ impl Store {
     }
 
     /// An update of the row of an erasure, for a transaction.
-    fn row_update(&self, owner: Owner<'_>) -> UpdateBuilder {
+    fn row_update(&self, owner: UserRef<'_>) -> UpdateBuilder {
         let (pk, sk) = row_key(owner);
         Update::builder()
             .table_name(&self.table)
@@ -251,7 +250,7 @@ impl Store {
     /// An update that counts in the row of an erasure; its condition is that the row exists.
     fn count_update(
         &self,
-        owner: Owner<'_>,
+        owner: UserRef<'_>,
         open: Option<&Erasure>,
     ) -> Result<UpdateBuilder, Error> {
         let update = self.row_update(owner).update_expression(ADD_COUNT);
@@ -299,8 +298,8 @@ impl Blobs {
 }
 
 /// The key of the row of an erasure.
-fn row_key((tenant, user): Owner<'_>) -> Key {
-    (keys::user(tenant, user), keys::ERASURE.to_owned())
+fn row_key(owner: UserRef<'_>) -> Key {
+    (keys::user(owner), keys::ERASURE.to_owned())
 }
 
 fn number(value: impl Into<serde_json::Number>) -> AttributeValue {

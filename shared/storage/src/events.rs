@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
 use hearback_domain::events::event::{EventCore, FeedbackEvent, FreeText};
 use hearback_domain::events::retention::LEDGER_DAYS;
-use hearback_domain::identity::identifier::TenantId;
+use hearback_domain::identity::identifier::{TenantId, UserRef};
 use hearback_domain::learning::ledger::Retraction;
 use hearback_domain::learning::publication::Outcome;
 use hearback_domain::views::feed::FeedPosition;
@@ -83,7 +83,8 @@ impl Store {
     pub async fn has_event_by(
         &self,
         token: WriteToken,
-        (tenant, feedback_id): (&TenantId, Uuid),
+        tenant: &TenantId,
+        feedback_id: Uuid,
     ) -> Result<bool, Error> {
         let partition = keys::event(tenant, feedback_id);
         let response = self.get(partition, keys::EVENT.to_owned()).await?;
@@ -96,12 +97,16 @@ impl Store {
         let Retraction {
             tenant, user_id, ..
         } = retraction;
+        let owner = UserRef {
+            tenant,
+            user: user_id,
+        };
         let partition = keys::event(tenant, retraction.feedback_id);
         let item =
             Builder::new(partition, keys::RETRACTION).json(RETRACTION, RETRACTION, retraction)?;
-        let item = item.string(AUTHOR, keys::user(tenant, user_id));
+        let item = item.string(AUTHOR, keys::user(owner));
         let position = FeedPosition::of_retraction(retraction);
-        Ok(self.in_feed(item, (tenant, user_id), &position))
+        Ok(self.in_feed(item, owner, &position))
     }
 
     /// Stores the outcome of an event, if it has none. It expires with the event. One call and two writes for a
@@ -114,11 +119,9 @@ impl Store {
         let item = match outcome {
             Outcome::Processed(processed) => {
                 let position = FeedPosition::of_processed(processed);
-                self.in_feed(item, (&core.tenant, &core.user_id), &position)
+                self.in_feed(item, core.owner(), &position)
             }
-            Outcome::Deduplicated { .. } => {
-                item.string(AUTHOR, keys::user(&core.tenant, &core.user_id))
-            }
+            Outcome::Deduplicated { .. } => item.string(AUTHOR, keys::user(core.owner())),
         };
         self.insert(item.build()).await
     }

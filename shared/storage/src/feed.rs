@@ -3,14 +3,13 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 use futures::future::try_join_all;
-use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::identity::identifier::{TenantId, UserRef};
 use hearback_domain::learning::publication::Outcome;
 use hearback_domain::views::feed::{FeedEntry, FeedPosition};
 use uuid::Uuid;
 
 use crate::activity::shard_of;
 use crate::attributes::{OUTCOME, RETRACTION};
-use crate::erasures::Owner;
 use crate::item::{self, Builder, Item};
 use crate::reads::{IndexRange, Key};
 use crate::table::{BY_FEED, BY_FEED_USER, FEED, FEED_AT, FEED_USER};
@@ -26,7 +25,7 @@ pub enum FeedPartition<'a> {
     /// A shard of a tenant's day.
     Shard(&'a TenantId, NaiveDate, u32),
     /// A user's feedback.
-    User(&'a TenantId, &'a UserId),
+    User(UserRef<'a>),
 }
 
 impl FeedPartition<'_> {
@@ -34,7 +33,7 @@ impl FeedPartition<'_> {
     fn key(&self) -> (&'static str, &'static str, String) {
         match self {
             Self::Shard(tenant, day, shard) => (BY_FEED, FEED, keys::feed(tenant, *day, *shard)),
-            Self::User(tenant, user) => (BY_FEED_USER, FEED_USER, keys::user(tenant, user)),
+            Self::User(user) => (BY_FEED_USER, FEED_USER, keys::user(*user)),
         }
     }
 }
@@ -53,13 +52,16 @@ impl Store {
     pub(crate) fn in_feed(
         &self,
         item: Builder,
-        (tenant, user): Owner<'_>,
+        owner: UserRef<'_>,
         position: &FeedPosition,
     ) -> Builder {
         let shard = self.feed_shard(position.event());
-        item.string(FEED, keys::feed(tenant, position.at().date_naive(), shard))
-            .string(FEED_USER, keys::user(tenant, user))
-            .string(FEED_AT, position.entry_key())
+        item.string(
+            FEED,
+            keys::feed(owner.tenant, position.at().date_naive(), shard),
+        )
+        .string(FEED_USER, keys::user(owner))
+        .string(FEED_AT, position.entry_key())
     }
 
     /// How many shards a tenant's day in the feed has: twice those of a project's day, because every event is in it.

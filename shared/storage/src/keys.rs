@@ -10,7 +10,7 @@ use hearback_domain::events::dedupe::DedupeKey;
 use hearback_domain::feedback::message_signal::MessageSignal;
 use hearback_domain::feedback::reaction::{FeedbackKind, Origin, ReactionCore};
 use hearback_domain::identity::identifier::{
-    ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId,
+    ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId, UserRef,
 };
 use hearback_domain::text::digest::digest;
 use hearback_domain::turns::turn::{ConversationRef, TurnRef};
@@ -79,7 +79,7 @@ pub fn claim(key: &DedupeKey) -> String {
 
 /// The partition of a user's preferences.
 #[must_use]
-pub fn preferences(tenant: &TenantId, user: &UserId) -> String {
+pub fn preferences(UserRef { tenant, user }: UserRef<'_>) -> String {
     join("PREF", tenant, user.as_str())
 }
 
@@ -334,7 +334,7 @@ pub fn message(tenant: &TenantId, project: &ProjectId, message: &MessageId) -> S
 /// The partition of a user's own items. It is also a sort key of indexes, and therefore shorter
 /// than the others.
 #[must_use]
-pub fn user(tenant: &TenantId, user: &UserId) -> String {
+pub fn user(UserRef { tenant, user }: UserRef<'_>) -> String {
     let part = |raw| escaped(raw, MAX_INDEXED_PART);
     format!("USER#{}#{}", part(tenant.as_str()), part(user.as_str()))
 }
@@ -613,10 +613,10 @@ mod tests {
         #[test]
         fn different_names_have_different_keys(a in (name(), name()), b in (name(), name())) {
             let key = |(tenant, user): &(String, String)| {
-                Some(preferences(
-                    &tenant.as_str().try_into().ok()?,
-                    &user.as_str().try_into().ok()?,
-                ))
+                Some(preferences(UserRef {
+                    tenant: &tenant.as_str().try_into().ok()?,
+                    user: &user.as_str().try_into().ok()?,
+                }))
             };
             if let (Some(key_a), Some(key_b)) = (key(&a), key(&b)) {
                 prop_assert_eq!(a == b, key_a == key_b);
@@ -625,12 +625,15 @@ mod tests {
 
         #[test]
         fn a_key_fits_into_the_table(tenant in name(), user in name()) {
-            if let (Ok(tenant), Ok(user)) = (tenant.as_str().try_into(), user.as_str().try_into()) {
-                prop_assert!(preferences(&tenant, &user).len() <= 2048);
-                // Sort keys of the indexes.
-                prop_assert!(super::user(&tenant, &user).len() <= 1024);
-                prop_assert!(event(&tenant, Uuid::nil()).len() <= 1024);
+            if let Ok(tenant) = tenant.as_str().try_into()
+                && let Ok(user) = UserId::try_from(user.as_str())
+            {
                 let project = ProjectId::try_from(user.as_str()).unwrap();
+                let owner = UserRef { tenant: &tenant, user: &user };
+                prop_assert!(preferences(owner).len() <= 2048);
+                // Sort keys of the indexes.
+                prop_assert!(super::user(owner).len() <= 1024);
+                prop_assert!(event(&tenant, Uuid::nil()).len() <= 1024);
                 prop_assert!(day(&tenant, &project, NaiveDate::MAX, u32::MAX).len() <= 1024);
             }
         }

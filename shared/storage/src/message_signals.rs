@@ -9,7 +9,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use hearback_domain::feedback::message_signal::{MessageSignal, SignalCore, StoredSignal};
 use hearback_domain::identity::caller::Caller;
 use hearback_domain::identity::identifier::{
-    ConversationId, Label, MessageId, ProjectId, TenantId, UserId,
+    ConversationId, Label, MessageId, ProjectId, TenantId, UserRef,
 };
 use hearback_domain::turns::turn::ConversationRef;
 use serde::{Deserialize, Serialize};
@@ -73,10 +73,11 @@ impl Store {
         &self,
         caller: &Caller,
         message: &MessageId,
-        (signal, now): (MessageSignal, DateTime<Utc>),
+        signal: MessageSignal,
+        now: DateTime<Utc>,
     ) -> Result<(Option<DirectoryEntry>, Option<Versioned<StoredSignal>>), Error> {
         let mut wanted = vec![(
-            keys::user(&caller.tenant, &caller.user),
+            keys::user(caller.user_ref()),
             keys::message_signal(message, signal),
         )];
         for project in &caller.projects {
@@ -102,12 +103,13 @@ impl Store {
     /// The current signal of a user on a message. One call, one read.
     pub async fn current_signal(
         &self,
-        (tenant, user): (&TenantId, &UserId),
+        owner: UserRef<'_>,
         message: &MessageId,
-        (signal, now): (MessageSignal, DateTime<Utc>),
+        signal: MessageSignal,
+        now: DateTime<Utc>,
     ) -> Result<Option<Versioned<StoredSignal>>, Error> {
         let key = keys::message_signal(message, signal);
-        let response = self.get(keys::user(tenant, user), key).await?;
+        let response = self.get(keys::user(owner), key).await?;
         let item = response.item.filter(|row| is_current(row, now));
         item.as_ref().map(current_signal).transpose()
     }
@@ -118,8 +120,8 @@ impl Store {
         core: &SignalCore,
         now: DateTime<Utc>,
     ) -> Result<Option<StoredSignal>, Error> {
-        let owner = (&core.at.within.tenant, &core.user_id);
-        let current = self.current_signal(owner, &core.message_id, (core.signal, now));
+        let owner = core.owner();
+        let current = self.current_signal(owner, &core.message_id, core.signal, now);
         Ok(current.await?.map(|current| current.value))
     }
 
@@ -134,7 +136,7 @@ impl Store {
         let core = &signal.core;
         let tenant = &core.at.within.tenant;
         let mut item = Builder::new(
-            keys::user(tenant, &core.user_id),
+            keys::user(core.owner()),
             keys::message_signal(&core.message_id, core.signal),
         )
         .json(SIGNAL, CORE, core)?;
@@ -160,8 +162,9 @@ impl Store {
     /// may be more. One call, one read for each 4 KB.
     pub async fn signals_of(
         &self,
-        (tenant, user): (&TenantId, &UserId),
-        (wanted, now): (&SignalFilter, DateTime<Utc>),
+        owner: UserRef<'_>,
+        wanted: &SignalFilter,
+        now: DateTime<Utc>,
         after: Option<&str>,
         limit: i32,
     ) -> Result<(Vec<StoredSignal>, Option<String>), Error> {
@@ -170,7 +173,7 @@ impl Store {
             (Some(message), None) => keys::message_signals(message),
             (None, _) => keys::SIGNAL_PREFIX.to_owned(),
         };
-        let pk = AttributeValue::S(keys::user(tenant, user));
+        let pk = AttributeValue::S(keys::user(owner));
         let resume = after.map(|after| {
             let sk = AttributeValue::S(after.to_owned());
             Item::from([(PK.to_owned(), pk.clone()), (SK.to_owned(), sk)])
@@ -260,7 +263,7 @@ impl Store {
         let mut after = None;
         loop {
             let value = keys::trace(tenant, trace);
-            let (page, next) = self.index_page((BY_TRACE, TRACE), value, after).await?;
+            let (page, next) = self.index_page(BY_TRACE, TRACE, value, after).await?;
             positions.extend(page);
             after = next;
             if after.is_none() {
@@ -288,7 +291,7 @@ impl Store {
                 (SK.to_owned(), AttributeValue::S(sk)),
             ])
         });
-        let (positions, next) = self.index_page((BY_DAY, DAY), value, after).await?;
+        let (positions, next) = self.index_page(BY_DAY, DAY, value, after).await?;
         Ok((
             positions,
             next.as_ref().and_then(reads::key_of).map(SignalPosition),
@@ -297,7 +300,8 @@ impl Store {
 
     async fn index_page(
         &self,
-        (index, attribute): (&str, &str),
+        index: &str,
+        attribute: &str,
         value: String,
         after: Option<Item>,
     ) -> Result<(Vec<SignalPosition>, Option<Item>), Error> {

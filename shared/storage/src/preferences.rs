@@ -1,7 +1,7 @@
 //! Preference versions: an append-only log for each user.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::identity::identifier::{TenantId, UserId, UserRef};
 use hearback_domain::learning::preferences::Version;
 
 use crate::item::{self, Builder};
@@ -68,7 +68,7 @@ impl Store {
                 .key_condition_expression("PK = :pk AND SK BETWEEN :oldest AND :newest")
                 .expression_attribute_values(
                     ":pk",
-                    AttributeValue::S(keys::preferences(tenant, user)),
+                    AttributeValue::S(keys::preferences(UserRef { tenant, user })),
                 )
                 .expression_attribute_values(":oldest", AttributeValue::S(keys::version(oldest)))
                 .expression_attribute_values(
@@ -103,7 +103,7 @@ impl Store {
         version: &Version,
     ) -> Result<Written, Error> {
         let item = Builder::new(
-            keys::preferences(tenant, user),
+            keys::preferences(UserRef { tenant, user }),
             keys::version(version.number),
         )
         .json("preference version", VERSION, version)?

@@ -84,7 +84,8 @@ impl Store {
     /// An event that counts for a turn, unless it has expired by `now`. One call, one read.
     pub async fn counted_event(
         &self,
-        (at, event): (&TurnRef, Uuid),
+        at: &TurnRef,
+        event: Uuid,
         now: DateTime<Utc>,
     ) -> Result<Option<StoredReaction>, Error> {
         let key = keys::counted_event(&at.turn, event);

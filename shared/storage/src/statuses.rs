@@ -16,7 +16,7 @@ use hearback_domain::feedback::follow_up::{Precedence, UserFeedback};
 use hearback_domain::feedback::reaction::{ReactionCore, StoredReaction};
 use hearback_domain::feedback::sequence::MAX_COUNTED;
 use hearback_domain::feedback::turn_status::{ExplicitAct, ExplicitFeedback, TurnStatus};
-use hearback_domain::identity::identifier::{ProjectId, TenantId, UserId};
+use hearback_domain::identity::identifier::{ProjectId, TenantId, UserId, UserRef};
 use hearback_domain::turns::turn::{ConversationRef, TurnRef};
 
 use crate::attributes::{GIVEN_FEEDBACK, USER_FEEDBACK};
@@ -425,7 +425,10 @@ impl Store {
             return Ok(TurnPage::default());
         };
         let key = |at: String| AttributeValue::S(format!("{}{at}", keys::VECTOR_PREFIX));
-        let pk = keys::user(listed.tenant, user);
+        let pk = keys::user(UserRef {
+            tenant: listed.tenant,
+            user,
+        });
         let response = self
             .client
             .query()

@@ -97,7 +97,8 @@ impl Store {
     pub async fn complete_turn(
         &self,
         turn: &Turn,
-        (open, to): (&IndexRow, &str),
+        open: &IndexRow,
+        to: &str,
     ) -> Result<TurnUpdate, Error> {
         let at = &turn.core.at;
         let text = AttributeValue::S;

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
 use hearback_domain::events::recency::MAX_AHEAD;
-use hearback_domain::identity::identifier::{ProjectId, TenantId, UserId};
+use hearback_domain::identity::identifier::{ProjectId, UserRef};
 use hearback_domain::turns::embedded::Embedded;
 use hearback_domain::turns::target::{Compared, Stored, Target, WINDOW, nearest};
 use hearback_domain::turns::turn::{TurnCore, TurnRef};
@@ -68,6 +68,19 @@ pub struct TimeRange {
     pub to: DateTime<Utc>,
 }
 
+/// Which of a user's turns a text may be about.
+#[derive(Debug, Clone, Copy)]
+pub struct TargetSearch<'a> {
+    /// Whose turns.
+    pub owner: UserRef<'a>,
+    /// Their project.
+    pub project: &'a ProjectId,
+    /// The vector of the text.
+    pub about: &'a Embedded,
+    /// The time of the search: recent turns are likelier.
+    pub now: DateTime<Utc>,
+}
+
 impl Store {
     /// Stores the vector of a user's turn, or replaces it. One call, one write.
     pub async fn put_vector(&self, turn: &TurnCore, embedded: &Embedded) -> Result<(), Error> {
@@ -76,13 +89,10 @@ impl Store {
             ts: turn.ts,
             embedder: embedded.embedder.clone(),
         };
-        let mut item = Builder::new(
-            keys::user(&turn.at.within.tenant, &turn.user_id),
-            keys::vector(turn.ts, &turn.at),
-        )
-        .json(VECTOR, CORE, &mark)?
-        .expires_at(turn.expires_at)
-        .build();
+        let mut item = Builder::new(keys::user(turn.owner()), keys::vector(turn.ts, &turn.at))
+            .json(VECTOR, CORE, &mark)?
+            .expires_at(turn.expires_at)
+            .build();
         let bytes = AttributeValue::B(Blob::new(embedded.stored()));
         item.insert(EMBEDDING.to_owned(), bytes);
         self.client
@@ -100,7 +110,7 @@ impl Store {
     /// Strongly consistent. One call, one read for each 4 KB.
     pub async fn latest_turns(
         &self,
-        owner: (&TenantId, &UserId),
+        owner: UserRef<'_>,
         span: TimeRange,
     ) -> Result<Vec<TurnVector>, Error> {
         let query = self.turns_of(owner, span);
@@ -120,17 +130,11 @@ impl Store {
     /// Only vectors of the same embedder are compared. One eventually consistent query over a year
     /// of turns: one call for each MB, half a read for each 4 KB. One more call, and a read for
     /// each candidate.
-    pub async fn targets(
-        &self,
-        owner: (&TenantId, &UserId),
-        project: &ProjectId,
-        about: &Embedded,
-        now: DateTime<Utc>,
-    ) -> Result<Targets, Error> {
-        let (mut candidates, compared) = self.candidates(owner, project, about, now).await?;
+    pub async fn targets(&self, search: &TargetSearch<'_>) -> Result<Targets, Error> {
+        let (mut candidates, compared) = self.candidates(search).await?;
         candidates.truncate(CANDIDATES);
         Ok(Targets {
-            found: self.own_turns(owner, candidates, now).await?,
+            found: self.own_turns(search, candidates).await?,
             compared,
         })
     }
@@ -140,17 +144,17 @@ impl Store {
     /// The costs are those of [`targets`](Self::targets), for each 25 candidates that are `least` similar.
     pub async fn wanted_targets<T>(
         &self,
-        (owner, project): ((&TenantId, &UserId), &ProjectId),
-        (about, least): (&Embedded, f64),
-        now: DateTime<Utc>,
-        (count, wanted): (usize, impl Fn(&Target<TurnRef>, IndexRow) -> Option<T>),
+        search: &TargetSearch<'_>,
+        least: f64,
+        count: usize,
+        wanted: impl Fn(&Target<TurnRef>, IndexRow) -> Option<T>,
     ) -> Result<(Vec<T>, Compared), Error> {
-        let (mut candidates, compared) = self.candidates(owner, project, about, now).await?;
+        let (mut candidates, compared) = self.candidates(search).await?;
         candidates.retain(|target| target.similarity >= least);
         let mut found = Vec::new();
         while found.len() < count && !candidates.is_empty() {
             let rest = candidates.split_off(candidates.len().min(CANDIDATES));
-            let turns = self.own_turns(owner, candidates, now).await?;
+            let turns = self.own_turns(search, candidates).await?;
             let turns = turns.into_iter();
             found.extend(turns.filter_map(|(target, row)| wanted(&target, row)));
             candidates = rest;
@@ -162,11 +166,14 @@ impl Store {
     /// The likeliest turns that a text may be about, and the vectors that were compared.
     async fn candidates(
         &self,
-        owner: (&TenantId, &UserId),
-        project: &ProjectId,
-        about: &Embedded,
-        now: DateTime<Utc>,
+        search: &TargetSearch<'_>,
     ) -> Result<(Vec<Target<TurnRef>>, Compared), Error> {
+        let TargetSearch {
+            owner,
+            project,
+            about,
+            now,
+        } = *search;
         let span = TimeRange {
             from: now - WINDOW,
             to: now + MAX_AHEAD,
@@ -203,15 +210,14 @@ impl Store {
     /// The turns that are still stored, complete, and the user's own.
     async fn own_turns(
         &self,
-        (_, user): (&TenantId, &UserId),
+        search: &TargetSearch<'_>,
         targets: Vec<Target<TurnRef>>,
-        now: DateTime<Utc>,
     ) -> Result<Vec<(Target<TurnRef>, IndexRow)>, Error> {
         let at: Vec<TurnRef> = targets.iter().map(|target| target.turn.clone()).collect();
-        let rows = self.live_turns(&at, now).await?;
+        let rows = self.live_turns(&at, search.now).await?;
         let own = targets.into_iter().zip(rows).filter_map(|(target, row)| {
             // An open turn has no answer yet.
-            let row = row.filter(|row| row.core.user_id == *user && !row.core.open)?;
+            let row = row.filter(|row| row.core.user_id == *search.owner.user && !row.core.open)?;
             Some((target, row))
         });
         Ok(own.collect())
@@ -219,7 +225,7 @@ impl Store {
 
     async fn vectors_of(
         &self,
-        owner: (&TenantId, &UserId),
+        owner: UserRef<'_>,
         span: TimeRange,
         now: DateTime<Utc>,
     ) -> Result<Vec<TurnVector>, Error> {
@@ -247,16 +253,12 @@ impl Store {
     }
 
     /// A query for a user's turns in a time range, the latest first.
-    fn turns_of(
-        &self,
-        (tenant, user): (&TenantId, &UserId),
-        span: TimeRange,
-    ) -> QueryFluentBuilder {
+    fn turns_of(&self, owner: UserRef<'_>, span: TimeRange) -> QueryFluentBuilder {
         self.client
             .query()
             .table_name(&self.table)
             .key_condition_expression("PK = :pk AND SK BETWEEN :from AND :to")
-            .expression_attribute_values(":pk", AttributeValue::S(keys::user(tenant, user)))
+            .expression_attribute_values(":pk", AttributeValue::S(keys::user(owner)))
             .expression_attribute_values(":from", AttributeValue::S(keys::vectors(span.from)))
             // A turn at `to` has a longer key, and so sorts after this.
             .expression_attribute_values(":to", AttributeValue::S(keys::vectors(span.to)))

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use hearback_detection::FeedbackStatus;
-use hearback_domain::identity::identifier::{Label, MessageId, UserId};
+use hearback_domain::identity::identifier::{Label, MessageId, UserId, UserRef};
 use hearback_domain::turns::turn::ConversationRef;
 use hearback_storage::table::{BY_AUTHOR, BY_DAY, BY_FEED, BY_FEED_USER, BY_STATUS, BY_TRACE};
 use hearback_storage::{Store, keys};
@@ -75,8 +75,8 @@ impl Names {
         let day = self.at.date_naive();
         let (index, key) = match kind {
             Kind::Event => (None, keys::event(tenant, event)),
-            Kind::User => (None, keys::user(tenant, user)),
-            Kind::Preferences => (None, keys::preferences(tenant, user)),
+            Kind::User => (None, keys::user(UserRef { tenant, user })),
+            Kind::Preferences => (None, keys::preferences(UserRef { tenant, user })),
             Kind::Conversation => (None, keys::conversation(within)),
             Kind::Message => (None, keys::message(tenant, project, &self.message)),
             Kind::Markers => {
@@ -84,7 +84,7 @@ impl Names {
                 (None, keys::day(tenant, project, day, shard))
             }
             Kind::Import => (None, keys::import(tenant, &self.import)),
-            Kind::Author => (Some(BY_AUTHOR), keys::user(tenant, user)),
+            Kind::Author => (Some(BY_AUTHOR), keys::user(UserRef { tenant, user })),
             Kind::Signals => {
                 let shard = store.shard(user.as_str());
                 (Some(BY_DAY), keys::signal_day(tenant, day, shard))
@@ -105,7 +105,7 @@ impl Names {
                 let shard = store.feed_shard(event);
                 (Some(BY_FEED), keys::feed(tenant, day, shard))
             }
-            Kind::FeedUser => (Some(BY_FEED_USER), keys::user(tenant, user)),
+            Kind::FeedUser => (Some(BY_FEED_USER), keys::user(UserRef { tenant, user })),
             Kind::Trace => (Some(BY_TRACE), keys::trace(tenant, &self.trace)),
         };
         Partition { index, key }

@@ -211,11 +211,7 @@ impl Exporter {
             // The log was replaced since the row was read, or removed with its turn.
             None => {
                 let found = (self.blobs)
-                    .turn_with_log(
-                        &self.store,
-                        (&row.core.at, self.clock.now()),
-                        is_same_version,
-                    )
+                    .turn_with_log(&self.store, &row.core.at, self.clock.now(), is_same_version)
                     .await?;
                 found.map(|(_, log)| log)
             }

@@ -110,7 +110,7 @@ impl Requeue {
             rate: self.rate,
             dry_run: self.dry_run,
         };
-        let done = requeue(&store, (&clients.sqs, &queue), options).await?;
+        let done = requeue(&store, &clients.sqs, &queue, options).await?;
         let mut out = std::io::stdout().lock();
         writeln!(
             out,

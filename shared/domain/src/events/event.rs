@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::events::retention::LEDGER_DAYS;
 use crate::identity::identifier::{
-    ArtifactId, ConversationId, Label, SessionId, TenantId, TurnId, UserId,
+    ArtifactId, ConversationId, Label, SessionId, TenantId, TurnId, UserId, UserRef,
 };
 use crate::identity::labels::Labels;
 
@@ -358,6 +358,15 @@ pub struct Receipt {
 }
 
 impl EventCore {
+    /// The user who gave the feedback.
+    #[must_use]
+    pub fn owner(&self) -> UserRef<'_> {
+        UserRef {
+            tenant: &self.tenant,
+            user: &self.user_id,
+        }
+    }
+
     /// When and where the event was received.
     #[must_use]
     pub fn receipt(&self) -> Receipt {

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::feedback::message_signal::{MessageSignal, row_id};
-use crate::identity::identifier::{MessageId, TenantId, UserId};
+use crate::identity::identifier::{MessageId, TenantId, UserId, UserRef};
 use crate::turns::turn::{TurnCore, TurnRef};
 
 /// The erasure of the data of a user or a pseudonym.
@@ -235,7 +235,7 @@ impl ErasureIds {
         if let (Some(id), Some(message), Some(signal)) = (&line.id, &line.message_id, line.signal) {
             let mut rows = names
                 .iter()
-                .map(|name| row_id((tenant, name), message, signal));
+                .map(|user| row_id(UserRef { tenant, user }, message, signal));
             if rows.any(|row| row == *id) {
                 return true;
             }
@@ -302,7 +302,11 @@ mod tests {
             ["ada", "anon-1"].map(|name| UserId::or_pseudonym(name.to_owned()).unwrap());
         let [user, _] = &names;
         let message = "m1".try_into().unwrap();
-        let id = row_id((&tenant, user), &message, MessageSignal::Edit);
+        let owner = UserRef {
+            tenant: &tenant,
+            user,
+        };
+        let id = row_id(owner, &message, MessageSignal::Edit);
         let label = |acts: &[Uuid], turn: &str| {
             json!({"type": "label", "provenance": {
                 "project": "p", "conversation_id": "c1", "turn_ids": ["t0", turn], "feedback_ids": acts,

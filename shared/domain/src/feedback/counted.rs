@@ -117,7 +117,8 @@ pub fn counts(event: &EventCore) -> bool {
 /// The event, with its comment, as a reaction to its turn, written at `now`.
 #[must_use]
 pub fn of_event(
-    (event, comment): (&EventCore, Option<String>),
+    event: &EventCore,
+    comment: Option<String>,
     turn: &TurnCore,
     now: DateTime<Utc>,
 ) -> StoredReaction {
@@ -167,7 +168,7 @@ pub fn of_withdrawn_event(
     turn: &TurnCore,
     now: DateTime<Utc>,
 ) -> StoredReaction {
-    let mut tombstone = of_event((event, None), turn, now);
+    let mut tombstone = of_event(event, None, turn, now);
     let core = &mut tombstone.core;
     core.reaction = None;
     core.training_use = TrainingUse::Verdict;

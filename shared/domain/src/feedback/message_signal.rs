@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::events::event::{EventContext, is_false};
 use crate::events::recency::Recency;
-use crate::identity::identifier::{ConversationId, Label, MessageId, ProjectId, TenantId, UserId};
+use crate::identity::identifier::{ConversationId, Label, MessageId, ProjectId, UserId, UserRef};
 use crate::identity::privacy::Pseudonyms;
 use crate::text::digest::uuid;
 use crate::turns::turn::TurnRef;
@@ -144,10 +144,19 @@ pub struct SignalCore {
 }
 
 impl SignalCore {
+    /// The user who gave the signal.
+    #[must_use]
+    pub fn owner(&self) -> UserRef<'_> {
+        UserRef {
+            tenant: &self.at.within.tenant,
+            user: &self.user_id,
+        }
+    }
+
     /// The id in the API: always the same for a user, a message and a signal.
     #[must_use]
     pub fn id(&self) -> String {
-        let owner = (&self.at.within.tenant, &self.user_id);
+        let owner = self.owner();
         row_id(owner, &self.message_id, self.signal)
     }
 
@@ -166,7 +175,7 @@ impl SignalCore {
 /// The id of a user's signal on a message.
 #[must_use]
 pub fn row_id(
-    (tenant, user): (&TenantId, &UserId),
+    UserRef { tenant, user }: UserRef<'_>,
     message: &MessageId,
     signal: MessageSignal,
 ) -> String {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::events::event::{EventContext, is_false};
 use crate::events::recency::Recency;
-use crate::identity::identifier::{Label, UserId};
+use crate::identity::identifier::{Label, UserId, UserRef};
 use crate::identity::privacy::Pseudonyms;
 use crate::turns::turn::{ConversationRef, TurnRef};
 
@@ -322,6 +322,15 @@ impl StoredReaction {
 }
 
 impl ReactionCore {
+    /// The user who reacted.
+    #[must_use]
+    pub fn owner(&self) -> UserRef<'_> {
+        UserRef {
+            tenant: &self.at.within.tenant,
+            user: &self.user_id,
+        }
+    }
+
     /// The position among the feedback on the turn, of which the latest counts.
     #[must_use]
     pub fn recency(&self) -> Recency {

@@ -1,6 +1,6 @@
 //! The caller and the permissions of its token. See docs/reference/tokens.md.
 
-use crate::identity::identifier::{ProjectId, TenantId, UserId};
+use crate::identity::identifier::{ProjectId, TenantId, UserId, UserRef};
 
 /// A permission beyond acting as oneself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,15 @@ pub enum Forbidden {
 }
 
 impl Caller {
+    /// The calling user or back end.
+    #[must_use]
+    pub fn user_ref(&self) -> UserRef<'_> {
+        UserRef {
+            tenant: &self.tenant,
+            user: &self.user,
+        }
+    }
+
     /// Whether the token has a scope.
     #[must_use]
     pub fn has(&self, scope: Scope) -> bool {

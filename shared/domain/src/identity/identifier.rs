@@ -185,6 +185,15 @@ impl UserId {
     }
 }
 
+/// A user of a tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UserRef<'a> {
+    /// The tenant.
+    pub tenant: &'a TenantId,
+    /// The user.
+    pub user: &'a UserId,
+}
+
 /// A user id or a pseudonym whose data is erased. Only the pseudonym identifies a person whose pseudonym was made with
 /// an older key.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::events::event::{EventContext, is_false};
 use crate::identity::identifier::{
-    ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId,
+    ConversationId, Label, MessageId, ProjectId, TenantId, TurnId, UserId, UserRef,
 };
 use crate::identity::labels::Labels;
 use crate::text::digest::digest;
@@ -127,6 +127,15 @@ pub struct TurnCore {
 }
 
 impl TurnCore {
+    /// The owner of the turn.
+    #[must_use]
+    pub fn owner(&self) -> UserRef<'_> {
+        UserRef {
+            tenant: &self.at.within.tenant,
+            user: &self.user_id,
+        }
+    }
+
     /// The tags of the index row.
     #[must_use]
     pub fn tags(&self) -> Vec<String> {

@@ -4,7 +4,7 @@
 //! is. So its row gets an author instead, if what is left of its text still names the user.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use hearback_domain::identity::identifier::UserId;
+use hearback_domain::identity::identifier::{UserId, UserRef};
 use serde_json::Value;
 
 use crate::attributes::CORE;
@@ -51,5 +51,12 @@ fn attributable(record: &str) -> Option<(String, String, String)> {
     let (tenant, _) = keys::event_of(&partition)?;
     let core = text("/dynamodb/NewImage/core/S")?;
     let user = UserId::or_pseudonym(embedded_string(&core, "userId")?).ok()?;
-    Some((partition, core, keys::user(&tenant, &user)))
+    Some((
+        partition,
+        core,
+        keys::user(UserRef {
+            tenant: &tenant,
+            user: &user,
+        }),
+    ))
 }

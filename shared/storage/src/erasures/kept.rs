@@ -22,12 +22,12 @@ use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use hearback_domain::events::event::EventCore;
 use hearback_domain::feedback::message_signal::SignalCore;
-use hearback_domain::identity::identifier::UserId;
+use hearback_domain::identity::identifier::{UserId, UserRef};
 use hearback_domain::turns::turn::{ConversationRef, TurnCore, TurnRef};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Owner, RowGroup};
+use super::RowGroup;
 use crate::activity::Activity;
 use crate::attributes::{CORE, HOSTED_URI};
 use crate::claims::claimant;
@@ -163,19 +163,17 @@ impl Store {
     /// each hundred rows of the index, and one more for the events of claims in a page for removal.
     pub async fn personal_data(
         &self,
-        owner: Owner<'_>,
+        owner: UserRef<'_>,
         (source, size): (DataSource, PageSize),
         from: Option<&ErasureCursor>,
     ) -> Result<PersonalDataPage, Error> {
-        let (tenant, user) = owner;
-        let partition = keys::user(tenant, user);
+        let user = owner.user;
+        let partition = keys::user(owner);
         let query = match source {
             DataSource::Claims => self.rows(partition.clone(), keys::CLAIM_PREFIX),
             DataSource::Vectors => self.rows(partition.clone(), keys::VECTOR_PREFIX),
             DataSource::Signals => self.rows(partition.clone(), keys::SIGNAL_PREFIX),
-            DataSource::Versions => {
-                self.rows(keys::preferences(tenant, user), keys::VERSION_PREFIX)
-            }
+            DataSource::Versions => self.rows(keys::preferences(owner), keys::VERSION_PREFIX),
             DataSource::AuthorIndex => self
                 .client
                 .query()
@@ -288,8 +286,8 @@ impl Store {
 }
 
 /// The data of a row.
-fn data_of(owner: Owner<'_>, source: DataSource, row: &Item) -> Option<PersonalData> {
-    let (tenant, _) = owner;
+fn data_of(owner: UserRef<'_>, source: DataSource, row: &Item) -> Option<PersonalData> {
+    let tenant = owner.tenant;
     let key = reads::key_of(row)?;
     let unit = RowGroup::of(key.clone(), []);
     Some(match source {
@@ -321,7 +319,11 @@ fn data_of(owner: Owner<'_>, source: DataSource, row: &Item) -> Option<PersonalD
 }
 
 /// The data of a row from the author index: an event or an activity marker.
-fn authored((tenant, user): Owner<'_>, (pk, sk): Key, row: &Item) -> Option<PersonalData> {
+fn authored(
+    UserRef { tenant, user }: UserRef<'_>,
+    (pk, sk): Key,
+    row: &Item,
+) -> Option<PersonalData> {
     let unit = RowGroup::of((pk.clone(), sk.clone()), []);
     if sk == keys::EVENT {
         // It has an author since it could not be read, and may have been replaced by another user's event.

@@ -1,5 +1,6 @@
 //! Removes a user's data, and counts each item once.
 
+use hearback_domain::identity::identifier::UserRef;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use hearback_domain::events::event::EventCore;
 use hearback_domain::export::erasure::{Erasure, RemovedKind};
 use hearback_domain::turns::turn::TurnRef;
 
-use super::{ERASURE, Owner, number};
+use super::{ERASURE, number};
 use crate::reads::Key;
 use crate::table::{PK, SK};
 use crate::transactions::{Transacted, invalid_request};
@@ -94,7 +95,7 @@ impl Store {
     /// be that one and not completed, because later data is not removed.
     pub async fn erase(
         &self,
-        owner: Owner<'_>,
+        owner: UserRef<'_>,
         open: Option<&Erasure>,
         kind: RemovedKind,
         groups: Vec<RowGroup>,

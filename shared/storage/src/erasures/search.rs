@@ -2,6 +2,7 @@
 //!
 //! Nothing else leads to it, so the whole table is scanned.
 
+use hearback_domain::identity::identifier::UserRef;
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
@@ -11,7 +12,7 @@ use hearback_domain::turns::turn::{TurnCore, TurnRef};
 
 use super::kept::{event_id, text_names};
 use super::reacted::is_by;
-use super::{DataSource, ErasureCursor, Owner, PageSize, PersonalData, PersonalDataPage, RowGroup};
+use super::{DataSource, ErasureCursor, PageSize, PersonalData, PersonalDataPage, RowGroup};
 use crate::attributes::CORE;
 use crate::conditional::changed;
 use crate::item::{self, Builder, Item};
@@ -38,7 +39,7 @@ impl DamagedVectors {
 
 impl Store {
     /// The vectors of a user that cannot be read, and so do not lead to their turns. One call for each MB.
-    pub async fn damaged_vectors(&self, owner: Owner<'_>) -> Result<DamagedVectors, Error> {
+    pub async fn damaged_vectors(&self, owner: UserRef<'_>) -> Result<DamagedVectors, Error> {
         let mut damaged = DamagedVectors::default();
         let mut from = None;
         loop {
@@ -65,11 +66,11 @@ impl Store {
     /// one write for each damaged vector.
     pub async fn search_personal_data(
         &self,
-        owner: Owner<'_>,
+        owner: UserRef<'_>,
         vectors: &DamagedVectors,
         from: Option<&ErasureCursor>,
     ) -> Result<PersonalDataPage, Error> {
-        let (_, user) = owner;
+        let user = owner.user;
         let text = |value: &str| AttributeValue::S(value.to_owned());
         let name = serde_json::to_string(user);
         let name = name.map_err(|error| Error::undecodable("user id", &error))?;
@@ -113,7 +114,7 @@ impl Store {
             } else if sk.starts_with(keys::TURN_PREFIX) {
                 let core = item::json::<TurnCore>(item, TURN, CORE).ok();
                 let at = core.map_or_else(|| keys::turn_of(&pk, &sk), |core| Some(core.at));
-                if let Some(at) = at.filter(|at| at.within.tenant == *owner.0) {
+                if let Some(at) = at.filter(|at| at.within.tenant == *owner.tenant) {
                     for (vector, ts) in vectors.of(&at) {
                         self.restore_vector(vector, &at, *ts).await?;
                     }
@@ -159,13 +160,17 @@ impl Store {
 }
 
 /// An event, if it is the user's.
-fn event((tenant, user): Owner<'_>, partition: &str, item: &Item) -> Option<PersonalData> {
+fn event(
+    UserRef { tenant, user }: UserRef<'_>,
+    partition: &str,
+    item: &Item,
+) -> Option<PersonalData> {
     let own = item::json::<EventCore>(item, "event", CORE).map_or_else(
         |_| {
             let of = keys::event_of(partition);
             of.is_some_and(|(of, _)| of == *tenant) && text_names(item, "userId", user)
         },
-        |core| (&core.tenant, &core.user_id) == (tenant, user),
+        |core| core.owner() == UserRef { tenant, user },
     );
     let id = event_id(partition)?;
     own.then(|| PersonalData::Event {
@@ -176,7 +181,11 @@ fn event((tenant, user): Owner<'_>, partition: &str, item: &Item) -> Option<Pers
 }
 
 /// A conversation with a reaction of the user.
-fn reaction((tenant, user): Owner<'_>, partition: &str, item: &Item) -> Option<PersonalData> {
+fn reaction(
+    UserRef { tenant, user }: UserRef<'_>,
+    partition: &str,
+    item: &Item,
+) -> Option<PersonalData> {
     let within = match row(item) {
         ReactionRow::Reaction(found) | ReactionRow::Counted(found) => {
             let core = found.core;

@@ -67,7 +67,8 @@ impl MessageSignalRequest {
         turn: &TurnCore,
         caller: &Caller,
         chat_project: Option<ProjectId>,
-        (current, now): (Option<&StoredSignal>, DateTime<Utc>),
+        current: Option<&StoredSignal>,
+        now: DateTime<Utc>,
     ) -> SignalUpdate {
         let live = current.filter(|current| !current.core.retracted);
         let live_core = live.map(|current| &current.core);

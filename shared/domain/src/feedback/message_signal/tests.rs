@@ -45,7 +45,7 @@ fn now(second: i64) -> DateTime<Utc> {
 
 fn resolved(current: Option<&StoredSignal>, body: &Value, second: i64) -> SignalUpdate {
     let request = from_json::<MessageSignalRequest>(body).unwrap();
-    request.resolve(&turn(), &caller(), None, (current, now(second)))
+    request.resolve(&turn(), &caller(), None, current, now(second))
 }
 
 fn stored(update: SignalUpdate) -> StoredSignal {

@@ -118,15 +118,14 @@ impl PreferencesPatch {
         } = &mut profile;
         merge(
             self.artifacts,
-            (
-                &mut preferences.artifact_preferences,
-                &mut learning.artifacts,
-            ),
+            &mut preferences.artifact_preferences,
+            &mut learning.artifacts,
             ArtifactPreferencePatch::apply,
         );
         merge(
             self.contexts,
-            (&mut preferences.context_preferences, &mut learning.contexts),
+            &mut preferences.context_preferences,
+            &mut learning.contexts,
             ContextPreferencePatch::apply,
         );
         let global = &mut preferences.global_preferences;
@@ -141,7 +140,8 @@ impl PreferencesPatch {
 
 fn merge<P, T: Default, L>(
     changes: Change<ByLabel<P>>,
-    (to, learned): (&mut BTreeMap<Label, T>, &mut BTreeMap<Label, L>),
+    to: &mut BTreeMap<Label, T>,
+    learned: &mut BTreeMap<Label, L>,
     apply: impl Fn(P, &mut T),
 ) {
     match changes {

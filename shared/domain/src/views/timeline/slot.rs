@@ -102,7 +102,7 @@ pub(super) fn changes<'a>(request: &'a Timeline, reactions: &'a [TurnReaction]) 
     let mut changes: Vec<_> = changes
         .filter(|change| {
             let known = known.get(change.path.as_str()).copied();
-            change.is_new((request, &requested), known)
+            change.is_new(request, &requested, known)
         })
         .collect();
     changes.sort_by_key(|change| (change.slot.by, change.ts(), change.slot));
@@ -191,7 +191,8 @@ impl<'a> Change<'a> {
 
     fn is_new(
         &self,
-        (request, requested): (&Timeline, &BTreeSet<&TurnId>),
+        request: &Timeline,
+        requested: &BTreeSet<&TurnId>,
         known: Option<&KnownBlock>,
     ) -> bool {
         let is_up_to_date =
