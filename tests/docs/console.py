@@ -23,6 +23,7 @@ PROMPT = "$ "
 # Stands for any text within a line, and alone on a line for any lines.
 ANYTHING = "…"
 
+ADDRESS = re.compile(r"\b(127\.0\.0\.1:)(\d+)\b")
 UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 # What differs in each run. A date may be followed by the hour of a dedupe key.
 CHANGING = {
@@ -133,3 +134,8 @@ def masked(line, known):
 def without_end(lines):
     """The lines without empty ones at the end."""
     return "\n".join(lines).rstrip().split("\n")
+
+
+def with_ports(text, ports):
+    """The text with other ports of this machine, each replaced once: one port may begin with another."""
+    return ADDRESS.sub(lambda found: f"{found[1]}{ports.get(int(found[2]), found[2])}", text)

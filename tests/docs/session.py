@@ -14,7 +14,7 @@ import urllib.request
 import warnings
 
 from bundle import PATIENCE, Bundle, User, eventually, free_ports
-from console import ROOT, UUID, matches
+from console import ROOT, UUID, matches, with_ports
 
 # The ports that the pages name: the bundle's and that of chat_page.py.
 BUNDLE, PAGE = 3000, 8000
@@ -193,20 +193,17 @@ class Session:
         return total
 
     def _ports(self):
-        yield from ((BUNDLE + offset, port) for offset, port in enumerate(self.bundle.ports))
-        yield PAGE, self.page_port
+        """The ports of this test by those of the pages."""
+        ports = {BUNDLE + offset: port for offset, port in enumerate(self.bundle.ports)}
+        return {**ports, PAGE: self.page_port}
 
     def _as_started(self, text):
         """The text with the ports of this test."""
-        for documented, port in self._ports():
-            text = text.replace(f"127.0.0.1:{documented}", f"127.0.0.1:{port}")
-        return text
+        return with_ports(text, self._ports())
 
     def _as_documented(self, text):
         """The text with the ports of the pages."""
-        for documented, port in self._ports():
-            text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{documented}")
-        return text
+        return with_ports(text, {port: documented for documented, port in self._ports().items()})
 
 
 def check(command, printed, known):

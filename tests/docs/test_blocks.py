@@ -2,7 +2,7 @@
 
 import pytest
 
-from console import block, commands, matches
+from console import block, commands, matches, with_ports
 
 SEEN = "f47ac10b-58cc-4372-a567-0e02b2c3d479"
 OTHER = "0b6f1c1e-6a86-44b5-9d5c-f6d2a0cf4cf4"
@@ -54,6 +54,12 @@ def test_a_command_ends_with_its_quotation_or_here_document():
     lines = ["$ a -d '{", "  1}' \\", "    | b", "printed", "$ c <<'EOF'", "d", "EOF", "$ e"]
     texts = [(command.text, command.expected) for command in commands(lines)]
     assert texts == [("a -d '{\n  1}' \\\n    | b", ["printed"]), ("c <<'EOF'\nd\nEOF", []), ("e", [])]
+
+
+def test_a_port_is_replaced_once():
+    ports = {3000: 30022, 3001: 30035, 3002: 4001}
+    text = "http://127.0.0.1:3000/a, 127.0.0.1:3001, 127.0.0.1:30022, 10.0.0.1:3000"
+    assert with_ports(text, ports) == "http://127.0.0.1:30022/a, 127.0.0.1:30035, 127.0.0.1:30022, 10.0.0.1:3000"
 
 
 @pytest.mark.parametrize(
