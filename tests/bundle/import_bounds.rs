@@ -60,7 +60,7 @@ async fn a_file_of_endless_line_breaks_is_stopped_and_delays_no_other() {
     let report = import.work().await;
     let damage = report.damage.unwrap();
     assert!(damage.contains("200 times its size"), "{damage}");
-    assert!(damage.contains("behind line 1048576"), "{damage}");
+    assert!(damage.contains("after line 1048576"), "{damage}");
     assert_eq!(report.counts.lines, 1_048_576);
     assert_eq!(report.counts.events(), 0);
     assert!(!report.file_deleted);
@@ -147,7 +147,7 @@ async fn an_endless_line_is_stopped_at_the_limit() {
     let importer = importer.with_bounds(bounds);
     let report = import.work_until(&importer, || None).await;
     let damage = report.damage.unwrap();
-    assert!(damage.contains("behind line 0, 0 bytes"), "{damage}");
+    assert!(damage.contains("after line 0, 0 bytes"), "{damage}");
     assert_eq!(report.counts.lines, 0);
 }
 

@@ -42,7 +42,7 @@ fn remove(path: &Path) {
     }
 }
 
-/// Leaves a write-ahead log with a table of its own beside a database, as a crash does.
+/// Leaves a write-ahead log with a table of its own next to a database, as a crash does.
 fn leave_log(database: &Path) {
     let connection = Connection::open(database).unwrap();
     let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;

@@ -118,7 +118,7 @@ impl Eraser {
         one_by_one(&self.dead_letters, batch, |message| {
             let mut eraser = self.clone();
             async move {
-                eraser.erasures = eraser.erasures.behind(&message)?;
+                eraser.erasures = eraser.erasures.after(&message)?;
                 eraser.process(&message, until).await
             }
         })

@@ -95,7 +95,7 @@ impl Erasures {
     }
 
     /// The queue for what is sent because of this message.
-    pub(crate) fn behind(self, message: &SqsMessage) -> Result<Self, Endless> {
+    pub(crate) fn after(self, message: &SqsMessage) -> Result<Self, Endless> {
         let hops = Hops::after(message)?;
         Ok(Self { hops, ..self })
     }

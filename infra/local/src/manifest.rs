@@ -189,7 +189,7 @@ fn open(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// The application id of a database. The file's is preferred: the write-ahead log beside a replaced file is that of the
+/// The application id of a database. The file's is preferred: the write-ahead log of a replaced file is that of the
 /// earlier database, and SQLite applies it without noticing.
 fn stored_application_id(path: &Path) -> Result<i32> {
     match application_id_in_file(path)? {

@@ -1,7 +1,7 @@
-//! Which events a caller may read.
+//! The event that a request names, if the caller may read it.
 
 use hearback_domain::events::event::EventCore;
-use hearback_domain::identity::caller::{Caller, Scope};
+use hearback_domain::identity::caller::Caller;
 use hearback_storage::events::StoredEvent;
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ impl App {
         let stored = self.store.event(&caller.tenant, id, self.clock.now());
         let stored = stored.await?.ok_or_else(not_found)?;
         let own = self.is_own(caller, &stored.core);
-        if !own && (!caller.has(Scope::OnBehalf) || stored.core.private) {
+        if !own && !stored.core.may_be_read_by(caller) {
             return Err(not_found());
         }
         Ok(VisibleEvent { stored, own })

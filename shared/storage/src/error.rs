@@ -35,8 +35,8 @@ pub enum Error {
     },
 }
 
-/// A read beside others, which must not fail because of it: what cannot be read counts as gone, with a warning that
-/// names its kind and its tenant.
+/// One of several reads, the others of which must not fail because of it: what cannot be read counts as gone, with a
+/// warning that names its kind and its tenant.
 pub fn unless_unreadable<T>(
     read: Result<Option<T>, Error>,
     tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! What the detector costs: in time to load, for a message, and beside one pass of a regex set.
+//! What the detector costs: the time to load, the time for a message, and both compared with one pass of a regex set.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -93,7 +93,7 @@ fn print_beside_regex_sets(detector: &Detector, labelled: &[Labelled]) -> anyhow
             matched = matched.min(matching(once));
         }
         println!(
-            "  beside a regex set, {what}, {} phrases: ratio {cold:.2} at first, {:.2} later",
+            "  compared with a regex set, {what}, {} phrases: ratio {cold:.2} at first, {:.2} later",
             set.len(),
             ratio(fastest, matched),
         );

@@ -173,7 +173,7 @@ impl Importer {
         let why = self.bounds.unpack_limit_message(row.core.size);
         let Unpacking { skip, lines, .. } = builder.next;
         format!(
-            "{why}, and each line counts as {MIN_LINE_BYTES} bytes or more: reading ended behind line {lines}, \
+            "{why}, and each line counts as {MIN_LINE_BYTES} bytes or more: reading ended after line {lines}, \
              {skip} bytes of it unpacked"
         )
     }

@@ -13,6 +13,7 @@ use utoipa::openapi::schema::Schema;
 use uuid::Uuid;
 
 use crate::events::retention::LEDGER_DAYS;
+use crate::identity::caller::{Caller, Scope};
 use crate::identity::identifier::{
     ArtifactId, ConversationId, Label, SessionId, TenantId, TurnId, UserId, UserRef,
 };
@@ -365,6 +366,12 @@ impl EventCore {
             tenant: &self.tenant,
             user: &self.user_id,
         }
+    }
+
+    /// Whether a caller may read this event of another user. Only a back end may, except private ones.
+    #[must_use]
+    pub fn may_be_read_by(&self, caller: &Caller) -> bool {
+        caller.has(Scope::OnBehalf) && !self.private
     }
 
     /// When and where the event was received.
