@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::stream::{self, StreamExt};
-use hearback_domain::events::import::Report;
+use hearback_domain::events::import::ImportReport;
 use hearback_storage::{Store, keys};
 use hearback_tests::events::{acceptance, id};
 use hearback_tests::generate::{Expected, Lines, Mix};
@@ -195,7 +195,7 @@ async fn bare_puts(dynamodb: &aws_sdk_dynamodb::Client) -> Vec<f64> {
 }
 
 /// Runs `hearback import`, and returns its report; `None` if the bundle was killed.
-async fn import(file: &Path, data: &Path) -> Option<Report> {
+async fn import(file: &Path, data: &Path) -> Option<ImportReport> {
     let ended = run([Path::new("import"), file, Path::new("--data"), data]).await;
     ended
         .status
@@ -209,7 +209,7 @@ async fn import_with_kills(
     data: &Path,
     kills: u32,
     duration: Duration,
-) -> (Report, u64) {
+) -> (ImportReport, u64) {
     let mut memory = 0;
     for _ in 0..kills {
         let process = Process::serve(data, 0).await;
@@ -232,7 +232,7 @@ async fn import_with_kills(
     (report, memory)
 }
 
-fn counts_of(report: &Report) -> Expected {
+fn counts_of(report: &ImportReport) -> Expected {
     Expected {
         queued: report.counts.queued,
         duplicates: report.counts.duplicates,

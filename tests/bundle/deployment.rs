@@ -23,7 +23,7 @@ const SUBMIT_BASE64: &str = include_str!("events/http_submit_base64.json");
 const FEEDBACK: &str = include_str!("events/http_feedback.json");
 /// The event of an HTTP API for `GET /v1/preferences/{userId}/resolved`.
 const PREFERENCES: &str = include_str!("events/http_preferences.json");
-/// The event of an SQS event source: the event of [`SUBMIT`], and a poisonous message.
+/// The event of an SQS event source: the event of [`SUBMIT`], and a poison message.
 const QUEUED: &str = include_str!("events/sqs_signals.json");
 /// The input of a pipe's enrichment: the outcome of that event, and one of a duplicate.
 const RESULTS: &str = include_str!("events/pipe_results.json");
@@ -244,7 +244,7 @@ async fn retrieval_and_preferences_return_what_submit_and_signals_wrote() {
 }
 
 #[tokio::test]
-async fn signals_reports_poisonous_messages_and_processes_the_rest() {
+async fn signals_reports_poison_messages_and_processes_the_rest() {
     let engine = Engine::start().await;
     let submit = start_http(&engine, "submit").await;
     call(&submit, &event(SUBMIT)).await;
@@ -349,7 +349,7 @@ async fn export_responds_by_trace_and_writes_a_day_and_training_data_to_the_buck
 }
 
 #[tokio::test]
-async fn publish_makes_messages_of_the_records_of_the_results_pipe() {
+async fn publish_converts_records_of_the_results_pipe_to_messages() {
     let publish = bootstrap("publish");
     // It needs no settings.
     let named = HashMap::from([(FUNCTION.to_owned(), "publish".to_owned())]);

@@ -10,7 +10,7 @@ use aws_sdk_s3::types::{BucketVersioningStatus, VersioningConfiguration};
 use chrono::{DateTime, Utc};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use hearback_domain::events::import::{Counts, Packing, Report};
+use hearback_domain::events::import::{Counts, ImportReport, Packing};
 use hearback_domain::identity::identifier::TenantId;
 use hearback_erasure::{ErasedFiles, erase_files};
 use hearback_storage::Blobs;
@@ -128,8 +128,8 @@ impl Bucket {
     }
 }
 
-fn report(key: &str, packing: Packing, started_at: DateTime<Utc>) -> Report {
-    Report {
+fn report(key: &str, packing: Packing, started_at: DateTime<Utc>) -> ImportReport {
+    ImportReport {
         file: key.to_owned(),
         packing,
         bytes: 1,

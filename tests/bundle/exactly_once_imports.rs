@@ -13,7 +13,7 @@ use aws_sdk_s3::types::{BucketVersioningStatus, VersioningConfiguration};
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use chrono::Utc;
 use hearback_batch::notification;
-use hearback_domain::events::import::{Packing, Reject, Report};
+use hearback_domain::events::import::{ImportReport, Packing, Reject};
 use hearback_storage::imports::{ImportCore, ImportId, ImportRow};
 use hearback_tests::engine::ENDPOINT_URL;
 use hearback_tests::faults::{Fault, Faults};
@@ -217,7 +217,7 @@ async fn the_first_of_two_import_reports_counts() {
     while !meanwhile.is_done() {
         assert_eq!(import.step(&late, None).await, Some(false));
     }
-    let first: Option<Report> = first.lock().unwrap().clone();
+    let first: Option<ImportReport> = first.lock().unwrap().clone();
     assert!(first.is_some());
     assert_eq!(import.report().await, first);
     assert_eq!(row(&import, &id).await.report, first);

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::http::{Method, StatusCode};
-use hearback_domain::learning::ledger::Withdrawal;
+use hearback_domain::learning::ledger::RetractionReason;
 use hearback_lambda::clock::Clock;
 use hearback_tests::engine::Engine;
 use hearback_tests::faults::{Fault, Faults};
@@ -138,7 +138,7 @@ async fn a_reaction_takes_effect_once_wherever_its_processing_crashed() {
         assert_eq!(replaced, first);
         let first = event(&engine.store, &first).await.expect("an event");
         let retraction = first.retraction.expect("a retraction");
-        assert_eq!(retraction.reason, Withdrawal::Replaced);
+        assert_eq!(retraction.reason, RetractionReason::Replaced);
         let second = event(&engine.store, &second).await.expect("an event");
         assert_eq!(second.retraction, None);
         assert_eq!(second.text.comment.as_deref(), Some("why"));

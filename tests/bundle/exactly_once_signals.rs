@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::http::{Method, StatusCode};
-use hearback_domain::learning::ledger::Withdrawal;
+use hearback_domain::learning::ledger::RetractionReason;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
 use hearback_tests::engine::Engine;
@@ -113,7 +113,7 @@ async fn a_message_signal_takes_effect_once_wherever_its_processing_crashed() {
 
         let first = event(&engine.store, &event_ids[0]).await.expect("an event");
         let retraction = first.retraction.expect("a retraction");
-        assert_eq!(retraction.reason, Withdrawal::Replaced);
+        assert_eq!(retraction.reason, RetractionReason::Replaced);
         let second = event(&engine.store, &event_ids[1]).await.expect("an event");
         assert_eq!(second.retraction, None);
         assert_eq!(second.text.corrected_value.as_deref(), Some("two"));
@@ -127,7 +127,7 @@ async fn a_message_signal_takes_effect_once_wherever_its_processing_crashed() {
         assert!(again.batch_item_failures.is_empty());
         let second = event(&engine.store, &event_ids[1]).await.expect("an event");
         let retraction = second.retraction.expect("a retraction");
-        assert_eq!(retraction.reason, Withdrawal::Cleared);
+        assert_eq!(retraction.reason, RetractionReason::Cleared);
         assert_eq!(retraction.replaced_by, None);
     })
     .await;

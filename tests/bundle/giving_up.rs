@@ -94,7 +94,10 @@ async fn an_unreadable_step_of_an_import_or_erasure_goes_to_the_dlq_with_its_rea
         let response = importer.handle(message("{}", receives, None), None).await;
         assert_eq!(response.batch_item_failures.len(), redelivered);
     }
-    let expected = [("{}".to_owned(), "the message is none of ours".to_owned())];
+    let expected = [(
+        "{}".to_owned(),
+        "the message has an unknown format".to_owned(),
+    )];
     let queues = &engine.queues;
     for dead in [&queues.erasures_dead_letters, &queues.imports_dead_letters] {
         assert_eq!(dead_letters(&engine, dead).await, expected);

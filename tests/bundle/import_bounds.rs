@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use hearback_batch::notification;
-use hearback_domain::events::import::{Bounds, PIECE_BYTES, Report};
+use hearback_domain::events::import::{Bounds, ImportReport, PIECE_BYTES};
 use hearback_storage::files::import_key;
 use hearback_tests::generate::Expected;
 
@@ -28,7 +28,7 @@ async fn put_for_tenant(import: &Import, tenant: &str, file: &[u8]) -> String {
     key
 }
 
-async fn report_of(import: &Import, key: &str) -> Option<Report> {
+async fn report_of(import: &Import, key: &str) -> Option<ImportReport> {
     let report = import.read(&format!("{key}.import/report.json")).await?;
     Some(serde_json::from_slice(&report).unwrap())
 }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hearback_batch::{Importer, notification};
-use hearback_domain::events::import::{RejectedLine, Report};
+use hearback_domain::events::import::{ImportReport, RejectedLine};
 use hearback_storage::Store;
 use hearback_storage::files::import_key;
 use hearback_tests::engine::Engine;
@@ -56,7 +56,7 @@ impl Import {
         &self,
         importer: &Importer,
         until: impl Fn() -> Option<DateTime<Utc>>,
-    ) -> Report {
+    ) -> ImportReport {
         for _ in 0..10_000 {
             if self.step(importer, until()).await.is_some() {
                 continue;
@@ -69,7 +69,7 @@ impl Import {
         panic!("no report");
     }
 
-    pub async fn work(&self) -> Report {
+    pub async fn work(&self) -> ImportReport {
         let importer = self.importer(self.engine.store.clone());
         self.work_until(&importer, || None).await
     }
@@ -79,7 +79,7 @@ impl Import {
         Some(found.1.collect().await.unwrap().to_vec())
     }
 
-    pub async fn report(&self) -> Option<Report> {
+    pub async fn report(&self) -> Option<ImportReport> {
         let report = self
             .read(&format!("{}.import/report.json", self.key))
             .await?;
@@ -157,7 +157,7 @@ pub fn generated(seed: u64, count: usize) -> (Vec<String>, Expected) {
     (lines.by_ref().take(count).collect(), lines.expected)
 }
 
-pub fn counts_of(report: &Report) -> Expected {
+pub fn counts_of(report: &ImportReport) -> Expected {
     Expected {
         queued: report.counts.queued,
         duplicates: report.counts.duplicates,

@@ -102,7 +102,7 @@ async fn an_event_excluded_from_training_gives_no_signal_but_changes_preferences
 }
 
 #[tokio::test]
-async fn a_poisonous_message_goes_to_the_dlq_with_its_reason_and_affects_no_other() {
+async fn a_poison_message_goes_to_the_dlq_with_its_reason_and_affects_no_other() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let sqs = &app.bundle.clients.sqs;

@@ -1,4 +1,4 @@
-//! Poisonous records and messages: a record that cannot be sent or read becomes a dead letter with its reason, and
+//! Poison records and messages: a record that cannot be sent or read becomes a dead letter with its reason, and
 //! all others are delivered once.
 
 use std::collections::{BTreeMap, HashMap};
@@ -128,7 +128,7 @@ async fn a_stored_row_that_sqs_cannot_carry_is_processed_and_blocks_no_other() {
 }
 
 /// Rows that no pipe can send, each with a part of the reason of its dead letter.
-fn poisonous_rows(event: &Item) -> Vec<(Item, &'static str)> {
+fn poison_rows(event: &Item) -> Vec<(Item, &'static str)> {
     let new_id = || Uuid::new_v4().to_string();
     let result = |attribute| {
         let mut result = copy_with(event, &new_id(), attribute);
@@ -152,7 +152,7 @@ fn poisonous_rows(event: &Item) -> Vec<(Item, &'static str)> {
 }
 
 #[tokio::test]
-async fn poisonous_records_go_to_the_dlq_and_all_others_are_delivered_once() {
+async fn poison_records_go_to_the_dlq_and_all_others_are_delivered_once() {
     for seed in 1..=2_usize {
         let app = TestApp::start().await;
         let (ada, table) = (app.token("ada"), Names::default().table());
@@ -162,11 +162,11 @@ async fn poisonous_records_go_to_the_dlq_and_all_others_are_delivered_once() {
         let stored = item(dynamodb, &table, &id(&first), "EVENT").await;
         let mut events = vec![id(&first)];
         let mut expected = Vec::new();
-        // Poisonous rows of every kind, in an order that the seed gives, some in a row.
+        // Poison rows of every kind, in an order that the seed gives, some in a row.
         let mut state = seed;
-        let mut poison = poisonous_rows(&stored);
+        let mut poison = poison_rows(&stored);
         // The last kind is slow, so it occurs once.
-        let others = (0..3).flat_map(|_| poisonous_rows(&stored).into_iter().take(3));
+        let others = (0..3).flat_map(|_| poison_rows(&stored).into_iter().take(3));
         poison.extend(others);
         while !poison.is_empty() {
             state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
@@ -427,7 +427,7 @@ const GARBAGE: [&str; 8] = [
 ];
 
 #[tokio::test]
-async fn poisonous_messages_go_to_the_dlq_of_their_queue_and_the_others_are_processed() {
+async fn poison_messages_go_to_the_dlq_of_their_queue_and_the_others_are_processed() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let (sqs, queues, names) = (

@@ -21,11 +21,11 @@ use crate::intake::{AcceptedEvent, Intake, NotStored, Sender};
 
 /// Largest body, in bytes.
 pub const MAX_BODY: usize = 4 * 1024 * 1024;
-/// Most events of one request.
+/// Maximum number of events in one request.
 pub const MAX_EVENTS: usize = 1_000;
 /// Errors of events that a response lists, but at least one for each event: Lambda limits the size of a response.
 pub const LISTED_ERRORS: usize = 1_000;
-/// Characters of an id that a response repeats, at most: the body may have any text there.
+/// Longest id that a response repeats, in bytes: the body may have any text there.
 const MAX_ID: usize = 256;
 
 /// Every route of this function.

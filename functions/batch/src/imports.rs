@@ -85,7 +85,7 @@ pub struct Queues {
 enum Failure {
     #[error(transparent)]
     Storage(#[from] Error),
-    #[error("the message is none of ours")]
+    #[error("the message has an unknown format")]
     Unreadable,
     #[error("SendMessageBatch failed: {0}")]
     NotSent(String),
@@ -95,7 +95,7 @@ enum Failure {
     Endless(#[from] Endless),
 }
 
-impl queue::Failure for Failure {
+impl queue::MessageFailure for Failure {
     fn tries(&self) -> RetryLimit {
         match self {
             Self::Storage(error) => error.tries(),

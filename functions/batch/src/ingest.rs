@@ -2,7 +2,7 @@
 //!
 //! A message is deleted once each of its events is stored or a dead letter. If not all of its events could be stored,
 //! it is delivered again, and those that were stored are recognized. After [`queue::LAST_RECEIVES`] the function itself
-//! sends the rest to the DLQ, so that of an anonymous event only the shape gets there.
+//! sends the rest to the DLQ, so that only the structure of an anonymous event is stored there.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, Utc};
@@ -45,7 +45,7 @@ enum Failure {
     DeadLetter(#[from] NotSent),
 }
 
-impl queue::Failure for Failure {
+impl queue::MessageFailure for Failure {
     fn tries(&self) -> RetryLimit {
         RetryLimit::Many
     }
@@ -139,8 +139,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// Sends a rejected part of a message to the DLQ, with the attribute `tenant`, so that it can be moved back as it
-    /// is.
+    /// Sends a rejected part of a message to the DLQ, with the attribute `tenant`, so that it can be moved back
+    /// unchanged.
     async fn send_to_dlq(
         &self,
         message: &SqsMessage,

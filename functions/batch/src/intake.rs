@@ -163,8 +163,8 @@ impl Intake {
         join_all(puts).await
     }
 
-    /// Reads one event. `received_at` is when the batch was submitted, however often and late it is delivered: by it an
-    /// erasure recognizes earlier events.
+    /// Reads one event. `received_at` is when the batch was submitted, even if it is delivered late or repeatedly. An
+    /// erasure uses it to recognize earlier events.
     pub(crate) async fn read(
         &self,
         sender: Sender<'_>,

@@ -13,7 +13,7 @@
 //! Those of files to import expire by the bucket's rules.
 
 use hearback_domain::events::import::{
-    Bounds, MAX_LINE_BYTES, MIN_LINE_BYTES, Packing, Reject, Report,
+    Bounds, ImportReport, MAX_LINE_BYTES, MIN_LINE_BYTES, Packing, Reject,
 };
 use hearback_domain::identity::identifier::TenantId;
 use hearback_domain::text::lines::Lines;
@@ -247,7 +247,7 @@ impl Run<'_> {
     }
 
     /// The report of an import, if the file was imported.
-    async fn report_of(&self, key: &str) -> Result<Option<Report>, Error> {
+    async fn report_of(&self, key: &str) -> Result<Option<ImportReport>, Error> {
         let Some((file, body)) = self.blobs.open(&report_key(key, REPORT)).await? else {
             return Ok(None);
         };

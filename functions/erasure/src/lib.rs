@@ -59,7 +59,7 @@ enum Failure {
     NotSent(#[from] NotSent),
     #[error("the erasure was done meanwhile")]
     Done,
-    #[error("the message is none of ours")]
+    #[error("the message has an unknown format")]
     Unreadable,
     #[error("the row of the erasure cannot be read: request the erasure again")]
     Damaged,
@@ -67,7 +67,7 @@ enum Failure {
     Endless(#[from] Endless),
 }
 
-impl hearback_lambda::queue::Failure for Failure {
+impl hearback_lambda::queue::MessageFailure for Failure {
     fn tries(&self) -> RetryLimit {
         match self {
             Self::Storage(error) => error.tries(),

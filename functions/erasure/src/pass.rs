@@ -370,7 +370,7 @@ impl<'a> Pass<'a> {
                 PersonalData::Active { within, marker } => {
                     active.entry(within).or_default().extend(marker);
                 }
-                // It stays until what it led to is found.
+                // Kept until a search has found the data that it leads to.
                 PersonalData::Damaged(_) => self.damaged = true,
                 PersonalData::Turn { at, vector } => turns.entry(at).or_default().push(vector),
             }
@@ -421,7 +421,7 @@ impl<'a> Pass<'a> {
             .map(|reaction| reaction.unit)
             .collect();
         self.erase(RemovedKind::Reactions, units).await?;
-        // Not counted: the signal or the event of such a row is.
+        // Not counted here: the message signal or the event of such a row is counted.
         let counted = counted.into_iter().map(|row| row.unit).collect();
         Ok(self.eraser.store.remove(counted).await?)
     }
@@ -482,7 +482,7 @@ impl<'a> Pass<'a> {
             }
             return Ok(true);
         }
-        // One that cannot be read is the user's, who has a vector for it.
+        // An unreadable turn belongs to this user, because the user has its vector.
         self.note_found().await?;
         match &found.core {
             Some(core) => {

@@ -33,7 +33,7 @@ use hearback_storage::exports::ExportRun;
 
 use crate::{Exporter, Failure, decode_resume, random_suffix, run_name};
 use files::Files;
-use progress::{Position, Progress};
+use progress::{Progress, ResumePoint};
 use run::{Run, Step};
 pub(crate) use signals_by_message::MAX_SIGNALS;
 pub use training_set::{SkippedFeedback, TrainingFiles, TrainingSet};
@@ -75,7 +75,7 @@ impl Exporter {
             run: run_name(now),
             days,
             as_of: now,
-            at: Position::Reactions {
+            at: ResumePoint::Reactions {
                 day: days.from,
                 conversation: None,
             },
@@ -89,11 +89,11 @@ impl Exporter {
 impl Run<'_> {
     /// Writes rows until the time is up, and returns whether the run is complete.
     async fn write(&mut self) -> Result<bool, Failure> {
-        if let Position::Reactions { day, conversation } = self.progress.at.clone() {
+        if let ResumePoint::Reactions { day, conversation } = self.progress.at.clone() {
             if self.export_reactions(day, conversation).await? == Step::OutOfTime {
                 return Ok(false);
             }
-            self.progress.at = Position::Signals { after: None };
+            self.progress.at = ResumePoint::Signals { after: None };
         }
         Ok(self.export_signals().await? == Step::Done)
     }

@@ -146,7 +146,7 @@ fn user_said<'a>(texts: &'a [(Recency, String)], signals: &'a [StoredSignal]) ->
 }
 
 /// The texts of the user's explicit rejections that later feedback does not settle, the latest first. The reasons of
-/// message signals are among [`own_signals`]. A call and a read for each reaction and event.
+/// message signals are among [`own_signals`]. Costs a call and a read unit for each reaction and event.
 async fn texts(
     app: &App,
     caller: &Caller,
@@ -207,7 +207,7 @@ async fn own_signals(
         .store
         .signals_of(owner, &filter, app.clock.now(), None, MAX_SIGNALS)
         .await?;
-    // What the user said later settles a complaint, even if that was not withdrawn.
+    // Later feedback of the user settles a complaint, even if the complaint was not withdrawn.
     let settled = row.given.settled_by(app.clock.now());
     signals.retain(|StoredSignal { core, .. }| {
         // Messages of two projects may have the same id.

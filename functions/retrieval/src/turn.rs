@@ -16,7 +16,7 @@ use hearback_domain::identity::identifier::{TurnId, UserId};
 use hearback_domain::identity::labels::Labels;
 use hearback_domain::text::digest::digest;
 use hearback_domain::text::payload::{MAX_PAGE, escaped_json_size};
-use hearback_domain::turns::turn::{Status, TurnCore, TurnLog, TurnRef};
+use hearback_domain::turns::turn::{TurnCore, TurnLog, TurnRef, TurnState};
 use hearback_domain::views::turn_report::ReactionArtifact;
 use hearback_lambda::params::{InTurn, Parameters};
 use hearback_lambda::problem::ProblemDocument;
@@ -104,7 +104,7 @@ struct TurnDetail {
     user_id: String,
     conversation_id: String,
     /// `open` until it has an answer.
-    status: Status,
+    status: TurnState,
     /// The time of the turn.
     ts: DateTime<Utc>,
     /// Tags of the turn.
@@ -159,7 +159,7 @@ impl TurnDetail {
         Self {
             user_id: core.user_id.into(),
             conversation_id: core.at.within.conversation.into(),
-            status: Status::of(core.open),
+            status: TurnState::of(core.open),
             ts: core.ts,
             tags,
             trace_id: core.trace_id.map(Into::into),

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use hearback_detection::FeedbackStatus;
-use hearback_domain::feedback::follow_up::Correction;
+use hearback_domain::feedback::follow_up::FollowUpCorrection;
 use hearback_domain::identity::caller::{Caller, Scope};
 use hearback_domain::identity::identifier::UserId;
 use hearback_domain::text::digest::digest;
@@ -85,7 +85,7 @@ struct ListedTurn {
     /// The turn that rejected it.
     rejection_detected_in: Option<String>,
     /// How the user's next message rejects it, if that decides the status.
-    correction_type: Option<Correction>,
+    correction_type: Option<FollowUpCorrection>,
     strategy: Option<String>,
     artifact_type: Option<String>,
     task_type: Option<String>,

@@ -12,7 +12,7 @@ pub(crate) enum Failure {
     Contended,
 }
 
-impl queue::Failure for Failure {
+impl queue::MessageFailure for Failure {
     fn tries(&self) -> RetryLimit {
         match self {
             Self::Storage(error) => error.tries(),

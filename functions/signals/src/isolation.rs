@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use futures::future::join_all;
-use hearback_lambda::queue::{Failure, Reason, task_result};
+use hearback_lambda::queue::{MessageFailure, Reason, task_result};
 
 /// Processes groups concurrently, each in a task of its own. A group that fails or panics is repeated item by item, so
 /// that only the items that fail alone are reported. `work` must be repeatable.
@@ -12,7 +12,7 @@ where
     T: Clone + Send + 'static,
     W: Fn(Vec<T>) -> F,
     F: Future<Output = Result<(), E>> + Send + 'static,
-    E: Failure + Send + 'static,
+    E: MessageFailure + Send + 'static,
 {
     let attempts = groups.into_iter().map(|group| {
         let attempt = tokio::spawn(work(group.clone()));
@@ -46,7 +46,7 @@ mod tests {
     #[error("four fails")]
     struct Fails;
 
-    impl Failure for Fails {
+    impl MessageFailure for Fails {
         fn tries(&self) -> RetryLimit {
             RetryLimit::Many
         }

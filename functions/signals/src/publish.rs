@@ -23,7 +23,7 @@ pub struct Publisher {
 
 /// Why a batch is not published.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum PublishFailure {
     /// A record cannot be read, and there is no queue for it.
     #[error(transparent)]
     Unreadable(#[from] Error),
@@ -50,7 +50,7 @@ impl Publisher {
     }
 
     /// The messages of a batch of stream records, in order.
-    pub async fn messages(&self, records: &[Value]) -> Result<Vec<Value>, Failure> {
+    pub async fn messages(&self, records: &[Value]) -> Result<Vec<Value>, PublishFailure> {
         let mut messages = Vec::new();
         for record in records {
             match (addressed(record), &self.dead_letters) {

@@ -168,7 +168,7 @@ fn recorded(core: &ReactionCore) -> ReactionResult {
 
 fn superseded(current: &ReactionCore) -> ReactionResult {
     ReactionResult {
-        message: "A newer reaction of the same user stands.",
+        message: "A newer reaction of the same user is current.",
         cleared: false,
         applied: false,
         ..recorded(current)

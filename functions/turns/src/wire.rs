@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use hearback_domain::feedback::follow_up::FollowUp;
-use hearback_domain::turns::turn::{Status, TurnCore};
+use hearback_domain::turns::turn::{TurnCore, TurnState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,7 +14,7 @@ pub(crate) struct RegisteredTurn {
     /// Whose turn it is.
     user_id: String,
     /// `open` until it has an answer.
-    status: Status,
+    status: TurnState,
     /// The time of the turn.
     ts: DateTime<Utc>,
     /// Tags of the turn.
@@ -29,7 +29,7 @@ impl RegisteredTurn {
             conversation_id: turn.at.within.conversation.to_string(),
             turn_id: turn.at.turn.to_string(),
             user_id: turn.user_id.to_string(),
-            status: Status::of(turn.open),
+            status: TurnState::of(turn.open),
             ts: turn.ts,
             tags: turn.tags(),
             detection,

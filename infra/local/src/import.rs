@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use chrono::Utc;
 use hearback_batch::notification;
-use hearback_domain::events::import::{Counts, Packing, Report};
+use hearback_domain::events::import::{Counts, ImportReport, Packing};
 use hearback_domain::identity::identifier::TenantId;
 use hearback_storage::files::import_key;
 use hearback_storage::imports::ImportCore;
@@ -38,7 +38,7 @@ pub struct ImportTarget {
 }
 
 /// Imports a file and waits for the report. If the same file is already being imported, waits for that import.
-pub async fn import(file: &Path, target: &ImportTarget) -> Result<Report> {
+pub async fn import(file: &Path, target: &ImportTarget) -> Result<ImportReport> {
     let shown = file.display();
     let unreadable = || format!("cannot read {shown}");
     let size = std::fs::metadata(file).with_context(unreadable)?.len();

@@ -58,7 +58,7 @@ mod tests {
     use super::Receipt;
 
     #[test]
-    fn a_handle_reads_back_and_a_changed_one_does_not() {
+    fn a_handle_is_parsed_and_a_changed_one_is_rejected() {
         let receipt = Receipt {
             queue: 7,
             message: i64::MAX,

@@ -8,16 +8,16 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`text`] | quoting for prompts, digests, cursors, lines of a file |
-//! | [`identity`] | identifiers, callers, pseudonyms, labels |
-//! | [`events`] | what an event may contain, which of equal ones counts, retention |
+//! | [`text`] | quoting for prompts, characters for SQS, lines of a file, digests, page limits, cursors |
+//! | [`identity`] | identifiers, claims, callers, pseudonyms, labels |
+//! | [`events`] | what an event may contain, which of equal ones counts, retention, imports, rejected bodies |
 //! | [`turns`] | what a turn may contain, which turn a message is about |
-//! | [`feedback`] | reactions, message signals, inferred feedback, the status of a turn |
+//! | [`feedback`] | reactions, message signals, inferred feedback, the status of a turn, its second registration |
 //! | [`learning`] | the ledger, learning signals, preferences, published messages |
 //! | [`views`] | reports, timelines, a planner's context, the feed |
 //! | [`export`] | the evaluation read, training data, erasure |
 //!
-//! Of our crates it imports `detection`, `scrub`, `text` and `wire`.
+//! Of our crates it imports `hearback_detection`, `hearback_scrub`, `hearback_text` and `hearback_wire`.
 
 pub mod events;
 pub mod export;

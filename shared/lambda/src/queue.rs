@@ -53,12 +53,12 @@ impl RetryLimit {
 }
 
 /// An error because of which a message was not processed.
-pub trait Failure: Display {
+pub trait MessageFailure: Display {
     /// How often the message is retried.
     fn tries(&self) -> RetryLimit;
 }
 
-impl Failure for hearback_storage::Error {
+impl MessageFailure for hearback_storage::Error {
     fn tries(&self) -> RetryLimit {
         match self {
             Self::Unavailable { .. } => RetryLimit::Many,
@@ -77,7 +77,7 @@ pub struct Reason {
     pub tries: RetryLimit,
 }
 
-impl<F: Failure> From<F> for Reason {
+impl<F: MessageFailure> From<F> for Reason {
     fn from(failure: F) -> Self {
         Self {
             text: failure.to_string(),
@@ -88,7 +88,9 @@ impl<F: Failure> From<F> for Reason {
 
 /// The result of a task that processed a message. The message of a panic is left out, because it
 /// may quote data.
-pub fn task_result<F: Failure>(task: Result<Result<(), F>, JoinError>) -> Result<(), Reason> {
+pub fn task_result<F: MessageFailure>(
+    task: Result<Result<(), F>, JoinError>,
+) -> Result<(), Reason> {
     match task {
         Ok(result) => result.map_err(Reason::from),
         Err(_) => Err(Reason {
@@ -107,7 +109,7 @@ pub async fn one_by_one<F, E>(
 ) -> SqsBatchResponse
 where
     F: Future<Output = Result<(), E>> + Send + 'static,
-    E: Failure + Send + 'static,
+    E: MessageFailure + Send + 'static,
 {
     let mut failed = Vec::new();
     for message in batch.records {
@@ -159,7 +161,7 @@ async fn send_to_dlq(dead_letters: &DeadLetters, message: &SqsMessage, reason: &
 
 /// The item failure of a message whose task failed.
 #[must_use]
-pub fn item_failure_of_task<F: Failure>(
+pub fn item_failure_of_task<F: MessageFailure>(
     message_id: String,
     task: Result<Result<(), F>, JoinError>,
 ) -> Option<BatchItemFailure> {
@@ -191,7 +193,7 @@ pub struct Hops(u32);
 #[error("handed on {MAX_HOPS} times without an end")]
 pub struct Endless;
 
-impl Failure for Endless {
+impl MessageFailure for Endless {
     fn tries(&self) -> RetryLimit {
         RetryLimit::Once
     }

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnConsumedCapacity, TransactWriteItem, Update,
 };
 use chrono::{DateTime, Utc};
-use hearback_domain::events::import::{Counts, Packing, RejectedLine, Report};
+use hearback_domain::events::import::{Counts, ImportReport, Packing, RejectedLine};
 use hearback_domain::identity::identifier::TenantId;
 use hearback_domain::text::digest::digest;
 use serde::{Deserialize, Serialize};
@@ -98,7 +98,7 @@ pub struct ImportRow {
     /// The outcomes of their lines.
     pub counts: Counts,
     /// The report, once the import is completed.
-    pub report: Option<Report>,
+    pub report: Option<ImportReport>,
 }
 
 /// The progress of a piece.
@@ -250,7 +250,11 @@ impl Store {
 
     /// Stores the report of an import, unless it has one, and returns the stored one. One call, one
     /// write for each KB; one more call and read if there was one.
-    pub async fn note_import_report(&self, id: &ImportId, report: Report) -> Result<Report, Error> {
+    pub async fn note_import_report(
+        &self,
+        id: &ImportId,
+        report: ImportReport,
+    ) -> Result<ImportReport, Error> {
         let text =
             serde_json::to_string(&report).map_err(|error| Error::undecodable(REPORT, &error))?;
         let updated = self

@@ -112,7 +112,7 @@ async fn processing_an_event_about_a_turn_also_updates_its_turn_and_activity_mar
 }
 
 #[tokio::test]
-async fn withdrawing_an_event_costs_one_call_to_write_and_what_it_undoes() {
+async fn withdrawing_an_event_costs_one_write_call_and_the_units_of_what_it_undoes() {
     let metered = Metered::start().await;
     metered
         .call(Method::PUT, &path("c", "t"), &turn_body("a", "b"))

@@ -64,7 +64,7 @@ async fn published(app: &TestApp, kind: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_counts_for_a_turn_has_the_track_the_bundle_and_the_user_type_of_the_turn() {
+async fn feedback_artifacts_inherit_track_bundle_and_user_type_from_their_turn() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let mut turn = message("m", "What is new?", "Nothing.");

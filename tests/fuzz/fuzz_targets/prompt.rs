@@ -6,7 +6,7 @@
 #![no_main]
 
 use hearback_detection::FeedbackStatus;
-use hearback_domain::feedback::follow_up::{Correction, UserFeedback};
+use hearback_domain::feedback::follow_up::{FollowUpCorrection, UserFeedback};
 use hearback_domain::feedback::message_signal::MessageSignal;
 use hearback_domain::feedback::mirror;
 use hearback_domain::feedback::reaction::{Origin, Reaction, StoredReaction};
@@ -109,7 +109,7 @@ fn planner(turn: &str, text: &str, strategy: &str) -> Option<String> {
         status: FeedbackStatus::Rejected,
         detected_at: NOW.parse().unwrap(),
         detected_in_turn: Some(turn.try_into().ok()?),
-        correction_type: Some(Correction::ExplicitCorrection),
+        correction_type: Some(FollowUpCorrection::ExplicitCorrection),
         confidence: 0.9,
         user_said: Some(text.to_owned()),
     };

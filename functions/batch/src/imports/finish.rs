@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use hearback_domain::events::import::{Counts, MAX_REPORTED_ERRORS, RejectedLine, Report, rate};
+use hearback_domain::events::import::{
+    Counts, ImportReport, MAX_REPORTED_ERRORS, RejectedLine, rate,
+};
 use hearback_storage::files::{REPORT, report_key, work_key};
 use hearback_storage::imports::{ImportCore, ImportId, ImportRow, PieceState};
 
@@ -98,7 +100,11 @@ impl Importer {
     }
 
     /// Stores a report, and returns the one that counts: of several the first.
-    async fn publish_report(&self, row: &ImportRow, report: Report) -> Result<Report, Failure> {
+    async fn publish_report(
+        &self,
+        row: &ImportRow,
+        report: ImportReport,
+    ) -> Result<ImportReport, Failure> {
         let import = &row.core;
         self.put_report(import, &report).await?;
         let store = &self.intake.store;
@@ -111,14 +117,19 @@ impl Importer {
         Ok(first)
     }
 
-    async fn put_report(&self, import: &ImportCore, report: &Report) -> Result<(), Failure> {
+    async fn put_report(&self, import: &ImportCore, report: &ImportReport) -> Result<(), Failure> {
         let bytes = serde_json::to_vec_pretty(report).map_err(|_| Failure::Unreadable)?;
         let key = report_key(&import.key, REPORT);
         Ok(self.blobs.put_file(&key, bytes).await?)
     }
 }
 
-fn report(importer: &Importer, row: &ImportRow, pieces: &[PieceState], merged: Merged) -> Report {
+fn report(
+    importer: &Importer,
+    row: &ImportRow,
+    pieces: &[PieceState],
+    merged: Merged,
+) -> ImportReport {
     let import = &row.core;
     let mut counts = Counts::default();
     for piece in pieces {
@@ -128,7 +139,7 @@ fn report(importer: &Importer, row: &ImportRow, pieces: &[PieceState], merged: M
         (1..=merged.files).map(|file| importer.blobs.object_uri(&rejects_key(import, file)));
     let finished_at = importer.intake.clock.now();
     let left_out = counts.rejected.saturating_sub(merged.lines);
-    Report {
+    ImportReport {
         file: importer.blobs.object_uri(&import.key),
         packing: import.packing,
         bytes: import.size,

@@ -7,7 +7,7 @@ use hearback_erasure::Eraser;
 use hearback_lambda::telemetry;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 
-/// The remaining time at which an invocation stops: more than a page or a long file takes.
+/// An invocation stops when this much time is left. A page or a long file takes less.
 const MARGIN: Duration = Duration::from_mins(5);
 
 #[tokio::main(flavor = "current_thread")]

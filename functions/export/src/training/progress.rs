@@ -14,7 +14,7 @@ pub(super) struct Progress {
     pub(super) days: Days,
     /// When the run began: later reactions do not move a turn to another day.
     pub(super) as_of: DateTime<Utc>,
-    pub(super) at: Position,
+    pub(super) at: ResumePoint,
     pub(super) files: Vec<(RowKind, String, u32)>,
     pub(super) rows: (u64, u64),
     pub(super) left_out: SkippedFeedback,
@@ -22,7 +22,7 @@ pub(super) struct Progress {
 
 /// Where a run continues.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Position {
+pub(super) enum ResumePoint {
     /// On this day, after a conversation, or within it at a key.
     Reactions {
         day: NaiveDate,

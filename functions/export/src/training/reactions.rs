@@ -10,7 +10,7 @@ use hearback_domain::turns::turn::{ConversationRef, TurnRef};
 use hearback_storage::activity::ActivityDay;
 use hearback_storage::reactions::key_after_turn;
 
-use super::progress::Position;
+use super::progress::ResumePoint;
 use super::rows::ReviewedTurn;
 use super::run::{Run, Step};
 use crate::{Failure, ROWS_AT_ONCE};
@@ -136,6 +136,6 @@ impl Run<'_> {
     /// Notes that the run continues at a key of a conversation, or after the conversation without one.
     fn note_position(&mut self, day: NaiveDate, within: &ConversationRef, key: Option<String>) {
         let conversation = Some((within.conversation.clone(), key));
-        self.progress.at = Position::Reactions { day, conversation };
+        self.progress.at = ResumePoint::Reactions { day, conversation };
     }
 }

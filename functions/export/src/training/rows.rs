@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use hearback_domain::export::training::{
-    Consensus, Corrected, Days, Feedback, Label, Pair, RatedTurn, corrected,
+    Consensus, Corrected, Days, Feedback, Pair, RatedTurn, TrainingLabel, corrected,
 };
 use hearback_domain::feedback::message_signal::StoredSignal;
 use hearback_domain::feedback::reaction::ReactionCore;
@@ -32,17 +32,17 @@ pub(super) struct ReviewedTurn {
 #[derive(Debug, Default)]
 pub(super) struct TurnRows {
     pub(super) pairs: Vec<Pair>,
-    pub(super) label: Option<Label>,
+    pub(super) label: Option<TrainingLabel>,
     pub(super) left_out: SkippedFeedback,
 }
 
 /// An existing turn with the feedback on its answer.
-pub(super) struct TurnFeedback {
+pub(super) struct ExportedTurn {
     row: IndexRow,
     feedback: Feedback,
 }
 
-impl TurnFeedback {
+impl ExportedTurn {
     fn as_rated(&self) -> RatedTurn<'_> {
         RatedTurn {
             turn: &self.row.core,
@@ -59,14 +59,14 @@ impl Exporter {
         reviewed: &[ReviewedTurn],
         signals: &SignalsByMessage,
         days: &Days,
-    ) -> Result<Vec<Option<TurnFeedback>>, Error> {
+    ) -> Result<Vec<Option<ExportedTurn>>, Error> {
         let turns: Vec<_> = reviewed.iter().map(|turn| turn.at.clone()).collect();
         let rows = self.store.live_turns(&turns, self.clock.now()).await?;
         let mut signals_of = self.signals_on(rows.iter().flatten(), signals).await?;
         let turns = reviewed.iter().zip(rows).map(|(turn, row)| {
             let signals = signals_of.remove(&turn.at).unwrap_or_default();
             let feedback = Feedback::new(&turn.reactions, signals, days);
-            row.map(|row| TurnFeedback { row, feedback })
+            row.map(|row| ExportedTurn { row, feedback })
         });
         Ok(turns.collect())
     }
@@ -74,7 +74,7 @@ impl Exporter {
     /// The rows of these turns, each in its position. Their logs are read concurrently.
     pub(super) async fn turn_rows(
         &self,
-        turns: &[Option<TurnFeedback>],
+        turns: &[Option<ExportedTurn>],
         signals: &SignalsByMessage,
         days: &Days,
     ) -> Result<Vec<TurnRows>, Error> {
@@ -110,7 +110,7 @@ impl Exporter {
 
     async fn rows_of(
         &self,
-        turn: &TurnFeedback,
+        turn: &ExportedTurn,
         signals: &SignalsByMessage,
         days: &Days,
     ) -> Result<TurnRows, Error> {
@@ -152,7 +152,7 @@ impl Exporter {
             let turns = (core, &next.core);
             pairs.push(Pair::of_correction(turns, (&texts, &after), corrected));
         }
-        let label = verdict.map(|verdict| Label::of(core, &texts, verdict));
+        let label = verdict.map(|verdict| TrainingLabel::of(core, &texts, verdict));
         let empty = pairs.iter().filter(|pair| pair.is_none()).count();
         let empty = empty + usize::from(label.as_ref().is_some_and(Option::is_none));
         rows.left_out.without_text = u64::try_from(empty).unwrap_or(u64::MAX);
@@ -164,7 +164,7 @@ impl Exporter {
     /// The turn that corrected this one and was accepted, if there is one.
     async fn correction_of(
         &self,
-        turn: &TurnFeedback,
+        turn: &ExportedTurn,
         signals: &SignalsByMessage,
         days: &Days,
     ) -> Result<Option<(IndexRow, Corrected)>, Error> {
@@ -192,7 +192,7 @@ impl Exporter {
             .signals_on(std::iter::once(&row), signals)
             .await?
             .remove(&at);
-        let next = TurnFeedback {
+        let next = ExportedTurn {
             feedback: Feedback::new(&reactions, signals.unwrap_or_default(), days),
             row,
         };

@@ -3,7 +3,7 @@
 use hearback_domain::export::training::last_day;
 use hearback_domain::turns::turn::TurnRef;
 
-use super::progress::Position;
+use super::progress::ResumePoint;
 use super::rows::ReviewedTurn;
 use super::run::{Run, Step};
 use crate::{Failure, ROWS_AT_ONCE};
@@ -13,7 +13,7 @@ impl Run<'_> {
     pub(super) async fn export_signals(&mut self) -> Result<Step, Failure> {
         let exporter = self.exporter;
         loop {
-            let Position::Signals { after } = &self.progress.at else {
+            let ResumePoint::Signals { after } = &self.progress.at else {
                 return Ok(Step::Done);
             };
             let Some((positions, last)) = self.signals.after(after.as_ref(), ROWS_AT_ONCE) else {
@@ -37,7 +37,7 @@ impl Run<'_> {
             for chunk in without_reactions.chunks(ROWS_AT_ONCE) {
                 self.write_turns(chunk).await?;
             }
-            self.progress.at = Position::Signals { after: Some(last) };
+            self.progress.at = ResumePoint::Signals { after: Some(last) };
             if self.is_out_of_time() {
                 return Ok(Step::OutOfTime);
             }

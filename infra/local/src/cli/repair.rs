@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::{Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
+use hearback_domain::events::retention::LEDGER_DAYS;
 use hearback_storage::Store;
 use hearback_storage::queued::{QueuedKind, ReceivedWindow};
 
@@ -15,9 +16,10 @@ use crate::queue_tools::url;
 use crate::redrive::{DeadLetterQueue, RedriveSummary, redrive};
 use crate::requeue::{RequeueOptions, requeue};
 
-/// Maximum age, in days, of feedback that is sent again. Its dedupe claim, which is kept for 90 days, must outlast the
-/// 14 days that a message may wait in the queue and 14 more in the DLQ.
-const OLDEST_DAYS: i64 = 60;
+/// Maximum age, in days, of feedback that is sent again. Its dedupe claim must outlast the 14 days that a message may
+/// wait in the queue and 14 more in the DLQ.
+const OLDEST_DAYS: u16 = 60;
+const _: () = assert!(OLDEST_DAYS + 14 + 14 < LEDGER_DAYS);
 /// Feedback that is younger may still be processed on the normal way.
 const IN_PROGRESS_MINUTES: i64 = 15;
 
@@ -92,7 +94,7 @@ impl Redrive {
 impl Requeue {
     pub(super) async fn run(self) -> Result<()> {
         let now = Utc::now();
-        let oldest = now - TimeDelta::days(OLDEST_DAYS);
+        let oldest = now - TimeDelta::days(OLDEST_DAYS.into());
         let since = self.since.unwrap_or(now - TimeDelta::days(30));
         let until = self
             .until

@@ -120,7 +120,7 @@ async fn a_long_poll_wakes_when_a_message_is_sent() {
 }
 
 #[tokio::test]
-async fn a_queues_own_waiting_time_holds_a_receive_that_names_none() {
+async fn a_receive_without_a_wait_time_uses_that_of_the_queue() {
     let engine = Engine::start().await;
     let wait = QueueAttributeName::ReceiveMessageWaitTimeSeconds;
     let queue = engine.queue("jobs", &[(wait, "20")]).await;

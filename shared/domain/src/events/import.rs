@@ -183,7 +183,7 @@ pub struct Reject {
 
 /// The report of an import.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct ImportReport {
     /// The file, an `s3://` URI.
     pub file: String,
     /// The compression.

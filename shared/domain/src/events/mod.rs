@@ -2,11 +2,11 @@
 //!
 //! | to change | look in |
 //! |---|---|
-//! | what a request may contain | [`submission`] |
-//! | what is stored | [`event`] |
-//! | which of equal events is the first | [`dedupe`] |
+//! | what a request may contain, and what is stored of an anonymous event | [`submission`] |
+//! | what is stored, and which of equal events is the first | [`event`] |
+//! | which events are equal | [`dedupe`] |
 //! | which of two acts is the latest | [`recency`] |
-//! | how long things are kept | [`retention`] |
+//! | how long the ledger and turns are kept | [`retention`] |
 //! | the bounds of an import | [`import`] |
 //! | what is stored of a rejected event | [`rejected_body`] |
 

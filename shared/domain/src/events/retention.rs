@@ -1,4 +1,4 @@
-//! The retention of a turn with its vector, log, message, reactions and signals.
+//! How long the ledger is kept, and how long a turn with its vector, log, message, reactions and signals.
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 
@@ -6,6 +6,7 @@ use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 /// retractions, tombstones, mirrored entries and finished erasures. It is longer than a message can be in flight: 14
 /// days in a queue and 14 in its DLQ, and the same again after each of two redrives.
 pub const LEDGER_DAYS: u16 = 90;
+const _: () = assert!(LEDGER_DAYS >= 3 * (14 + 14));
 
 /// How long turns are kept after their registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

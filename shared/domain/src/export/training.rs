@@ -71,9 +71,9 @@ pub struct Pair {
     /// The rejected answer.
     pub rejected: String,
     /// How the preference is known.
-    pub source: Source,
+    pub source: PairSource,
     /// How the user corrected the rejected answer.
-    pub correction: Correction,
+    pub correction: PairCorrection,
     /// The feedback that the row is based on.
     #[serde(flatten)]
     pub evidence: TrainingEvidence,
@@ -82,7 +82,7 @@ pub struct Pair {
 /// An answer, and whether it was good.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename = "label")]
-pub struct Label {
+pub struct TrainingLabel {
     /// The id of the row: the same in every run.
     pub id: String,
     /// The user's question.
@@ -99,7 +99,7 @@ pub struct Label {
 /// How the preference of a pair is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum PairSource {
     /// The user wrote the preferred answer.
     Edit,
     /// The user rejected an answer, asked again, and accepted the next answer.
@@ -109,7 +109,7 @@ pub enum Source {
 /// How a user corrected an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Correction {
+pub enum PairCorrection {
     /// The user wrote another answer.
     Edit,
     /// The user asked the same question in other words. The prompt is the first question.
@@ -193,7 +193,7 @@ impl TrainingEvidence {
     }
 }
 
-impl Label {
+impl TrainingLabel {
     /// The label of a turn's answer; `None` if the prompt or the answer is empty.
     #[must_use]
     pub fn of(turn: &TurnCore, exchange: &PromptAndAnswer, verdict: Verdict) -> Option<Self> {
@@ -232,8 +232,8 @@ impl Pair {
             prompt: exchange.prompt.clone(),
             chosen: edit.reason.clone()?,
             rejected: exchange.answer.clone(),
-            source: Source::Edit,
-            correction: Correction::Edit,
+            source: PairSource::Edit,
+            correction: PairCorrection::Edit,
             evidence,
         };
         pair.if_distinct()
@@ -260,8 +260,8 @@ impl Pair {
             prompt: exchange.prompt.clone(),
             chosen,
             rejected,
-            source: Source::Edit,
-            correction: Correction::Edit,
+            source: PairSource::Edit,
+            correction: PairCorrection::Edit,
             evidence,
         };
         pair.if_distinct()
@@ -281,15 +281,15 @@ impl Pair {
         let evidence = TrainingEvidence::of(&[rejected, chosen], verdict)?;
         let prompt = match correction {
             // The correction is part of the question: the accepted answer depends on it.
-            Correction::ExplicitCorrection => format!("{}\n\n{}", before.prompt, after.prompt),
-            Correction::Rephrased | Correction::Edit => before.prompt.clone(),
+            PairCorrection::ExplicitCorrection => format!("{}\n\n{}", before.prompt, after.prompt),
+            PairCorrection::Rephrased | PairCorrection::Edit => before.prompt.clone(),
         };
         let pair = Self {
             id: evidence.id("correction", ""),
             prompt,
             chosen: after.answer.clone(),
             rejected: before.answer.clone(),
-            source: Source::RejectedThenAccepted,
+            source: PairSource::RejectedThenAccepted,
             correction,
             evidence,
         };
@@ -319,7 +319,7 @@ pub struct RatedTurn<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Corrected {
     /// How the user corrected the answer.
-    pub correction: Correction,
+    pub correction: PairCorrection,
     /// The combined verdict on both answers.
     pub verdict: Verdict,
 }
@@ -340,8 +340,8 @@ pub fn corrected(rejected: RatedTurn<'_>, next: RatedTurn<'_>) -> Option<Correct
         && detection.feedback_type == FeedbackStatus::Rejected
         && detection.confidence >= MIN_CONFIDENCE;
     let correction = match detection.correction_type? {
-        RejectionKind::Explicit => Correction::ExplicitCorrection,
-        RejectionKind::Rephrased => Correction::Rephrased,
+        RejectionKind::Explicit => PairCorrection::ExplicitCorrection,
+        RejectionKind::Rephrased => PairCorrection::Rephrased,
         // The next message is about something else.
         RejectionKind::Abandonment => return None,
     };

@@ -54,7 +54,7 @@ pub struct UserFeedback {
     #[schema(value_type = Option<String>)]
     pub detected_in_turn: Option<TurnId>,
     /// How the turn was rejected; `null` if it was not.
-    pub correction_type: Option<Correction>,
+    pub correction_type: Option<FollowUpCorrection>,
     /// The confidence, 0 to 1.
     pub confidence: f64,
     /// The user's message, if it is a rejection.
@@ -64,7 +64,8 @@ pub struct UserFeedback {
 /// How a message rejects a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Correction {
+#[schema(as = Correction)]
+pub enum FollowUpCorrection {
     /// The message says that the answer is wrong.
     ExplicitCorrection,
     /// The message asks the same question in other words.
@@ -73,7 +74,7 @@ pub enum Correction {
     Abandonment,
 }
 
-impl From<RejectionKind> for Correction {
+impl From<RejectionKind> for FollowUpCorrection {
     fn from(correction: RejectionKind) -> Self {
         match correction {
             RejectionKind::Explicit => Self::ExplicitCorrection,
@@ -92,7 +93,7 @@ impl UserFeedback {
             status: detection.feedback_type,
             detected_at: at,
             detected_in_turn: Some(detected_in),
-            correction_type: detection.correction_type.map(Correction::from),
+            correction_type: detection.correction_type.map(FollowUpCorrection::from),
             confidence: detection.confidence,
             user_said: detection.user_said.clone(),
         }
@@ -120,7 +121,7 @@ impl UserFeedback {
             status,
             detected_at: at,
             detected_in_turn: None,
-            correction_type: correction.map(Correction::from),
+            correction_type: correction.map(FollowUpCorrection::from),
             confidence: core.confidence,
             user_said: text.filter(|_| status == FeedbackStatus::Rejected).cloned(),
         };

@@ -7,9 +7,10 @@
 //! | which message signals and events count as reactions to a turn | [`counted`] |
 //! | the status of a turn | [`turn_status`] |
 //! | which of a user's feedback on a turn counts in rates and timelines | [`voice`] |
-//! | how past turns are ranked, and what to do after consecutive rejections | [`satisfaction`], [`sequence`] |
-//! | a reaction in reports and in the turn's log | [`reported`], [`mirror`] |
-//! | how a turn is registered in one or two steps, which keeps its mirrored reactions | [`registration`] |
+//! | how satisfied users are, how past turns are ranked | [`satisfaction`] |
+//! | what to do after consecutive rejections | [`sequence`] |
+//! | a reaction in reports, and its copy in the turn's log | [`reported`], [`mirror`] |
+//! | a second registration of a turn: a repeat, a completion, a conflict | [`registration`] |
 //! | how old reaction rows are read | [`legacy`] |
 
 pub mod counted;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::events::recency::Recency;
-use crate::feedback::follow_up::{Correction, UserFeedback};
+use crate::feedback::follow_up::{FollowUpCorrection, UserFeedback};
 use crate::feedback::reaction::{FeedbackKind, Reaction, ReactionCore};
 use crate::identity::identifier::TurnId;
 use hearback_detection::FeedbackStatus;
@@ -221,7 +221,7 @@ impl TurnStatus {
 
     /// How a message rejects the turn, unless explicit feedback overrides it.
     #[must_use]
-    pub fn correction_type(&self) -> Option<Correction> {
+    pub fn correction_type(&self) -> Option<FollowUpCorrection> {
         let inferred = self.inferred.as_ref().filter(|_| self.explicit.is_none());
         inferred.and_then(|inferred| inferred.correction_type)
     }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_knows_a_limited_number_of_events() {
+    fn a_row_keeps_at_most_sixteen_events() {
         let mut feedback = ExplicitFeedback::default();
         for second in 0..40 {
             let ts = DateTime::from_timestamp(second, 0).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn withdrawn_events_make_room_for_others_first() {
+    fn withdrawn_events_are_dropped_first() {
         let at = |second| DateTime::from_timestamp(second, 0).unwrap();
         let event = |second: i64, verdict| {
             let recency = Recency::new(

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_outranks_what_is_inferred_and_inferences_have_the_order_of_the_status() {
+    fn explicit_feedback_outranks_inferences_which_rank_as_for_the_status() {
         use Reaction::{Neutral, NotOk, Ok};
         let given = Inferred {
             reaction: Some(Ok),

@@ -3,9 +3,9 @@
 //! | to change | look in |
 //! |---|---|
 //! | what an identifier may contain | [`identifier`] |
-//! | which lists of names a token's claim may contain | [`claims`] |
-//! | who may act for whom | [`caller`] |
-//! | what is stored of an anonymous user | [`privacy`] |
+//! | how a token's claims are read | [`claims`] |
+//! | who may act for whom | [`caller`]; what needs an event is next to it: `may_submit`, `may_be_read_by` |
+//! | the pseudonym of an anonymous user | [`privacy`] |
 //! | what a team compares answers by | [`labels`] |
 
 pub mod caller;

@@ -19,7 +19,6 @@ use uuid::Uuid;
 use crate::events::event::{
     Channel, EventContext, EventCore, FeedbackEvent, FeedbackType, FreeText, PrivacyFlags, is_false,
 };
-use crate::events::retention::LEDGER_DAYS;
 use crate::feedback::message_signal::{MessageSignal, SignalCore, StoredSignal};
 use crate::feedback::reaction::{Origin, Reaction, ReactionCore};
 use crate::identity::identifier::{ArtifactId, SessionId, TenantId, UserId};
@@ -90,7 +89,7 @@ fn channel_of(origin: Origin) -> Channel {
 #[must_use]
 pub fn event_of_signal(stored: &StoredSignal, now: DateTime<Utc>) -> Option<FeedbackEvent> {
     let signal = &stored.core;
-    let retention = TimeDelta::days(LEDGER_DAYS.into());
+    let retention = TimeDelta::days(PrivacyFlags::DEFAULT_RETENTION_DAYS.into());
     if signal.retracted || signal.ts + retention < now {
         return None;
     }
@@ -214,7 +213,7 @@ impl Act<'_> {
 /// Why an event was retracted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Withdrawal {
+pub enum RetractionReason {
     /// Replaced by the same user.
     Replaced,
     /// Withdrawn by the same user.
@@ -232,7 +231,7 @@ pub struct Retraction {
     /// The user of the event.
     pub user_id: UserId,
     /// The reason of the retraction.
-    pub reason: Withdrawal,
+    pub reason: RetractionReason,
     /// The event that replaced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<Uuid>,
@@ -263,8 +262,8 @@ pub fn retraction_of(reaction: &ReactionCore, now: DateTime<Utc>) -> Option<Retr
         feedback_id: reaction.replaces?,
         user_id: reaction.user_id.clone(),
         reason: match reaction.reaction {
-            Some(_) => Withdrawal::Replaced,
-            None => Withdrawal::Cleared,
+            Some(_) => RetractionReason::Replaced,
+            None => RetractionReason::Cleared,
         },
         replaced_by: reaction.reaction.map(|_| reaction.id),
         at: reaction.received_at,
@@ -283,7 +282,7 @@ pub fn retraction_of_event(event: &EventCore, now: DateTime<Utc>) -> Retraction 
         tenant: event.tenant.clone(),
         feedback_id: event.feedback_id,
         user_id: event.user_id.clone(),
-        reason: Withdrawal::Cleared,
+        reason: RetractionReason::Cleared,
         replaced_by: None,
         at: now,
         occurred_at: Some(now),
@@ -307,7 +306,7 @@ impl Retraction {
 #[must_use]
 pub fn retraction_of_duplicate(event: &EventCore, first: Uuid, now: DateTime<Utc>) -> Retraction {
     Retraction {
-        reason: Withdrawal::Replaced,
+        reason: RetractionReason::Replaced,
         replaced_by: Some(first),
         ..retraction_of_event(event, now)
     }
@@ -321,9 +320,9 @@ pub fn retraction_of_signal(signal: &SignalCore, now: DateTime<Utc>) -> Option<R
         feedback_id: signal.replaces?,
         user_id: signal.user_id.clone(),
         reason: if signal.retracted {
-            Withdrawal::Cleared
+            RetractionReason::Cleared
         } else {
-            Withdrawal::Replaced
+            RetractionReason::Replaced
         },
         replaced_by: (!signal.retracted).then_some(signal.act),
         at: signal.ts,

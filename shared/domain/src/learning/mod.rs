@@ -2,7 +2,7 @@
 //!
 //! | to change | look in |
 //! |---|---|
-//! | the event of each kind of feedback in the ledger | [`ledger`] |
+//! | the event of each kind of feedback in the ledger, and its retraction | [`ledger`] |
 //! | the learning signals of an event | [`signal`] |
 //! | how preferences look, change and learn | [`preferences`] |
 //! | what is published to subscribers | [`publication`] |

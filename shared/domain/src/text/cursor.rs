@@ -1,4 +1,4 @@
-//! Cursors: signed positions of the next page of a report.
+//! Cursors: signed positions of the next page of a list.
 //!
 //! A cursor is opaque, and signed together with its query: it is rejected with another query, by another caller, or if
 //! a byte of it was changed.
@@ -24,7 +24,7 @@ impl std::fmt::Debug for Cursors {
 
 /// The cursor was changed, or belongs to another query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be a next_cursor of this very query")]
+#[error("must be a next_cursor of the same query")]
 pub struct InvalidCursor;
 
 /// Bytes of the signature.

@@ -6,7 +6,8 @@
 //! | how a language is named | [`language`] |
 //! | which characters SQS and SNS accept | [`sqs_text`] |
 //! | how the lines of a file are read | [`lines`] |
-//! | the limit of a page, and cursors | [`page`], [`cursor`] |
+//! | the limit of a page in entries and in bytes, and cursors | [`page`], [`payload`], [`cursor`] |
+//! | digests, and those by which two bodies of a turn are compared | [`digest`], [`member_digests`] |
 
 pub mod cursor;
 pub mod digest;

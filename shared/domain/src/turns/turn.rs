@@ -46,14 +46,14 @@ pub struct TurnRef {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = TurnStatus)]
-pub enum Status {
+pub enum TurnState {
     /// The turn has no answer yet.
     Open,
     /// The turn has an answer.
     Complete,
 }
 
-impl Status {
+impl TurnState {
     /// The status of a turn.
     #[must_use]
     pub fn of(open: bool) -> Self {

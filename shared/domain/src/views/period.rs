@@ -102,7 +102,7 @@ impl PeriodRequest {
 
 /// The position of a conversation in a report when the report's first page was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
+pub struct ConversationPosition {
     /// The time of the latest reaction. If it differs from `settled`, the reaction may have been in flight when earlier
     /// pages were read.
     pub latest: DateTime<Utc>,
@@ -110,7 +110,7 @@ pub struct Position {
     pub settled: Option<DateTime<Utc>>,
 }
 
-impl Position {
+impl ConversationPosition {
     /// Whether an earlier page may have read another position.
     #[must_use]
     pub fn is_in_flight(&self) -> bool {
@@ -124,14 +124,14 @@ pub fn position(
     reactions: &[StoredReaction],
     window: Window,
     as_of: DateTime<Utc>,
-) -> Option<Position> {
+) -> Option<ConversationPosition> {
     let latest_at = |moment| {
         let times = reactions
             .iter()
             .filter_map(|reaction| ts_at(&reaction.core, moment));
         times.filter(|ts| window.contains(*ts)).max()
     };
-    Some(Position {
+    Some(ConversationPosition {
         latest: latest_at(as_of)?,
         settled: latest_at(as_of - IN_FLIGHT),
     })

@@ -120,7 +120,8 @@ pub enum BlockType {
 /// The position of a block in its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Position {
+#[schema(as = Position)]
+pub enum BlockPosition {
     /// After all other blocks.
     Last,
 }
@@ -137,7 +138,7 @@ pub struct Block {
     /// `ar:<turn_id>.feedback.<user|machine|other_user|other_machine>`.
     pub path: String,
     /// The position in the turn.
-    pub position: Position,
+    pub position: BlockPosition,
     /// Whether the block is hidden from the agent, because the feedback was withdrawn or erased.
     pub hidden: bool,
     /// The text for the agent.

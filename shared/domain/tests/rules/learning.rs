@@ -176,7 +176,7 @@ fn a_request_for_another_answer_is_a_weak_rejection() {
 }
 
 #[test]
-fn inferred_acceptances_are_that_part_of_an_option_s_samples() {
+fn an_inferred_acceptance_counts_as_a_sample_weighted_by_its_confidence() {
     let mut user = User {
         inferred: Some(0.75),
         context: json!({"artifactFormat": "table"}),

@@ -31,8 +31,8 @@ pub(super) enum Ended {
 }
 
 impl Worker<'_> {
-    /// Reads lines from `end` on, and stores their events. Earlier lines are read again only for their dedupe keys: of
-    /// several events with one key the later ones name the first.
+    /// Reads lines from `end` on, and stores their events. Earlier lines are read again only for their dedupe keys:
+    /// later events with the same key refer to the first.
     pub(super) async fn read(&mut self, until: Option<DateTime<Utc>>) -> Result<Ended, Failure> {
         let settled = self.end;
         // Reading starts one byte earlier: the piece's first line begins after a line end.

@@ -8,7 +8,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use hearback_domain::feedback::reaction::StoredReaction;
 use hearback_domain::identity::identifier::ConversationId;
 use hearback_domain::text::digest::digest;
-use hearback_domain::views::period::{ConversationFeedback, Position, position};
+use hearback_domain::views::period::{ConversationFeedback, ConversationPosition, position};
 use hearback_storage::Error;
 
 use super::page::{AT_ONCE, Candidate, Room, Walk};
@@ -70,7 +70,7 @@ impl Walk<'_> {
     ///
     /// It is listed at its latest reaction. If that may have been in flight when its minute was read, the conversation
     /// is listed at its position without that reaction, unless it was listed before.
-    fn listed_at(&self, slot: Slot, mark: u64, position: Position) -> Option<i64> {
+    fn listed_at(&self, slot: Slot, mark: u64, position: ConversationPosition) -> Option<i64> {
         if self.listed.contains(&mark) {
             return None;
         }
@@ -102,7 +102,7 @@ impl Walk<'_> {
 /// The mark and the position of a conversation and, if it may be listed, its item with the reactions.
 type ReadConversation = (
     u64,
-    Option<Position>,
+    Option<ConversationPosition>,
     Option<(ConversationFeedback, Vec<StoredReaction>)>,
 );
 

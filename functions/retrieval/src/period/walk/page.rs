@@ -8,7 +8,7 @@ use hearback_domain::feedback::reported::ReportedFeedback;
 use hearback_domain::identity::identifier::ConversationId;
 use hearback_domain::text::payload::{MAX_PAGE, escaped_json_size};
 use hearback_domain::turns::turn::ConversationRef;
-use hearback_domain::views::period::{ConversationFeedback, PeriodRequest, Position};
+use hearback_domain::views::period::{ConversationFeedback, ConversationPosition, PeriodRequest};
 use hearback_lambda::App;
 use hearback_lambda::params::InProject;
 use hearback_storage::Error;
@@ -50,7 +50,7 @@ pub(in crate::period) struct Walk<'a> {
     pub(super) position: ReportPosition,
     pub(super) listed: HashSet<u64>,
     /// The positions of conversations that were read for this page. They are not read again to be skipped.
-    pub(super) known: HashMap<u64, Option<Position>>,
+    pub(super) known: HashMap<u64, Option<ConversationPosition>>,
     pub(super) queries: u32,
     pub(super) bytes: usize,
     pub(super) items: Vec<ConversationFeedback>,

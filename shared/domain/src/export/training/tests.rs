@@ -265,7 +265,7 @@ fn an_exclusion_on_another_day_covers_the_users_reaction() {
 }
 
 #[test]
-fn the_last_rating_counts_by_the_earlier_of_its_time_and_its_receipt_and_then_by_its_receipt() {
+fn the_latest_rating_counts_and_a_clock_that_is_ahead_does_not_make_it_later() {
     let turn = turn("t", 0);
     // A clock that is four minutes ahead does not outrank what the user says afterwards.
     let mut ahead = reaction(&turn, "ada", "ok", now());
@@ -307,7 +307,7 @@ fn a_row_has_the_members_of_its_format_and_no_user_id() {
         panic!("no verdict")
     };
     let ids = verdict.feedback_ids.clone();
-    let label = Label::of(&turn, &exchange, verdict).unwrap();
+    let label = TrainingLabel::of(&turn, &exchange, verdict).unwrap();
     let label = serde_json::to_value(label).unwrap();
     assert_eq!(
         label,
@@ -377,12 +377,12 @@ fn a_rejected_answer_and_the_accepted_next_answer_are_a_pair() {
         corrected(rejected, next)
     };
     let corrected = pair(&rejection(Rephrased), [bad, good], 1).unwrap();
-    assert_eq!(corrected.correction, Correction::Rephrased);
+    assert_eq!(corrected.correction, PairCorrection::Rephrased);
     assert_eq!(corrected.verdict.origin, Origin::Machine);
     assert_eq!(corrected.verdict.feedback_ids.len(), 2);
     assert!((corrected.verdict.confidence - 0.8).abs() < 1e-12);
     let corrected = pair(&rejection(Explicit), [&["ada not_ok"], &["ada helpful"]], 1).unwrap();
-    assert_eq!(corrected.correction, Correction::ExplicitCorrection);
+    assert_eq!(corrected.correction, PairCorrection::ExplicitCorrection);
     // The verdicts are explicit, but it is inferred that both turns ask the same question.
     assert_eq!(corrected.verdict.origin, Origin::Machine);
     assert!((corrected.verdict.confidence - 0.9).abs() < 1e-12);
@@ -466,12 +466,12 @@ fn the_prompt_of_a_pair_contains_an_explicit_correction() {
         let turns = (&turn("t", 0), &turn("u", 1));
         Pair::of_correction(turns, (&before, &after), corrected).unwrap()
     };
-    let explicit = pair(Correction::ExplicitCorrection);
+    let explicit = pair(PairCorrection::ExplicitCorrection);
     assert_eq!(explicit.prompt, "laptops\n\nNo, I meant gaming laptops");
     assert_eq!(explicit.chosen, "gaming laptops");
     assert_eq!(explicit.rejected, "business laptops");
     assert_eq!(explicit.evidence.provenance.turn_ids, ["t", "u"]);
-    assert_eq!(pair(Correction::Rephrased).prompt, "laptops");
+    assert_eq!(pair(PairCorrection::Rephrased).prompt, "laptops");
 }
 
 #[test]

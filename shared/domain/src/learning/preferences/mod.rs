@@ -29,7 +29,7 @@ pub mod numbers {
 
 pub use learning::{Crossing, Learned, Learning, Lesson, Overflow, learn};
 pub use patch::{MAX_BYTES, PreferencesPatch, TooLarge};
-pub use resolved::{PreferenceContext, Resolved, Source, Sources, resolve};
+pub use resolved::{PreferenceContext, PreferenceSource, Resolved, Sources, resolve};
 
 // `$name` is a `tt`, because `ToSchema` ignores a `rename` to a `literal`.
 macro_rules! wire_enum {
@@ -230,7 +230,7 @@ pub enum Cause {
     /// Preferences were learned from feedback.
     #[serde(rename_all = "camelCase")]
     Feedback {
-        /// The events that this version was learned from. They prevent that a redelivered event is learned twice.
+        /// The events that this version was learned from. They prevent a redelivered event from being learned twice.
         feedback_ids: Vec<Uuid>,
         /// Crossings of the acceptance rate, by event.
         #[schema(value_type = BTreeMap<String, Crossing>)]
@@ -263,7 +263,7 @@ impl Cause {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
-    /// 1 for the first, and one more each time.
+    /// The version number, from 1.
     pub number: u64,
     /// The preferences from this version on.
     pub preferences: Preferences,

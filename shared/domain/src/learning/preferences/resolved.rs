@@ -26,7 +26,8 @@ pub struct PreferenceContext {
 /// The source of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+#[schema(as = Source)]
+pub enum PreferenceSource {
     /// The user set it.
     User,
     /// Learned from feedback.
@@ -65,25 +66,28 @@ pub struct Resolved {
 #[serde(rename_all = "camelCase")]
 pub struct Sources {
     /// Source of the complexity.
-    pub preferred_complexity: Source,
+    pub preferred_complexity: PreferenceSource,
     /// Source of the format.
-    pub preferred_format: Source,
+    pub preferred_format: PreferenceSource,
     /// Source of the length.
-    pub preferred_response_length: Source,
+    pub preferred_response_length: PreferenceSource,
     /// Source of the style of code.
-    pub preferred_code_style: Source,
+    pub preferred_code_style: PreferenceSource,
     /// Source of the agents.
-    pub preferred_agents: Source,
+    pub preferred_agents: PreferenceSource,
     /// Source of the tone.
-    pub communication_style: Source,
+    pub communication_style: PreferenceSource,
     /// Source of the level of detail.
-    pub detail_level: Source,
+    pub detail_level: PreferenceSource,
     /// Source of the learning mode.
-    pub learning_mode: Source,
+    pub learning_mode: PreferenceSource,
 }
 
 /// Unsets a value that was not set before and equals the learned one.
-fn keep<T: PartialEq>(value: &mut Option<T>, (before, learned): (Option<T>, Option<T>)) {
+fn unset_if_learned<T: PartialEq>(
+    value: &mut Option<T>,
+    (before, learned): (Option<T>, Option<T>),
+) {
     if before.is_none() && *value == learned {
         *value = None;
     }
@@ -119,18 +123,18 @@ impl Profile {
         shown
     }
 
-    /// Removes values from `changed` that the user did not set before and that equal the learned ones: they were read,
-    /// and put back with a change of something else.
+    /// Removes values from `changed` that the user did not set before and that equal the learned ones: a client that
+    /// reads the preferences, changes one and puts all back sends them unchanged.
     pub(super) fn keep_learned(&self, changed: &mut Preferences) {
         for (label, artifact) in &mut changed.artifact_preferences {
             let before = self.preferences.artifact_preferences.get(label);
             let before = before.cloned().unwrap_or_default();
             let learned = self.learned_artifact(label);
-            keep(
+            unset_if_learned(
                 &mut artifact.preferred_complexity,
                 (before.preferred_complexity, learned.preferred_complexity),
             );
-            keep(
+            unset_if_learned(
                 &mut artifact.preferred_format,
                 (before.preferred_format, learned.preferred_format),
             );
@@ -139,18 +143,18 @@ impl Profile {
             let before = self.preferences.context_preferences.get(label);
             let before = before.cloned().unwrap_or_default();
             let learned = self.learned_context(label);
-            keep(
+            unset_if_learned(
                 &mut context.preferred_agents,
                 (before.preferred_agents, learned.preferred_agents),
             );
-            keep(
+            unset_if_learned(
                 &mut context.preferred_response_length,
                 (
                     before.preferred_response_length,
                     learned.preferred_response_length,
                 ),
             );
-            keep(
+            unset_if_learned(
                 &mut context.preferred_code_style,
                 (before.preferred_code_style, learned.preferred_code_style),
             );
@@ -267,18 +271,18 @@ fn first_of(contexts: impl Iterator<Item = ContextPreference>) -> ContextPrefere
     })
 }
 
-fn pick<T>((set, learned): (Option<T>, Option<T>), default: T) -> (T, Source) {
+fn pick<T>((set, learned): (Option<T>, Option<T>), default: T) -> (T, PreferenceSource) {
     match (set, learned) {
-        (Some(set), _) => (set, Source::User),
-        (None, Some(learned)) => (learned, Source::Learned),
-        (None, None) => (default, Source::Default),
+        (Some(set), _) => (set, PreferenceSource::User),
+        (None, Some(learned)) => (learned, PreferenceSource::Learned),
+        (None, None) => (default, PreferenceSource::Default),
     }
 }
 
-fn user_if_changed(changed: bool) -> Source {
+fn user_if_changed(changed: bool) -> PreferenceSource {
     if changed {
-        Source::User
+        PreferenceSource::User
     } else {
-        Source::Default
+        PreferenceSource::Default
     }
 }

@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use chrono::{DateTime, Utc};
 
 use super::{
-    Block, BlockMeta, BlockType, FeedbackBy, KnownBlock, Position, Timeline, TurnReaction, stamp,
+    Block, BlockMeta, BlockPosition, BlockType, FeedbackBy, KnownBlock, Timeline, TurnReaction,
+    stamp,
 };
 use crate::events::recency::Recency;
 use crate::feedback::reaction::{Origin, Reaction};
@@ -257,7 +258,7 @@ impl<'a> Change<'a> {
             block_type: BlockType::TurnFeedback,
             turn_id: self.slot.turn.clone(),
             path: self.path.clone(),
-            position: Position::Last,
+            position: BlockPosition::Last,
             hidden: matches!(self.state, State::Empty(_)),
             text: self.block_text(),
             meta: BlockMeta {
