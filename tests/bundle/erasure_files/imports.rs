@@ -8,6 +8,7 @@ use chrono::Utc;
 use hearback_domain::events::import::{MAX_LINE_BYTES, Packing};
 use hearback_erasure::ErasedFiles;
 use hearback_storage::files::{import_key, report_key};
+use serde_json::{Value, json};
 
 use super::{ADA, BOB, Bucket, acme, gzip, report};
 use crate::import_bounds::bomb;
@@ -157,7 +158,10 @@ async fn the_persons_lines_are_removed_from_the_rejects_of_an_import() {
     let lines: Vec<_> = before.lines().collect();
     assert_eq!(lines.len(), 4);
     // The report names the errors, and quotes nothing from the lines.
-    let text = bucket.text(&report).await.to_lowercase();
+    let mut text: Value = serde_json::from_str(&bucket.text(&report).await).unwrap();
+    // The name of the bucket is hexadecimal and may contain "ada".
+    text["file"] = json!("");
+    let text = text.to_string().to_lowercase();
     assert!(
         text.contains("/data/rating") && !text.contains("ada"),
         "{text}"
