@@ -5,7 +5,7 @@ Usage: template_diff.py <before> <after>     each a file, or a commit whose temp
 
 Both are expanded as CloudFormation expands them: loops first, then SAM. Permissions are compared for each role and
 resource policy as single grants (who, effect, action, resource, condition), so that statements can be merged, split or
-moved without a difference. Values of parameters stay unresolved.
+moved without a difference. Parameters have their defaults.
 
 Needs the packages of `requirements.txt`. Exits with 1 if anything differs.
 """
@@ -65,7 +65,7 @@ def grants(document):
                 yield f"{text(action)} on {text(resource)} {text(rest)}"
 
 
-def split(value, path=()):
+def split(value):
     """The policies in a resource, and the resource without them and without what a deployment draws by hash."""
     policies = []
     if isinstance(value, dict):
@@ -76,14 +76,14 @@ def split(value, path=()):
                 continue
             if name in ("PolicyName", "SamResourceId"):
                 continue
-            found, member = split(member, (*path, name))
+            found, member = split(member)
             policies += found
             # A list of policies that is empty now.
             if name != "Policies":
                 kept[name] = member
         return policies, kept
     if isinstance(value, list):
-        parts = [split(member, path) for member in value]
+        parts = [split(member) for member in value]
         return [grant for found, _ in parts for grant in found], [member for _, member in parts]
     return [], value
 
