@@ -1,5 +1,6 @@
 //! The schemas of requests in the OpenAPI document have the bounds that the parsers check.
 
+use hearback_domain::events::retention::Retention;
 use hearback_local::description::openapi;
 use serde_json::{Value, json};
 
@@ -10,6 +11,15 @@ fn the_openapi_document_has_the_bounds_of_requests() {
     let is_identifier = |schema: &Value| {
         schema["minLength"] == 1 && schema["maxLength"] == 256 && schema["pattern"].is_string()
     };
+    // That of the response is a literal, because the attribute has no place for a constant.
+    for (schema, days) in [
+        ("PrivacyFlags", "retentionDays"),
+        ("EventPrivacy", "retentionDays"),
+        ("TurnReportRequest", "days"),
+    ] {
+        let most = &members(schema)[days]["maximum"];
+        assert_eq!(*most, json!(Retention::MAX_DAYS), "{schema}");
+    }
     let (context, turn) = (members("FeedbackEventContext"), members("TurnRequest"));
     for (name, member) in context.as_object().unwrap() {
         assert!(name == "labels" || is_identifier(member), "{name}");

@@ -198,7 +198,7 @@ fn numbers_of_code() -> Vec<(&'static str, f64)> {
         ("target.window_days", whole(target::WINDOW.num_days())),
         ("target.results", whole(target::TOP_K)),
         ("target.min_similarity", target::MIN_SIMILARITY),
-        ("training.max_days", whole(training::MAX_DAYS)),
+        ("training.max_days", whole(Retention::MAX_DAYS)),
         ("training.default_days", whole(training::DEFAULT_DAYS)),
         ("turn.query_characters", whole(turn::QUERY)),
         ("turn.summary_characters", whole(turn::SUMMARY)),
@@ -227,7 +227,7 @@ fn numbers_of_code() -> Vec<(&'static str, f64)> {
             "limit.report_days_default",
             whole(turn_report::DEFAULT_DAYS),
         ),
-        ("limit.report_days_max", whole(turn_report::MAX_DAYS)),
+        ("limit.report_days_max", whole(Retention::MAX_DAYS)),
         ("limit.page_bytes", whole(payload::MAX_PAGE)),
         ("limit.errors_listed", whole(hearback_wire::MAX_ERRORS)),
         (
@@ -270,10 +270,7 @@ fn numbers_of_code() -> Vec<(&'static str, f64)> {
             "retention.event_days_default",
             PrivacyFlags::DEFAULT_RETENTION_DAYS.into(),
         ),
-        (
-            "retention.event_days_max",
-            whole(submission::MAX_RETENTION_DAYS),
-        ),
+        ("retention.event_days_max", whole(Retention::MAX_DAYS)),
         ("retention.claim_days", LEDGER_DAYS.into()),
         ("retention.retraction_days", LEDGER_DAYS.into()),
         ("retention.mirror_days", LEDGER_DAYS.into()),
@@ -283,7 +280,7 @@ fn numbers_of_code() -> Vec<(&'static str, f64)> {
             "retention.turn_days_default",
             Retention::DEFAULT_DAYS.into(),
         ),
-        ("retention.turn_days_max", Retention::MAX_DAYS.into()),
+        ("retention.turn_days_max", whole(Retention::MAX_DAYS)),
     ];
     let cues = Cue::NAMES.iter().filter(|(_, cue)| *cue != Cue::Rephrase);
     numbers_of_code.extend(cues.map(|(name, cue)| {
@@ -325,10 +322,17 @@ fn every_number_of_the_rules_is_compared_or_listed() {
 }
 
 #[test]
-fn the_template_has_the_default_retention_of_the_code() {
-    let (_, parameter) = TEMPLATE.split_once("  TurnRetentionDays:\n").unwrap();
-    let default = parameter
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("Default: "));
-    assert_eq!(default, Some(Retention::DEFAULT_DAYS.to_string().as_str()));
+fn the_template_has_the_default_and_the_longest_retention_of_the_code() {
+    let value = |parameter: &str, name: &str| {
+        let (_, parameter) = TEMPLATE.split_once(parameter).unwrap();
+        let mut lines = parameter.lines();
+        let value = lines.find_map(|line| line.trim().strip_prefix(name));
+        value.unwrap().to_owned()
+    };
+    let default = value("  TurnRetentionDays:\n", "Default: ");
+    assert_eq!(default, Retention::DEFAULT_DAYS.to_string());
+    for kept in ["Export", "Import", "Turn"] {
+        let most = value(&format!("  {kept}RetentionDays:\n"), "MaxValue: ");
+        assert_eq!(most, Retention::MAX_DAYS.to_string(), "{kept}");
+    }
 }

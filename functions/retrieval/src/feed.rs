@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
 use hearback_domain::events::event::{Channel, FeedbackType};
-use hearback_domain::events::retention::LEDGER_DAYS;
+use hearback_domain::events::retention::{LEDGER_DAYS, Retention};
 use hearback_domain::identity::caller::{Caller as DomainCaller, Forbidden, Scope};
 use hearback_domain::identity::identifier::{ProjectId, TenantId, UserId, UserRef};
 use hearback_domain::identity::labels::Labels;
@@ -35,8 +35,6 @@ const READ_AT_ONCE: usize = 100;
 const MAX_ROUNDS: usize = 12;
 /// Partitions that one round reads, at most: shards of days. Days without entries double their number.
 const MAX_PARTITIONS: u64 = 128;
-/// How long an event is kept at most, in days.
-const MAX_RETENTION: u16 = 3650;
 /// Begins the name of a parameter that filters by a label.
 const LABEL: &str = "label.";
 
@@ -207,7 +205,7 @@ async fn list_events(
         events: Vec::new(),
         room: MAX_PAGE,
         // Nothing is kept for longer.
-        at: from.max(FeedPosition::before(days_before(now, MAX_RETENTION))),
+        at: from.max(FeedPosition::before(days_before(now, Retention::MAX_DAYS))),
         last: None,
     };
     let end = reader.read().await?;
@@ -254,7 +252,7 @@ enum End {
     OfPage,
 }
 
-fn days_before(now: DateTime<Utc>, days: u16) -> DateTime<Utc> {
+fn days_before(now: DateTime<Utc>, days: impl Into<i64>) -> DateTime<Utc> {
     now - TimeDelta::days(days.into())
 }
 

@@ -65,7 +65,7 @@ fn retention() -> Result<Retention, BadSetting> {
     let days = days
         .parse()
         .ok()
-        .filter(|days| *days <= Retention::MAX_DAYS);
+        .filter(|days| i64::from(*days) <= Retention::MAX_DAYS);
     days.map(Retention::days).ok_or_else(|| {
         let expected = format!("must be a number from 0 to {}", Retention::MAX_DAYS);
         BadSetting::Unusable(TURN_RETENTION_DAYS, expected)

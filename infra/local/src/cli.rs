@@ -95,7 +95,7 @@ struct Serve {
     mirror: String,
     /// Days for which turns are kept, with their reactions and signals; 0 keeps them forever
     #[arg(long, default_value_t = Retention::DEFAULT_DAYS, value_name = "DAYS",
-        value_parser = clap::value_parser!(u16).range(..=i64::from(Retention::MAX_DAYS)))]
+        value_parser = clap::value_parser!(u16).range(..=Retention::MAX_DAYS))]
     turn_retention_days: u16,
     /// Folder of phrase files (<language>.toml) to add to the built-in ones
     #[arg(long, value_name = "DIR")]

@@ -147,7 +147,8 @@ impl From<Rating> for u8 {
 pub struct PrivacyFlags {
     /// Whether the user and the session were replaced by pseudonyms, and personal data in free text by placeholders.
     pub anonymize: bool,
-    /// Days until the event and its outcome expire, 1 to 3650.
+    /// Days until the event and its outcome expire, 1 to
+    /// [`Retention::MAX_DAYS`](crate::events::retention::Retention::MAX_DAYS).
     pub retention_days: u16,
     /// Whether no model may learn from the event.
     pub exclude_from_training: bool,

@@ -15,8 +15,8 @@ pub struct Retention(Option<TimeDelta>);
 impl Retention {
     /// The default number of days.
     pub const DEFAULT_DAYS: u16 = 365;
-    /// Maximum number of days.
-    pub const MAX_DAYS: u16 = 3650;
+    /// Maximum number of days, also of an event, and of the period of a report or a training export.
+    pub const MAX_DAYS: i64 = 3650;
 
     /// A retention in days; 0 means forever.
     #[must_use]

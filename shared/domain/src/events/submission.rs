@@ -16,7 +16,7 @@ use crate::identity::privacy::Pseudonyms;
 
 mod request;
 
-pub use request::{FeedbackEventRequest, MAX_RETENTION_DAYS};
+pub use request::FeedbackEventRequest;
 
 /// Maximum length of a comment, in characters.
 pub const MAX_COMMENT: usize = 2000;

@@ -32,7 +32,7 @@ use crate::turns::turn::TurnCore;
 use hearback_detection::{FeedbackStatus, RejectionKind};
 
 pub use feedback::{Consensus, Feedback, Verdict, last_day};
-pub use request::{DEFAULT_DAYS, Days, MAX_DAYS, TrainingRequest};
+pub use request::{DEFAULT_DAYS, Days, TrainingRequest};
 
 /// Ids of rows are derived in this namespace.
 const NAMESPACE: Uuid = Uuid::from_u128(0x2c0e_7b1d_94f3_4a86_b6d7_3f58_e1a9_05c2);

@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::events::retention::Retention;
 use crate::feedback::reaction::{Origin, Reaction, StoredReaction};
 use crate::identity::caller::Caller;
 use crate::identity::identifier::{TurnId, UserId};
@@ -17,8 +18,6 @@ use hearback_wire::{Integer, List, request};
 
 /// Maximum number of turn ids in a request.
 pub const MAX_TURN_IDS: usize = 1000;
-/// Maximum value of `days`.
-pub const MAX_DAYS: i64 = 3650;
 /// Default value of `days`.
 pub const DEFAULT_DAYS: i64 = 365;
 
@@ -28,7 +27,7 @@ request! {
         /// The turns to report; all turns of the conversation if left out.
         "turn_ids" => turn_ids: nullable List<TurnId, 0, MAX_TURN_IDS>,
         /// Maximum age of the feedback in days. If left out: 365, or unlimited with `turn_ids`.
-        "days" => days: nullable Integer<1, MAX_DAYS>,
+        "days" => days: nullable Integer<1, { Retention::MAX_DAYS }>,
         /// Whether to return the logs of the turns.
         "include_turn_logs" => include_turn_logs: nullable bool = false,
         /// Maximum number of turns on the page.

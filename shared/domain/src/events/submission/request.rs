@@ -9,13 +9,10 @@ use crate::events::event::{
     Channel, CorrectionType, EventContext, EventCore, FeedbackEvent, FeedbackType, FreeText,
     PrivacyFlags, Rating,
 };
+use crate::events::retention::Retention;
 use crate::identity::caller::Caller;
 use crate::identity::identifier::{ArtifactId, ConversationId, Label, SessionId, TurnId, UserId};
 use crate::identity::labels::Labels;
-
-const MIN_RETENTION_DAYS: i64 = 1;
-/// Maximum retention of an event, in days.
-pub const MAX_RETENTION_DAYS: i64 = 3650;
 
 request! {
     /// A feedback event.
@@ -92,7 +89,7 @@ request! {
         /// placeholders, before the event is stored.
         "anonymize" => anonymize: optional bool = false,
         /// Days until the event and its outcome expire.
-        "retentionDays" => retention_days: optional Integer<MIN_RETENTION_DAYS, MAX_RETENTION_DAYS>
+        "retentionDays" => retention_days: optional Integer<1, { Retention::MAX_DAYS }>
             = Integer(PrivacyFlags::DEFAULT_RETENTION_DAYS.into()),
         /// Whether the event is excluded from training.
         "excludeFromTraining" => exclude_from_training: optional bool = false,

@@ -3,11 +3,10 @@
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::events::retention::Retention;
 use crate::identity::identifier::ProjectId;
 use hearback_wire::{FieldError, request};
 
-/// Maximum length of a period, in days.
-pub const MAX_DAYS: i64 = 3650;
 /// The default length of a period, in days.
 pub const DEFAULT_DAYS: i64 = 365;
 
@@ -45,12 +44,16 @@ impl TrainingRequest {
             let first = to.checked_sub_signed(length);
             first.unwrap_or(NaiveDate::MIN)
         });
-        if (1..=MAX_DAYS).contains(&((to - from).num_days() + 1)) {
+        let days = (to - from).num_days() + 1;
+        if (1..=Retention::MAX_DAYS).contains(&days) {
             return Ok(Days { from, to });
         }
         Err(FieldError {
             pointer: "/training/from".to_owned(),
-            detail: format!("must be on or before `to`, and {MAX_DAYS} days at most"),
+            detail: format!(
+                "must be on or before `to`, and {} days at most",
+                Retention::MAX_DAYS
+            ),
         })
     }
 }
