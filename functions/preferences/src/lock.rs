@@ -4,7 +4,6 @@ use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hearback_lambda::Problem;
-use hearback_wire::FieldError;
 use hearback_wire::describe::optional_header;
 use serde::Serialize;
 use utoipa::IntoParams;
@@ -74,8 +73,5 @@ pub(crate) fn conflict(provided: u64, current: u64) -> Problem {
 }
 
 fn invalid(detail: &str) -> Problem {
-    Problem::invalid(vec![FieldError {
-        pointer: "/preferenceVersion".to_owned(),
-        detail: detail.to_owned(),
-    }])
+    Problem::invalid_member("/preferenceVersion", detail)
 }

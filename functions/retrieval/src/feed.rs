@@ -173,10 +173,7 @@ async fn list_events(
     let until = query.until.unwrap_or(DateTime::<Utc>::MAX_UTC);
     let after = query.after.map(|id| FeedPosition::from_event_id(&id));
     let after = after.transpose().map_err(|invalid: InvalidEventId| {
-        Problem::invalid(vec![FieldError {
-            pointer: "/after".to_owned(),
-            detail: invalid.to_string(),
-        }])
+        Problem::invalid_member("/after", invalid.to_string())
     })?;
     let given = after.max(query.since.map(FeedPosition::before));
     let fingerprint = fingerprint(&caller, &view, &filter, (given, until));

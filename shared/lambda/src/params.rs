@@ -89,7 +89,10 @@ impl PathParams {
         let value = self.0.remove(name).unwrap_or_default();
         T::try_from(value)
             .map_err(|error| {
-                self.1.push(self::error(name, error.to_string()));
+                self.1.push(FieldError {
+                    pointer: format!("/{name}"),
+                    detail: error.to_string(),
+                });
             })
             .ok()
     }
@@ -215,13 +218,6 @@ impl IntoParams for OfUser {
     }
 }
 
-fn error(name: &str, detail: impl Into<String>) -> FieldError {
-    FieldError {
-        pointer: format!("/{name}"),
-        detail: detail.into(),
-    }
-}
-
 fn invalid(name: &str, detail: impl Into<String>) -> Problem {
-    Problem::invalid(vec![error(name, detail)])
+    Problem::invalid_member(format!("/{name}"), detail)
 }

@@ -91,6 +91,15 @@ impl Problem {
         }
     }
 
+    /// 400: one member of the request is invalid. `pointer` is its JSON Pointer.
+    #[must_use]
+    pub fn invalid_member(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::invalid(vec![FieldError {
+            pointer: pointer.into(),
+            detail: detail.into(),
+        }])
+    }
+
     /// 400: the body is not JSON. The problem has the position only, because the content may be
     /// private.
     #[must_use]
@@ -130,10 +139,7 @@ impl Problem {
     /// 400: the cursor is invalid, or belongs to another query.
     #[must_use]
     pub fn cursor(invalid: InvalidCursor) -> Self {
-        Self::invalid(vec![FieldError {
-            pointer: "/cursor".to_owned(),
-            detail: invalid.to_string(),
-        }])
+        Self::invalid_member("/cursor", invalid.to_string())
     }
 
     /// 503: others change the same thing so often that this change did not get its turn.
