@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hearback_domain::events::submission::{EventRejected, FeedbackEventRequest, RejectionReason};
 use hearback_lambda::body::Body;
-use hearback_lambda::caller::Caller;
+use hearback_lambda::caller::VerifiedCaller;
 use hearback_lambda::problem::InvalidMember;
 use hearback_lambda::rejections::BodyRejections;
 use hearback_lambda::routes::Routes;
@@ -125,7 +125,7 @@ struct BatchError {
 )]
 async fn submit_feedback_batch(
     State(intake): State<Intake>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     Body(BatchRequest { events }): Body<BatchRequest, MAX_BODY>,
 ) -> Result<Response, Problem> {
     let events: Vec<Value> = events.0.into_iter().map(Unread::into_value).collect();

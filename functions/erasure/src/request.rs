@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::export::erasure::{Erasure, RemovedCounts};
 use hearback_domain::identity::identifier::{UserId, UserIdOrPseudonym, UserRef};
-use hearback_lambda::caller::Caller;
+use hearback_lambda::caller::VerifiedCaller;
 use hearback_lambda::event_path::segment;
 use hearback_lambda::params::{OfUser, PathId};
 use hearback_lambda::problem::ProblemDocument;
@@ -86,7 +86,7 @@ pub fn routes() -> Routes<Requests> {
 )]
 async fn erase_user_data(
     State(requests): State<Requests>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     PathId(UserIdOrPseudonym(user)): PathId<UserIdOrPseudonym>,
 ) -> Result<Response, Problem> {
     caller.require_erasure_of(&user)?;
@@ -120,7 +120,7 @@ async fn erase_user_data(
 )]
 async fn get_erasure(
     State(requests): State<Requests>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     PathId(UserIdOrPseudonym(user)): PathId<UserIdOrPseudonym>,
 ) -> Result<Json<ErasureDocument>, Problem> {
     caller.require_erasure_of(&user)?;

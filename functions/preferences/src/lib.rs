@@ -19,7 +19,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use backon::{BackoffBuilder, ExponentialBuilder};
-use hearback_domain::identity::caller::Caller as DomainCaller;
+use hearback_domain::identity::caller::Caller;
 use hearback_domain::identity::identifier::{Label, UserId};
 use hearback_domain::learning::preferences::{
     Cause, MAX_BYTES, PreferenceContext, PreferencesPatch, Profile, Version, resolve,
@@ -27,7 +27,7 @@ use hearback_domain::learning::preferences::{
 use hearback_domain::text::page::{DEFAULT_LIMIT, PageLimit};
 use hearback_domain::text::payload::{self, escaped_json_size};
 use hearback_lambda::body::JsonBody;
-use hearback_lambda::caller::Caller;
+use hearback_lambda::caller::VerifiedCaller;
 use hearback_lambda::params::{OfUser, Parameters, PathId};
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection, Rejections};
@@ -112,7 +112,7 @@ request! {
 )]
 async fn get_preferences(
     State(app): State<App>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     PathId(user): PathId<UserId>,
     Parameters(PreferencesQuery { anonymous }): Parameters<PreferencesQuery>,
 ) -> Result<Tagged<UserPreferences>, Problem> {
@@ -150,7 +150,7 @@ async fn get_preferences(
 )]
 async fn update_preferences(
     State(app): State<App>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     PathId(user): PathId<UserId>,
     headers: HeaderMap,
     JsonBody(body): JsonBody<MAX_BODY>,
@@ -208,7 +208,7 @@ async fn update_preferences(
 )]
 async fn reset_preferences(
     State(app): State<App>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     PathId(user): PathId<UserId>,
     headers: HeaderMap,
 ) -> Result<Tagged<PreferencesUpdated>, Problem> {
@@ -267,7 +267,7 @@ async fn reset_preferences(
 )]
 async fn list_preference_versions(
     State(app): State<App>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     PathId(user): PathId<UserId>,
     Parameters(query): Parameters<HistoryQuery>,
 ) -> Result<Json<PreferencesHistory>, Problem> {
@@ -331,7 +331,7 @@ async fn list_preference_versions(
 )]
 async fn resolve_preferences(
     State(app): State<App>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     PathId(user): PathId<UserId>,
     Parameters(query): Parameters<ResolveQuery>,
 ) -> Result<Json<ResolvedPreferences>, Problem> {
@@ -356,7 +356,7 @@ async fn resolve_preferences(
 /// user may read.
 fn storage_id(
     app: &App,
-    caller: &DomainCaller,
+    caller: &Caller,
     user: &UserId,
     anonymous: bool,
 ) -> Result<UserId, Problem> {
@@ -372,11 +372,7 @@ fn storage_id(
 }
 
 /// The newest version of a user, read consistently.
-async fn newest_of(
-    app: &App,
-    caller: &DomainCaller,
-    user: &UserId,
-) -> Result<Option<Version>, Problem> {
+async fn newest_of(app: &App, caller: &Caller, user: &UserId) -> Result<Option<Version>, Problem> {
     let newest = app
         .store
         .newest_version(&caller.tenant, user, Freshness::Latest)

@@ -5,7 +5,7 @@ use axum::extract::State;
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
 use hearback_domain::events::event::{Channel, FeedbackType};
 use hearback_domain::events::retention::{LEDGER_DAYS, Retention};
-use hearback_domain::identity::caller::{Caller as DomainCaller, Forbidden, Scope};
+use hearback_domain::identity::caller::{Caller, Forbidden, Scope};
 use hearback_domain::identity::identifier::{ProjectId, TenantId, UserId, UserRef};
 use hearback_domain::identity::labels::Labels;
 use hearback_domain::learning::publication::Action;
@@ -15,7 +15,7 @@ use hearback_domain::text::payload::{MAX_PAGE, escaped_json_size};
 use hearback_domain::views::feed::{
     FeedEntry, FeedFilter, FeedPosition, FeedView, InvalidEventId, SETTLED_AFTER,
 };
-use hearback_lambda::caller::Caller;
+use hearback_lambda::caller::VerifiedCaller;
 use hearback_lambda::params::Parameters;
 use hearback_lambda::rejections::{ForbiddenRejection, Rejections};
 use hearback_lambda::routes::Routes;
@@ -154,7 +154,7 @@ struct FeedPage {
 )]
 async fn list_events(
     State(app): State<App>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     Parameters(request): Parameters<FeedRequest>,
 ) -> Result<Json<FeedPage>, Problem> {
     let FeedRequest { query, labels } = request;
@@ -253,7 +253,7 @@ fn days_before(now: DateTime<Utc>, days: impl Into<i64>) -> DateTime<Utc> {
     now - TimeDelta::days(days.into())
 }
 
-fn view_of(app: &App, caller: &DomainCaller, user: Option<UserId>) -> Result<FeedView, Problem> {
+fn view_of(app: &App, caller: &Caller, user: Option<UserId>) -> Result<FeedView, Problem> {
     let pseudonym = app.pseudonyms.user(&caller.tenant, &caller.user).ok();
     let own = std::iter::once(caller.user.clone())
         .chain(pseudonym)
@@ -270,7 +270,7 @@ fn view_of(app: &App, caller: &DomainCaller, user: Option<UserId>) -> Result<Fee
 }
 
 fn fingerprint(
-    caller: &DomainCaller,
+    caller: &Caller,
     view: &FeedView,
     filter: &FeedFilter,
     (from, until): (Option<FeedPosition>, DateTime<Utc>),

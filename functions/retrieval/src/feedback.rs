@@ -7,7 +7,7 @@ use hearback_domain::events::event::FreeText;
 use hearback_domain::identity::identifier::Label;
 use hearback_domain::learning::publication::Outcome;
 use hearback_domain::learning::signal::LearningSignal;
-use hearback_lambda::caller::Caller;
+use hearback_lambda::caller::VerifiedCaller;
 use hearback_lambda::events::VisibleEvent;
 use hearback_lambda::params::PathId;
 use hearback_lambda::problem::ProblemDocument;
@@ -92,7 +92,7 @@ struct FeedbackRecord {
 )]
 async fn get_feedback(
     State(app): State<App>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     PathId(feedback_id): PathId<Label>,
 ) -> Result<Json<FeedbackRecord>, Problem> {
     let VisibleEvent { stored, own } = app.visible_event(&caller, feedback_id.as_str()).await?;

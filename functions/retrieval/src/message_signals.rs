@@ -8,7 +8,7 @@ use hearback_domain::identity::identifier::{MessageId, UserId};
 use hearback_domain::text::digest::digest;
 use hearback_domain::text::page::{DEFAULT_LIMIT, PageLimit};
 use hearback_domain::text::payload::{MAX_PAGE, escaped_json_size};
-use hearback_lambda::caller::Caller;
+use hearback_lambda::caller::VerifiedCaller;
 use hearback_lambda::params::Parameters;
 use hearback_lambda::rejections::{ForbiddenRejection, Rejections};
 use hearback_lambda::routes::Routes;
@@ -109,7 +109,7 @@ request! {
 )]
 async fn list_message_signals(
     State(app): State<App>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     Parameters(query): Parameters<MessageSignalQuery>,
 ) -> Result<Json<MessageSignalPage>, Problem> {
     let filter = SignalFilter {

@@ -22,7 +22,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hearback_domain::events::submission::{Draft, FeedbackEventRequest};
 use hearback_lambda::body::JsonBody;
-use hearback_lambda::caller::Caller;
+use hearback_lambda::caller::VerifiedCaller;
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection};
 use hearback_lambda::routes::Routes;
@@ -66,7 +66,7 @@ pub fn routes() -> Routes<App> {
 )]
 async fn submit_feedback(
     State(app): State<App>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     JsonBody(body): JsonBody<MAX_BODY>,
 ) -> Result<Response, Problem> {
     let draft = Draft::read(&body, &caller, app.clock.now())?;

@@ -12,11 +12,11 @@ use hearback_domain::events::recency::Recency;
 use hearback_domain::feedback::message_signal::{
     MessageSignal, MessageSignalRequest, SignalUpdate, StoredSignal,
 };
-use hearback_domain::identity::caller::Caller as DomainCaller;
+use hearback_domain::identity::caller::Caller;
 use hearback_domain::identity::identifier::{MessageId, ProjectId, UserId};
 use hearback_domain::turns::turn::TurnCore;
 use hearback_lambda::body::Body;
-use hearback_lambda::caller::Caller;
+use hearback_lambda::caller::VerifiedCaller;
 use hearback_lambda::params::Parameters;
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection, Rejections};
@@ -80,7 +80,7 @@ struct MessageSignalId {
 )]
 async fn send_message_signal(
     State(app): State<App>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     Body(mut posted): Body<MessageSignalRequest, MAX_BODY>,
 ) -> Result<Response, Problem> {
     let own = caller.user.clone();
@@ -119,7 +119,7 @@ async fn send_message_signal(
 /// requests at the same time each may read before the other's signal is stored, and exactly one must stay.
 async fn keep_latest(
     app: &App,
-    caller: &DomainCaller,
+    caller: &Caller,
     own: &UserId,
     signal: &StoredSignal,
 ) -> Result<(), Problem> {
@@ -139,7 +139,7 @@ async fn keep_latest(
 /// The turn of the message, if it is in a project of the caller's, and the current signal.
 async fn look_up(
     app: &App,
-    caller: &DomainCaller,
+    caller: &Caller,
     posted: &MessageSignalRequest,
 ) -> Result<(TurnCore, Option<Versioned<StoredSignal>>), Problem> {
     let now = app.clock.now();
@@ -157,7 +157,7 @@ async fn look_up(
 /// Another project of the caller that has the chat, if there is one.
 async fn other_project(
     app: &App,
-    caller: &DomainCaller,
+    caller: &Caller,
     posted: &MessageSignalRequest,
     turn: &TurnCore,
     current: Option<&StoredSignal>,
@@ -192,7 +192,7 @@ async fn other_project(
 )]
 async fn withdraw_message_signal(
     State(app): State<App>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     Parameters(query): Parameters<WithdrawalQuery>,
 ) -> Result<StatusCode, Problem> {
     let own = caller.user.clone();
@@ -207,7 +207,7 @@ async fn withdraw_message_signal(
 /// position of a later one is returned.
 async fn withdraw(
     app: &App,
-    caller: &DomainCaller,
+    caller: &Caller,
     own: &UserId,
     message: &MessageId,
     signal: MessageSignal,

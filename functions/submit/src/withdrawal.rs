@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use hearback_domain::feedback::counted::turn_of;
 use hearback_domain::identity::identifier::Label;
 use hearback_domain::learning::ledger::retraction_of_event;
-use hearback_lambda::caller::Caller;
+use hearback_lambda::caller::VerifiedCaller;
 use hearback_lambda::events::VisibleEvent;
 use hearback_lambda::params::PathId;
 use hearback_lambda::problem::ProblemDocument;
@@ -40,7 +40,7 @@ pub(crate) fn routes() -> Routes<App> {
 )]
 async fn withdraw_feedback(
     State(app): State<App>,
-    Caller(caller): Caller,
+    VerifiedCaller(caller): VerifiedCaller,
     PathId(feedback_id): PathId<Label>,
 ) -> Result<StatusCode, Problem> {
     let VisibleEvent { stored, own } = app.visible_event(&caller, feedback_id.as_str()).await?;

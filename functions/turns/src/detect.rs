@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use hearback_detection::{Detection, Exchange};
 use hearback_lambda::body::Body;
-use hearback_lambda::caller::Caller;
+use hearback_lambda::caller::VerifiedCaller;
 use hearback_lambda::rejections::BodyRejections;
 use hearback_lambda::routes;
 use hearback_lambda::routes::Routes;
@@ -53,7 +53,7 @@ request! {
 )]
 async fn detect_feedback(
     State(registry): State<Registry>,
-    Caller(_): Caller,
+    VerifiedCaller(_): VerifiedCaller,
     Body(request): Body<DetectRequest, MAX_BODY>,
 ) -> Json<Detection> {
     Json(registry.detector.detect(&Exchange {

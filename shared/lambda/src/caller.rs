@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hearback_domain::identity::caller::Caller as DomainCaller;
+use hearback_domain::identity::caller::Caller;
 use hearback_domain::identity::claims::{ProjectsClaim, caller};
 use lambda_http::request::RequestContext;
 
@@ -13,7 +13,7 @@ use crate::settings::{BadSetting, setting};
 
 /// A caller with a valid token.
 #[derive(Debug, Clone)]
-pub struct Caller(pub DomainCaller);
+pub struct VerifiedCaller(pub Caller);
 
 /// 401: the request has no valid token.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ impl IntoResponse for Unauthorized {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Caller {
+impl<S: Sync> FromRequestParts<S> for VerifiedCaller {
     type Rejection = Unauthorized;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Unauthorized> {

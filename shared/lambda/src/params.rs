@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use hearback_domain::identity::caller::Caller as DomainCaller;
+use hearback_domain::identity::caller::Caller;
 use hearback_domain::identity::identifier::{
     ConversationId, InvalidIdentifier, ProjectId, TenantId, TurnId, UserId,
 };
@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 
 use crate::Problem;
-use crate::caller::Caller;
+use crate::caller::VerifiedCaller;
 
 /// The only identifier in a path, for example the user in `/v1/preferences/{userId}`.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub struct InConversation {
     /// The conversation.
     pub at: ConversationRef,
     /// The caller.
-    pub caller: DomainCaller,
+    pub caller: Caller,
 }
 
 /// The turn of such a path.
@@ -54,7 +54,7 @@ pub struct InTurn {
     /// The turn.
     pub at: TurnRef,
     /// The caller.
-    pub caller: DomainCaller,
+    pub caller: Caller,
 }
 
 /// The project of such a path.
@@ -65,7 +65,7 @@ pub struct InProject {
     /// The project.
     pub project: ProjectId,
     /// The caller.
-    pub caller: DomainCaller,
+    pub caller: Caller,
 }
 
 async fn decoded<S: Send + Sync>(
@@ -102,7 +102,7 @@ impl<S: Send + Sync> FromRequestParts<S> for InProject {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
-        let Caller(caller) = Caller::from_request_parts(parts, state)
+        let VerifiedCaller(caller) = VerifiedCaller::from_request_parts(parts, state)
             .await
             .map_err(IntoResponse::into_response)?;
         let mut path = PathParams::read(parts, state)
