@@ -188,10 +188,7 @@ async fn a_worker_with_a_stale_erasure_does_not_remove_newer_data() {
     let world = World::of(&engine);
     world.erase().await;
     let (tenant, user) = ("acme".try_into().unwrap(), "ada".try_into().unwrap());
-    let owner = UserRef {
-        tenant: &tenant,
-        user: &user,
-    };
+    let owner = UserRef::new(&tenant, &user);
     let open = engine.store.erasure(owner, Freshness::Latest);
     let open = open.await.unwrap().unwrap();
     world.finish().await;

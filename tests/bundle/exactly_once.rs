@@ -5,7 +5,7 @@ use futures::future::join_all;
 use hearback_domain::events::event::FeedbackEvent;
 use hearback_domain::events::submission::Submission;
 use hearback_domain::identity::caller::Caller;
-use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::identity::identifier::{TenantId, UserId, UserRef};
 use hearback_domain::identity::privacy::Pseudonyms;
 use hearback_domain::learning::preferences::{Cause, Version};
 use hearback_domain::learning::publication::Outcome;
@@ -71,7 +71,8 @@ async fn versions(store: &Store, user: &str) -> Vec<Version> {
         limit: None,
         freshness: Freshness::Latest,
     };
-    store.versions(&tenant, &user, page).await.unwrap()
+    let owner = UserRef::new(&tenant, &user);
+    store.versions(owner, page).await.unwrap()
 }
 
 fn samples(versions: &[Version]) -> u64 {

@@ -15,6 +15,7 @@ use axum::Router;
 use axum::http::Method;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::join_all;
+use hearback_domain::identity::identifier::UserRef;
 use hearback_lambda::App;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
@@ -421,9 +422,8 @@ async fn concurrent_workers_for_one_user_all_finish() {
         assert!(response.batch_item_failures.is_empty());
     }
     let (tenant, user) = ("acme".try_into().unwrap(), "ada".try_into().unwrap());
-    let newest = world
-        .store
-        .newest_version(&tenant, &user, Freshness::Latest);
+    let owner = UserRef::new(&tenant, &user);
+    let newest = world.store.newest_version(owner, Freshness::Latest);
     let newest = newest.await.unwrap().unwrap();
     assert_eq!(newest.number, u64::from(WORKERS));
 }

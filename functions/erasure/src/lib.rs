@@ -132,10 +132,7 @@ impl Eraser {
     ) -> Result<(), Failure> {
         let body = message.body.as_deref().unwrap_or_default();
         let task = Task::read(body).ok_or(Failure::Unreadable)?;
-        let owner = UserRef {
-            tenant: &task.tenant,
-            user: &task.user,
-        };
+        let owner = UserRef::new(&task.tenant, &task.user);
         let erasure = self.store.erasure(owner, Freshness::Latest).await?;
         // Nobody else would notice that the erasure does not go on: its dead letter raises an alarm.
         if erasure

@@ -149,10 +149,7 @@ impl<'a> Pass<'a> {
     }
 
     fn owner(&self) -> UserRef<'_> {
-        UserRef {
-            tenant: &self.task.tenant,
-            user: &self.task.user,
-        }
+        UserRef::new(&self.task.tenant, &self.task.user)
     }
 
     /// Removes rows and counts them.
@@ -277,10 +274,7 @@ impl<'a> Pass<'a> {
     ) -> Result<Option<ErasureCursor>, Failure> {
         let Eraser { store, blobs, .. } = self.eraser;
         let (tenant, id) = (self.task.tenant.clone(), self.task.id);
-        let owner = UserRef {
-            tenant: &tenant,
-            user,
-        };
+        let owner = UserRef::new(&tenant, user);
         let vectors = store.damaged_vectors(owner).await?;
         loop {
             let page = store.search_personal_data(owner, &vectors, after.as_ref());
@@ -325,10 +319,7 @@ impl<'a> Pass<'a> {
         let mut from = None;
         loop {
             let source = (source, PageSize::Removal);
-            let owner = UserRef {
-                tenant: &self.task.tenant,
-                user,
-            };
+            let owner = UserRef::new(&self.task.tenant, user);
             let page = store.personal_data(owner, source, from.as_ref()).await?;
             self.remove(user, page.found).await?;
             from = page.next;

@@ -90,10 +90,7 @@ async fn erase_user_data(
     PathId(UserIdOrPseudonym(user)): PathId<UserIdOrPseudonym>,
 ) -> Result<Response, Problem> {
     caller.require_erasure_of(&user)?;
-    let owner = UserRef {
-        tenant: &caller.tenant,
-        user: &user,
-    };
+    let owner = UserRef::new(&caller.tenant, &user);
     let open = requests.open(owner).await?;
     let document = ErasureDocument::of(&user, &open);
     let location = segment(user.as_str());
@@ -124,10 +121,7 @@ async fn get_erasure(
     PathId(UserIdOrPseudonym(user)): PathId<UserIdOrPseudonym>,
 ) -> Result<Json<ErasureDocument>, Problem> {
     caller.require_erasure_of(&user)?;
-    let owner = UserRef {
-        tenant: &caller.tenant,
-        user: &user,
-    };
+    let owner = UserRef::new(&caller.tenant, &user);
     let pseudonym = requests.pseudonym(owner)?;
     let latest = requests.latest(owner, &pseudonym).await?;
     let latest = latest.ok_or_else(Problem::not_found)?;

@@ -20,7 +20,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use hearback_domain::identity::caller::Caller;
-use hearback_domain::identity::identifier::{Label, UserId};
+use hearback_domain::identity::identifier::{Label, UserId, UserRef};
 use hearback_domain::learning::preferences::{
     Cause, MAX_BYTES, PreferenceContext, PreferencesPatch, Profile, Version, resolve,
 };
@@ -118,7 +118,7 @@ async fn get_preferences(
 ) -> Result<Tagged<UserPreferences>, Problem> {
     caller.act_as(&user)?;
     let id = storage_id(&app, &caller, &user, anonymous)?;
-    let version = newest_of(&app, &caller, &id)
+    let version = newest_of(&app, UserRef::new(&caller.tenant, &id))
         .await?
         .ok_or_else(Problem::not_found)?;
     Ok(Tagged(
@@ -158,8 +158,9 @@ async fn update_preferences(
     caller.act_as(&user)?;
     let patch = PreferencesPatch::parse(&body, user.as_str()).map_err(Problem::invalid)?;
     let expected = expected_version(patch.on_version.map(Integer::to), &headers)?;
-    let erasure = app.reject_during_erasure(&caller.tenant, &user);
-    let (newest, erasure) = futures::join!(newest_of(&app, &caller, &user), erasure);
+    let owner = UserRef::new(&caller.tenant, &user);
+    let erasure = app.reject_during_erasure(owner);
+    let (newest, erasure) = futures::join!(newest_of(&app, owner), erasure);
     erasure?;
     let newest = newest?;
     let current = newest.as_ref().map_or(0, |version| version.number);
@@ -171,14 +172,10 @@ async fn update_preferences(
         .apply(&base.unwrap_or_default())
         .map_err(|too_large| Problem::too_large(MAX_BYTES, too_large.measured))?;
     let version = Version::after(newest.as_ref(), changed, Cause::Update, app.clock.now());
-    match app
-        .store
-        .put_version(&caller.tenant, &user, &version)
-        .await?
-    {
+    match app.store.put_version(owner, &version).await? {
         Written::New => Ok(PreferencesUpdated::of(user, &version)),
         Written::AlreadyExists => {
-            let newest = newest_of(&app, &caller, &user).await?;
+            let newest = newest_of(&app, owner).await?;
             let current = newest.map_or(0, |version| version.number);
             Err(conflict(expected, current))
         }
@@ -214,10 +211,11 @@ async fn reset_preferences(
 ) -> Result<Tagged<PreferencesUpdated>, Problem> {
     caller.act_as(&user)?;
     let expected = lock::if_match(&headers)?;
-    app.reject_during_erasure(&caller.tenant, &user).await?;
+    let owner = UserRef::new(&caller.tenant, &user);
+    app.reject_during_erasure(owner).await?;
     let mut pauses = PAUSES.build();
     loop {
-        let newest = newest_of(&app, &caller, &user)
+        let newest = newest_of(&app, owner)
             .await?
             .ok_or_else(Problem::not_found)?;
         let current = newest.number;
@@ -230,11 +228,7 @@ async fn reset_preferences(
             ..Profile::default()
         };
         let version = Version::after(Some(&newest), profile, Cause::Reset, now);
-        match app
-            .store
-            .put_version(&caller.tenant, &user, &version)
-            .await?
-        {
+        match app.store.put_version(owner, &version).await? {
             Written::New => return Ok(PreferencesUpdated::of(user, &version)),
             Written::AlreadyExists => {
                 let pause = pauses.next().ok_or_else(|| {
@@ -280,7 +274,8 @@ async fn list_preference_versions(
         limit: Some(query.limit.to()),
         freshness: Freshness::Latest,
     };
-    let versions = app.store.versions(&caller.tenant, &id, range).await?;
+    let owner = UserRef::new(&caller.tenant, &id);
+    let versions = app.store.versions(owner, range).await?;
     if versions.is_empty() && before.is_none() {
         return Err(Problem::not_found());
     }
@@ -342,7 +337,7 @@ async fn resolve_preferences(
         task_type: query.task_type,
         project_id: query.project_id,
     };
-    let newest = newest_of(&app, &caller, &id).await?;
+    let newest = newest_of(&app, UserRef::new(&caller.tenant, &id)).await?;
     let number = newest.as_ref().map_or(0, |version| version.number);
     let profile = newest.as_ref().map(Version::profile).unwrap_or_default();
     Ok(Json(ResolvedPreferences {
@@ -372,10 +367,6 @@ fn storage_id(
 }
 
 /// The newest version of a user, read consistently.
-async fn newest_of(app: &App, caller: &Caller, user: &UserId) -> Result<Option<Version>, Problem> {
-    let newest = app
-        .store
-        .newest_version(&caller.tenant, user, Freshness::Latest)
-        .await?;
-    Ok(newest)
+async fn newest_of(app: &App, owner: UserRef<'_>) -> Result<Option<Version>, Problem> {
+    Ok(app.store.newest_version(owner, Freshness::Latest).await?)
 }

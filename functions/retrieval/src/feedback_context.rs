@@ -223,9 +223,8 @@ async fn own_preferences(
     row: &IndexRow,
 ) -> Result<SessionPreferences, Problem> {
     let newest = if row.core.user_id == caller.user {
-        let (tenant, user) = (&caller.tenant, &caller.user);
         app.store
-            .newest_version(tenant, user, Freshness::Eventual)
+            .newest_version(caller.user_ref(), Freshness::Eventual)
             .await?
     } else {
         None

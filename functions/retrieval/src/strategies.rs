@@ -113,10 +113,7 @@ async fn search_strategies(
     let vector = (app.embeddings)
         .of(embedding.as_deref(), &search.query)
         .await;
-    let owner = UserRef {
-        tenant: &within.tenant,
-        user: &caller.user,
-    };
+    let owner = UserRef::new(&within.tenant, &caller.user);
     let turns = TargetSearch {
         owner,
         project: &within.project,

@@ -19,7 +19,7 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::future::try_join_all;
 use hearback_domain::events::event::EventCore;
 use hearback_domain::export::erasure::{Erasure, RemovedKind};
-use hearback_domain::identity::identifier::{TenantId, UserId, UserRef};
+use hearback_domain::identity::identifier::{TenantId, UserRef};
 use hearback_domain::learning::ledger::retraction_of_duplicate;
 use hearback_domain::learning::preferences::{Cause, Crossing, Lesson, Version, learn};
 use hearback_domain::learning::publication::{Outcome, Processed};
@@ -75,10 +75,7 @@ pub(crate) async fn process(
     else {
         return Ok(());
     };
-    let owner = UserRef {
-        tenant: &tenant,
-        user: &user_id,
-    };
+    let owner = UserRef::new(&tenant, &user_id);
     let erasure = erasure_of(store, owner).await?;
     if let Some(erasure) = &erasure {
         let erased: Vec<_> = events
@@ -100,9 +97,7 @@ pub(crate) async fn process(
     let has_lessons = events.iter().any(|event| Lesson::of(event).is_some());
     let newest = if has_lessons {
         // Read before the claims: no version up to this one can have learned from events that are claimed now.
-        store
-            .newest_version(&tenant, &user_id, Freshness::Eventual)
-            .await?
+        store.newest_version(owner, Freshness::Eventual).await?
     } else {
         None
     };
@@ -117,8 +112,7 @@ pub(crate) async fn process(
     let learner = Learner {
         store,
         clock,
-        tenant: &tenant,
-        user: &user_id,
+        owner,
     };
     let crossings = learner.learn(&open, newest).await?;
     try_join_all(open.events.iter().zip(&turns).map(|(event, turn)| {
@@ -290,8 +284,7 @@ async fn retract_duplicate(
 struct Learner<'a> {
     store: &'a Store,
     clock: Clock,
-    tenant: &'a TenantId,
-    user: &'a UserId,
+    owner: UserRef<'a>,
 }
 
 impl Learner<'_> {
@@ -333,11 +326,7 @@ impl Learner<'_> {
                 overflow: learned.overflow,
             };
             let version = Version::after(base.as_ref(), learned.profile, cause, self.clock.now());
-            match self
-                .store
-                .put_version(self.tenant, self.user, &version)
-                .await
-            {
+            match self.store.put_version(self.owner, &version).await {
                 Ok(Written::New) => {
                     crossings.extend(learned.crossings);
                     return Ok(crossings);
@@ -366,7 +355,7 @@ impl Learner<'_> {
             limit: None,
             freshness: Freshness::Latest,
         };
-        Ok(self.store.versions(self.tenant, self.user, range).await?)
+        Ok(self.store.versions(self.owner, range).await?)
     }
 }
 

@@ -86,7 +86,7 @@ async fn send_message_signal(
     let own = caller.user.clone();
     let caller = caller.on_behalf_of(posted.user_id.take())?;
     // Both are awaited: the time of the response must not reveal whether the message exists in another project.
-    let erasure = app.reject_during_erasure(&caller.tenant, &caller.user);
+    let erasure = app.reject_during_erasure(caller.user_ref());
     let (found, erasure) = futures::join!(look_up(&app, &caller, &posted), erasure);
     let (turn, current) = found?;
     erasure?;

@@ -10,6 +10,7 @@ use axum::extract::State;
 use hearback_domain::feedback::reaction::{
     NewReaction, Reaction, ReactionCore, ReactionRequest, ReactionUpdate, StoredReaction,
 };
+use hearback_domain::identity::identifier::UserRef;
 use hearback_lambda::body::JsonBody;
 use hearback_lambda::params::InTurn;
 use hearback_lambda::problem::ProblemDocument;
@@ -90,7 +91,10 @@ async fn react_to_turn(
     };
     let erasure = async {
         match &author {
-            Some(user) => app.reject_during_erasure(&at.within.tenant, user).await,
+            Some(user) => {
+                let user = UserRef::new(&at.within.tenant, user);
+                app.reject_during_erasure(user).await
+            }
             None => Ok(None),
         }
     };
@@ -102,8 +106,7 @@ async fn react_to_turn(
         .with_keyed_id(&app.pseudonyms);
     if author.is_none() {
         // The owner is known now.
-        let user = &reaction.core.user_id;
-        erased = app.reject_during_erasure(&at.within.tenant, user).await?;
+        erased = app.reject_during_erasure(reaction.core.owner()).await?;
         app.store.note_machine(&reaction, None).await?;
     }
     store_reaction(&app, &reaction, current, erased)

@@ -52,8 +52,7 @@ async fn withdraw_feedback(
         return Err(Problem::new(StatusCode::CONFLICT, "not_withdrawable")
             .detail("It records a reaction or a message signal. Withdraw that instead."));
     }
-    app.reject_during_erasure(&event.tenant, &event.user_id)
-        .await?;
+    app.reject_during_erasure(event.owner()).await?;
     if stored.retraction.is_none() {
         let turn = match turn_of(event) {
             Some(at) => app.store.turn(&at, app.clock.now()).await?,

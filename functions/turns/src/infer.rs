@@ -119,12 +119,8 @@ async fn infer_feedback(
         language: request.language.as_deref(),
         ..Exchange::default()
     });
-    let owner = UserRef {
-        tenant: &within.tenant,
-        user: &caller.user,
-    };
-    app.reject_during_erasure(&within.tenant, &caller.user)
-        .await?;
+    let owner = UserRef::new(&within.tenant, &caller.user);
+    app.reject_during_erasure(owner).await?;
     let embedding = request.embedding.map(|embedding| embedding.0);
     let vector = (app.embeddings)
         .of(embedding.as_deref(), &request.message)

@@ -86,9 +86,7 @@ async fn register_turn(
     check_size(&turn.log)?;
     turn.core.expires_at = registry.retention.until(now);
     let core = &turn.core;
-    let erasure = app
-        .app
-        .reject_during_erasure(&core.at.within.tenant, &core.user_id);
+    let erasure = app.app.reject_during_erasure(core.owner());
     let (known, erasure) = futures::join!(app.app.store.turn(&core.at, now), erasure);
     erasure?;
     let known = known?;

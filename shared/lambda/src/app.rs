@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use axum::http::StatusCode;
-use hearback_domain::identity::identifier::{TenantId, UserId, UserRef};
+use hearback_domain::identity::identifier::UserRef;
 use hearback_domain::identity::privacy::Pseudonyms;
 use hearback_domain::text::cursor::Cursors;
 use hearback_domain::turns::turn::ConversationRef;
@@ -48,15 +48,8 @@ impl App {
     /// Rejects feedback of a user whose data is being erased, because data that is written now
     /// might not be erased. Returns the id of the last completed erasure, if any. One call, one
     /// read.
-    pub async fn reject_during_erasure(
-        &self,
-        tenant: &TenantId,
-        user: &UserId,
-    ) -> Result<Option<Uuid>, Problem> {
-        let erasure = self
-            .store
-            .erasure(UserRef { tenant, user }, Freshness::Latest);
-        match erasure.await? {
+    pub async fn reject_during_erasure(&self, user: UserRef<'_>) -> Result<Option<Uuid>, Problem> {
+        match self.store.erasure(user, Freshness::Latest).await? {
             Some(erasure) if erasure.is_open() => {
                 Err(Problem::new(StatusCode::CONFLICT, "erasure_in_progress")
                     .detail("This user's data is being erased. Try again when that is done."))

@@ -272,10 +272,7 @@ impl Store {
             .expression_attribute_names("#author", AUTHOR)
             .expression_attribute_values(
                 ":author",
-                AttributeValue::S(keys::user(UserRef {
-                    tenant: of.tenant,
-                    user: of.user,
-                })),
+                AttributeValue::S(keys::user(UserRef::new(of.tenant, of.user))),
             )
             .expression_attribute_values(":from", AttributeValue::S(from))
             .expression_attribute_values(":to", AttributeValue::S(to))

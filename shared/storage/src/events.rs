@@ -97,10 +97,7 @@ impl Store {
         let Retraction {
             tenant, user_id, ..
         } = retraction;
-        let owner = UserRef {
-            tenant,
-            user: user_id,
-        };
+        let owner = UserRef::new(tenant, user_id);
         let partition = keys::event(tenant, retraction.feedback_id);
         let item =
             Builder::new(partition, keys::RETRACTION).json(RETRACTION, RETRACTION, retraction)?;

@@ -613,10 +613,7 @@ mod tests {
         #[test]
         fn different_names_have_different_keys(a in (name(), name()), b in (name(), name())) {
             let key = |(tenant, user): &(String, String)| {
-                Some(preferences(UserRef {
-                    tenant: &tenant.as_str().try_into().ok()?,
-                    user: &user.as_str().try_into().ok()?,
-                }))
+                Some(preferences(UserRef::new(&tenant.as_str().try_into().ok()?, &user.as_str().try_into().ok()?)))
             };
             if let (Some(key_a), Some(key_b)) = (key(&a), key(&b)) {
                 prop_assert_eq!(a == b, key_a == key_b);

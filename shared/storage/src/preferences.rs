@@ -1,7 +1,7 @@
 //! Preference versions: an append-only log for each user.
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use hearback_domain::identity::identifier::{TenantId, UserId, UserRef};
+use hearback_domain::identity::identifier::UserRef;
 use hearback_domain::learning::preferences::Version;
 
 use crate::item::{self, Builder};
@@ -31,8 +31,7 @@ impl Store {
     /// The newest version, if the user has any. One call; one read for each 4 KB, or half.
     pub async fn newest_version(
         &self,
-        tenant: &TenantId,
-        user: &UserId,
+        owner: UserRef<'_>,
         freshness: Freshness,
     ) -> Result<Option<Version>, Error> {
         let range = VersionRange {
@@ -41,14 +40,13 @@ impl Store {
             limit: Some(1),
             freshness,
         };
-        Ok(self.versions(tenant, user, range).await?.pop())
+        Ok(self.versions(owner, range).await?.pop())
     }
 
     /// The versions in a range, the newest first.
     pub async fn versions(
         &self,
-        tenant: &TenantId,
-        user: &UserId,
+        owner: UserRef<'_>,
         range: VersionRange,
     ) -> Result<Vec<Version>, Error> {
         let newest = range
@@ -66,10 +64,7 @@ impl Store {
                 .query()
                 .table_name(&self.table)
                 .key_condition_expression("PK = :pk AND SK BETWEEN :oldest AND :newest")
-                .expression_attribute_values(
-                    ":pk",
-                    AttributeValue::S(keys::preferences(UserRef { tenant, user })),
-                )
+                .expression_attribute_values(":pk", AttributeValue::S(keys::preferences(owner)))
                 .expression_attribute_values(":oldest", AttributeValue::S(keys::version(oldest)))
                 .expression_attribute_values(
                     ":newest",
@@ -98,16 +93,12 @@ impl Store {
     /// KB.
     pub async fn put_version(
         &self,
-        tenant: &TenantId,
-        user: &UserId,
+        owner: UserRef<'_>,
         version: &Version,
     ) -> Result<Written, Error> {
-        let item = Builder::new(
-            keys::preferences(UserRef { tenant, user }),
-            keys::version(version.number),
-        )
-        .json("preference version", VERSION, version)?
-        .build();
+        let item = Builder::new(keys::preferences(owner), keys::version(version.number))
+            .json("preference version", VERSION, version)?
+            .build();
         self.insert(item).await
     }
 }

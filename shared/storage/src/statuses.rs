@@ -425,10 +425,7 @@ impl Store {
             return Ok(TurnPage::default());
         };
         let key = |at: String| AttributeValue::S(format!("{}{at}", keys::VECTOR_PREFIX));
-        let pk = keys::user(UserRef {
-            tenant: listed.tenant,
-            user,
-        });
+        let pk = keys::user(UserRef::new(listed.tenant, user));
         let response = self
             .client
             .query()

@@ -8,7 +8,7 @@ use hearback_domain::events::recency::Recency;
 use hearback_domain::feedback::counted;
 use hearback_domain::feedback::reaction::{FeedbackKind, Origin, Reaction, ReactionCore};
 use hearback_domain::feedback::turn_status::ExplicitFeedback;
-use hearback_domain::identity::identifier::UserId;
+use hearback_domain::identity::identifier::{UserId, UserRef};
 use hearback_domain::learning::ledger::Retraction;
 use hearback_domain::learning::preferences::{Cause, Lesson, Version};
 use hearback_domain::learning::publication::Outcome;
@@ -101,7 +101,8 @@ pub async fn preferences(store: &Store, (tenant, user): (&str, &str)) -> Option<
     };
     let tenant = tenant.try_into().unwrap();
     let user = UserId::or_pseudonym(user.to_owned()).unwrap();
-    let versions = store.versions(&tenant, &user, page).await.unwrap();
+    let owner = UserRef::new(&tenant, &user);
+    let versions = store.versions(owner, page).await.unwrap();
     let numbers = versions.iter().rev().map(|version| version.number);
     assert!(numbers.eq(1..=u64::try_from(versions.len()).unwrap()));
     let mut learned_from = BTreeSet::new();

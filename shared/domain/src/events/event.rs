@@ -363,10 +363,7 @@ impl EventCore {
     /// The user who gave the feedback.
     #[must_use]
     pub fn owner(&self) -> UserRef<'_> {
-        UserRef {
-            tenant: &self.tenant,
-            user: &self.user_id,
-        }
+        UserRef::new(&self.tenant, &self.user_id)
     }
 
     /// Whether a caller may read this event of another user. Only a back end may, except private ones.

@@ -302,10 +302,7 @@ mod tests {
             ["ada", "anon-1"].map(|name| UserId::or_pseudonym(name.to_owned()).unwrap());
         let [user, _] = &names;
         let message = "m1".try_into().unwrap();
-        let owner = UserRef {
-            tenant: &tenant,
-            user,
-        };
+        let owner = UserRef::new(&tenant, user);
         let id = row_id(owner, &message, MessageSignal::Edit);
         let label = |acts: &[Uuid], turn: &str| {
             json!({"type": "label", "provenance": {

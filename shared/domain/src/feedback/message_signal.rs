@@ -147,10 +147,7 @@ impl SignalCore {
     /// The user who gave the signal.
     #[must_use]
     pub fn owner(&self) -> UserRef<'_> {
-        UserRef {
-            tenant: &self.at.within.tenant,
-            user: &self.user_id,
-        }
+        UserRef::new(&self.at.within.tenant, &self.user_id)
     }
 
     /// The id in the API: always the same for a user, a message and a signal.

@@ -325,10 +325,7 @@ impl ReactionCore {
     /// The user who reacted.
     #[must_use]
     pub fn owner(&self) -> UserRef<'_> {
-        UserRef {
-            tenant: &self.at.within.tenant,
-            user: &self.user_id,
-        }
+        UserRef::new(&self.at.within.tenant, &self.user_id)
     }
 
     /// The position among the feedback on the turn, of which the latest counts.

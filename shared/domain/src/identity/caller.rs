@@ -56,10 +56,7 @@ impl Caller {
     /// The calling user or back end.
     #[must_use]
     pub fn user_ref(&self) -> UserRef<'_> {
-        UserRef {
-            tenant: &self.tenant,
-            user: &self.user,
-        }
+        UserRef::new(&self.tenant, &self.user)
     }
 
     /// Whether the token has a scope.

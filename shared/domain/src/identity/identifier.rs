@@ -194,6 +194,14 @@ pub struct UserRef<'a> {
     pub user: &'a UserId,
 }
 
+impl<'a> UserRef<'a> {
+    /// A user of a tenant.
+    #[must_use]
+    pub fn new(tenant: &'a TenantId, user: &'a UserId) -> Self {
+        Self { tenant, user }
+    }
+}
+
 /// A user id or a pseudonym whose data is erased. Only the pseudonym identifies a person whose pseudonym was made with
 /// an older key.
 #[derive(Debug, Clone)]

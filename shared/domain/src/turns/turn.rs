@@ -130,10 +130,7 @@ impl TurnCore {
     /// The owner of the turn.
     #[must_use]
     pub fn owner(&self) -> UserRef<'_> {
-        UserRef {
-            tenant: &self.at.within.tenant,
-            user: &self.user_id,
-        }
+        UserRef::new(&self.at.within.tenant, &self.user_id)
     }
 
     /// The tags of the index row.

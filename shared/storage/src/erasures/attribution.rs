@@ -51,12 +51,5 @@ fn attributable(record: &str) -> Option<(String, String, String)> {
     let (tenant, _) = keys::event_of(&partition)?;
     let core = text("/dynamodb/NewImage/core/S")?;
     let user = UserId::or_pseudonym(embedded_string(&core, "userId")?).ok()?;
-    Some((
-        partition,
-        core,
-        keys::user(UserRef {
-            tenant: &tenant,
-            user: &user,
-        }),
-    ))
+    Some((partition, core, keys::user(UserRef::new(&tenant, &user))))
 }
