@@ -31,7 +31,7 @@ use crate::turns::exchange::PromptAndAnswer;
 use crate::turns::turn::TurnCore;
 use hearback_detection::{FeedbackStatus, RejectionKind};
 
-pub use feedback::{Consensus, Feedback, Verdict, last_day};
+pub use feedback::{AnswerVerdict, Consensus, Feedback, last_day};
 pub use request::{DEFAULT_DAYS, Days, TrainingRequest};
 
 /// Ids of rows are derived in this namespace.
@@ -155,7 +155,7 @@ fn micros<S: Serializer>(ts: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::
 }
 
 impl TrainingEvidence {
-    fn of(turns: &[&TurnCore], verdict: Verdict) -> Option<Self> {
+    fn of(turns: &[&TurnCore], verdict: AnswerVerdict) -> Option<Self> {
         let within = &turns.first()?.at.within;
         let message = |turn: &&TurnCore| {
             let message = turn.message_id.as_ref();
@@ -196,7 +196,7 @@ impl TrainingEvidence {
 impl TrainingLabel {
     /// The label of a turn's answer; `None` if the prompt or the answer is empty.
     #[must_use]
-    pub fn of(turn: &TurnCore, exchange: &PromptAndAnswer, verdict: Verdict) -> Option<Self> {
+    pub fn of(turn: &TurnCore, exchange: &PromptAndAnswer, verdict: AnswerVerdict) -> Option<Self> {
         let label = verdict.good;
         let evidence = TrainingEvidence::of(&[turn], verdict)?;
         let PromptAndAnswer { prompt, answer } = exchange.clone();
@@ -219,7 +219,7 @@ impl Pair {
         exchange: &PromptAndAnswer,
         edit: &StoredSignal,
     ) -> Option<Self> {
-        let verdict = Verdict {
+        let verdict = AnswerVerdict {
             good: false,
             origin: Origin::User,
             confidence: 1.0,
@@ -246,7 +246,7 @@ impl Pair {
         exchange: &PromptAndAnswer,
         (event, text): (&EventCore, &FreeText),
     ) -> Option<Self> {
-        let verdict = Verdict {
+        let verdict = AnswerVerdict {
             good: false,
             origin: Origin::User,
             confidence: 1.0,
@@ -321,7 +321,7 @@ pub struct Corrected {
     /// How the user corrected the answer.
     pub correction: PairCorrection,
     /// The combined verdict on both answers.
-    pub verdict: Verdict,
+    pub verdict: AnswerVerdict,
 }
 
 /// The correction of a rejected turn by the next turn, if it is one. A pair is a user's own comparison of two answers

@@ -67,7 +67,7 @@ impl RatingValue {
 
 /// Whether an answer was good, and the feedback that says so.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct AnswerVerdict {
     /// Whether the answer was good.
     pub good: bool,
     /// Whether the feedback is explicit or inferred.
@@ -80,7 +80,7 @@ pub struct Verdict {
     pub feedback_ids: Vec<Uuid>,
 }
 
-impl Verdict {
+impl AnswerVerdict {
     /// Combines two verdicts that are both required: the confidence is the minimum.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.confidence = self.confidence.min(other.confidence);
@@ -105,7 +105,7 @@ enum ExplicitVerdict {
     /// Neither good nor bad.
     Neutral,
     /// Good or bad.
-    Verdict(Verdict),
+    Verdict(AnswerVerdict),
 }
 
 /// The combined feedback of all users on an answer.
@@ -116,7 +116,7 @@ pub enum Consensus {
     /// The verdicts contradict each other.
     Contested,
     /// The verdicts agree.
-    Agreed(Verdict),
+    Agreed(AnswerVerdict),
 }
 
 impl Feedback {
@@ -237,7 +237,7 @@ impl Feedback {
     /// The verdict of a user: the explicit one, or else the inferred one. `None` if there is none, or if it is
     /// ambiguous.
     #[must_use]
-    pub fn of_user(&self, user: &UserId) -> Option<Verdict> {
+    pub fn of_user(&self, user: &UserId) -> Option<AnswerVerdict> {
         let own = self.ratings.iter().filter(|rating| rating.user == *user);
         match undisputed(&own.collect::<Vec<_>>()) {
             Consensus::Agreed(verdict) => Some(verdict),
@@ -302,11 +302,11 @@ fn explicit_verdict(ratings: &[&Rating]) -> ExplicitVerdict {
         .iter()
         .filter(|rating| rating.value.good() == Some(good));
     (agreeing.map(|rating| rating.verdict(good)))
-        .reduce(Verdict::or)
+        .reduce(AnswerVerdict::or)
         .map_or(ExplicitVerdict::Missing, ExplicitVerdict::Verdict)
 }
 
-fn consensus(verdicts: impl IntoIterator<Item = Verdict>) -> Consensus {
+fn consensus(verdicts: impl IntoIterator<Item = AnswerVerdict>) -> Consensus {
     let mut consensus = Consensus::NoVerdict;
     for verdict in verdicts {
         consensus = match consensus {
@@ -344,8 +344,8 @@ impl Rating {
         })
     }
 
-    fn verdict(&self, good: bool) -> Verdict {
-        Verdict {
+    fn verdict(&self, good: bool) -> AnswerVerdict {
+        AnswerVerdict {
             good,
             origin: self.origin,
             confidence: self.confidence,
