@@ -229,9 +229,21 @@ async fn users_see_their_own_feedback_and_reporters_that_of_the_tenant_without_p
         assert_eq!(feedback(&page), expected, "{query}");
     }
     assert!(!list(&app, &report, "").await.to_string().contains(&signal));
-    for (token, query) in [(&eve, "userId=ada"), (&report, "projectId=payroll")] {
+    for (token, query, detail) in [
+        (
+            &eve,
+            "userId=ada",
+            "the feedback of another user needs the scope feedback:on-behalf or feedback:report",
+        ),
+        (
+            &report,
+            "projectId=payroll",
+            "the token does not hold this tenant and project",
+        ),
+    ] {
         let response = app.get(token, &format!("{FEED}?{query}")).await;
         assert_eq!(response.status, StatusCode::FORBIDDEN, "{query}");
+        assert_eq!(response.body["detail"], detail, "{query}");
     }
 
     // A withdrawal is an entry of its own, also if the event does not fit the filter of its type.

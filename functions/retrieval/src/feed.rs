@@ -265,7 +265,7 @@ fn view_of(app: &App, caller: &Caller, user: Option<UserId>) -> Result<FeedView,
         Some(user) if caller.has(Scope::OnBehalf) => FeedView::OnBehalf { user, reader },
         user if caller.has(Scope::Report) => FeedView::Tenant { user, reader, own },
         None => FeedView::Own(own),
-        Some(_) => return Err(Forbidden::AnotherUser.into()),
+        Some(_) => return Err(Forbidden::AnotherUsersFeedback.into()),
     })
 }
 

@@ -44,6 +44,9 @@ pub enum Forbidden {
     /// Acting for another user without [`Scope::OnBehalf`].
     #[error("acting for another user needs the scope feedback:on-behalf")]
     AnotherUser,
+    /// Reading another user's feedback without [`Scope::OnBehalf`] and without [`Scope::Report`].
+    #[error("the feedback of another user needs the scope feedback:on-behalf or feedback:report")]
+    AnotherUsersFeedback,
     /// The tenant is not the token's, or the token does not have the project.
     #[error("the token does not hold this tenant and project")]
     AnotherProject,
