@@ -72,7 +72,9 @@ async fn versions(store: &Store, user: &str) -> Vec<Version> {
         freshness: Freshness::Latest,
     };
     let owner = UserRef::new(&tenant, &user);
-    store.versions(owner, page).await.unwrap()
+    let stored = store.versions(owner, page).await.unwrap();
+    let versions = stored.into_iter().map(|stored| stored.version.unwrap());
+    versions.collect()
 }
 
 fn samples(versions: &[Version]) -> u64 {

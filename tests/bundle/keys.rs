@@ -424,6 +424,5 @@ async fn concurrent_workers_for_one_user_all_finish() {
     let (tenant, user) = ("acme".try_into().unwrap(), "ada".try_into().unwrap());
     let owner = UserRef::new(&tenant, &user);
     let newest = world.store.newest_version(owner, Freshness::Latest);
-    let newest = newest.await.unwrap().unwrap();
-    assert_eq!(newest.number, u64::from(WORKERS));
+    assert_eq!(newest.await.unwrap().number, u64::from(WORKERS));
 }

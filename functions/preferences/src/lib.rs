@@ -22,7 +22,7 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use hearback_domain::identity::caller::Caller;
 use hearback_domain::identity::identifier::{Label, UserId, UserRef};
 use hearback_domain::learning::preferences::{
-    Cause, MAX_BYTES, PreferenceContext, PreferencesPatch, Profile, Version, resolve,
+    Cause, MAX_BYTES, NewestVersion, PreferenceContext, PreferencesPatch, Profile, Version, resolve,
 };
 use hearback_domain::text::page::{DEFAULT_LIMIT, PageLimit};
 use hearback_domain::text::payload::{self, escaped_json_size};
@@ -34,7 +34,7 @@ use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection, Rejections
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, routes};
 use hearback_storage::Written;
-use hearback_storage::preferences::{Freshness, VersionRange};
+use hearback_storage::preferences::{Freshness, StoredVersion, VersionRange};
 
 use hearback_wire::{Integer, request};
 use lock::{IfMatch, Tagged, conflict, expected_version};
@@ -118,12 +118,12 @@ async fn get_preferences(
 ) -> Result<Tagged<UserPreferences>, Problem> {
     caller.act_as(&user)?;
     let id = storage_id(&app, &caller, &user, anonymous)?;
-    let version = newest_of(&app, UserRef::new(&caller.tenant, &id))
-        .await?
-        .ok_or_else(Problem::not_found)?;
+    let NewestVersion { number, version } =
+        newest_of(&app, UserRef::new(&caller.tenant, &id)).await?;
+    let version = version.ok_or_else(Problem::not_found)?;
     Ok(Tagged(
-        version.number,
-        UserPreferences::of(user, &version, anonymous),
+        number,
+        UserPreferences::of(user, (number, &version), anonymous),
     ))
 }
 
@@ -163,21 +163,18 @@ async fn update_preferences(
     let (newest, erasure) = futures::join!(newest_of(&app, owner), erasure);
     erasure?;
     let newest = newest?;
-    let current = newest.as_ref().map_or(0, |version| version.number);
-    if current != expected {
-        return Err(conflict(expected, current));
+    if newest.number != expected {
+        return Err(conflict(expected, newest.number));
     }
-    let base = newest.as_ref().map(Version::profile);
     let changed = patch
-        .apply(&base.unwrap_or_default())
+        .apply(&newest.profile())
         .map_err(|too_large| Problem::too_large(MAX_BYTES, too_large.measured))?;
-    let version = Version::after(newest.as_ref(), changed, Cause::Update, app.clock.now());
+    let version = newest.next(changed, Cause::Update, app.clock.now());
     match app.store.put_version(owner, &version).await? {
         Written::New => Ok(PreferencesUpdated::of(user, &version)),
         Written::AlreadyExists => {
             let newest = newest_of(&app, owner).await?;
-            let current = newest.map_or(0, |version| version.number);
-            Err(conflict(expected, current))
+            Err(conflict(expected, newest.number))
         }
     }
 }
@@ -215,19 +212,20 @@ async fn reset_preferences(
     app.reject_during_erasure(owner).await?;
     let mut pauses = PAUSES.build();
     loop {
-        let newest = newest_of(&app, owner)
-            .await?
-            .ok_or_else(Problem::not_found)?;
+        let newest = newest_of(&app, owner).await?;
         let current = newest.number;
+        if current == 0 {
+            return Err(Problem::not_found());
+        }
         if let Some(expected) = expected.filter(|expected| *expected != current) {
             return Err(conflict(expected, current));
         }
         let now = app.clock.now();
         let profile = Profile {
-            preferences: newest.preferences.reset(),
+            preferences: newest.profile().preferences.reset(),
             ..Profile::default()
         };
-        let version = Version::after(Some(&newest), profile, Cause::Reset, now);
+        let version = newest.next(profile, Cause::Reset, now);
         match app.store.put_version(owner, &version).await? {
             Written::New => return Ok(PreferencesUpdated::of(user, &version)),
             Written::AlreadyExists => {
@@ -242,7 +240,7 @@ async fn reset_preferences(
 
 /// History of preferences
 ///
-/// Every version, the newest first, with its cause.
+/// Every version that can be read, the newest first, with its cause.
 #[utoipa::path(
     get,
     path = "/v1/preferences/{userId}/history",
@@ -287,14 +285,14 @@ async fn list_preference_versions(
         PreferencesVersion::from(version)
     };
     let (mut entries, mut next, mut bytes) = (Vec::new(), None, 0);
-    for version in versions {
-        let number = version.number;
-        let entry = entry_of(version);
-        bytes += escaped_json_size(&entry);
-        if !entries.is_empty() && bytes > payload::MAX_PAGE {
-            break;
+    for StoredVersion { number, version } in versions {
+        if let Some(entry) = version.map(entry_of) {
+            bytes += escaped_json_size(&entry);
+            if !entries.is_empty() && bytes > payload::MAX_PAGE {
+                break;
+            }
+            entries.push(entry);
         }
-        entries.push(entry);
         // Versions have no gaps, so 1 is the oldest.
         next = Some(number).filter(|number| *number > 1);
     }
@@ -338,12 +336,10 @@ async fn resolve_preferences(
         project_id: query.project_id,
     };
     let newest = newest_of(&app, UserRef::new(&caller.tenant, &id)).await?;
-    let number = newest.as_ref().map_or(0, |version| version.number);
-    let profile = newest.as_ref().map(Version::profile).unwrap_or_default();
     Ok(Json(ResolvedPreferences {
         user_id: user.to_string(),
-        preference_version: number,
-        resolved: resolve(&profile, &question),
+        preference_version: newest.number,
+        resolved: resolve(&newest.profile(), &question),
     }))
 }
 
@@ -367,6 +363,6 @@ fn storage_id(
 }
 
 /// The newest version of a user, read consistently.
-async fn newest_of(app: &App, owner: UserRef<'_>) -> Result<Option<Version>, Problem> {
+async fn newest_of(app: &App, owner: UserRef<'_>) -> Result<NewestVersion, Problem> {
     Ok(app.store.newest_version(owner, Freshness::Latest).await?)
 }

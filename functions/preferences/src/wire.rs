@@ -29,10 +29,10 @@ pub(crate) struct UserPreferences {
 }
 
 impl UserPreferences {
-    pub(crate) fn of(user: UserId, version: &Version, anonymous: bool) -> Self {
+    pub(crate) fn of(user: UserId, (number, version): (u64, &Version), anonymous: bool) -> Self {
         Self {
             user_id: user.into(),
-            preference_version: version.number,
+            preference_version: number,
             anonymous,
             preferences: version.profile().shown(),
             created_at: version.created_at,

@@ -12,6 +12,7 @@ use hearback_domain::feedback::message_signal::{MessageSignal, StoredSignal};
 use hearback_domain::feedback::reaction::{FeedbackKind, Reaction};
 use hearback_domain::feedback::sequence::Sequence;
 use hearback_domain::identity::caller::Caller;
+use hearback_domain::learning::preferences::NewestVersion;
 use hearback_domain::views::feedback_context::{
     ExplicitRejection, FeedbackContext, Rejection, RejectionFacts, SessionPreferences,
 };
@@ -227,10 +228,9 @@ async fn own_preferences(
             .newest_version(caller.user_ref(), Freshness::Eventual)
             .await?
     } else {
-        None
+        NewestVersion::default()
     };
-    let preferences = newest.map(|version| version.preferences);
-    let global = preferences.unwrap_or_default().global_preferences;
+    let global = newest.profile().preferences.global_preferences;
     Ok(SessionPreferences {
         communication_style: global.communication_style,
         detail_level: global.detail_level,

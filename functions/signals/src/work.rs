@@ -21,14 +21,14 @@ use hearback_domain::events::event::EventCore;
 use hearback_domain::export::erasure::{Erasure, RemovedKind};
 use hearback_domain::identity::identifier::{TenantId, UserRef};
 use hearback_domain::learning::ledger::retraction_of_duplicate;
-use hearback_domain::learning::preferences::{Cause, Crossing, Lesson, Version, learn};
+use hearback_domain::learning::preferences::{Cause, Crossing, Lesson, NewestVersion, learn};
 use hearback_domain::learning::publication::{Outcome, Processed};
 use hearback_lambda::clock::Clock;
 use hearback_storage::Written;
 use hearback_storage::claims::{Claim, Held};
 use hearback_storage::erasures::RowGroup;
 use hearback_storage::events::StoredEvent;
-use hearback_storage::preferences::{Freshness, VersionRange};
+use hearback_storage::preferences::{Freshness, StoredVersion, VersionRange};
 use hearback_storage::{Error, Store};
 use uuid::Uuid;
 
@@ -99,9 +99,9 @@ pub(crate) async fn process(
         // Read before the claims: no version up to this one can have learned from events that are claimed now.
         store.newest_version(owner, Freshness::Eventual).await?
     } else {
-        None
+        NewestVersion::default()
     };
-    let mut open = claim(store, clock, events, newest.as_ref()).await?;
+    let mut open = claim(store, clock, events, newest.number).await?;
     let turns = open.events.iter().map(|event| turn_of(store, clock, event));
     let turns = try_join_all(turns).await?;
     for (event, turn) in open.events.iter_mut().zip(&turns) {
@@ -154,9 +154,8 @@ async fn claim(
     store: &Store,
     clock: Clock,
     events: Vec<EventCore>,
-    newest: Option<&Version>,
+    newest: u64,
 ) -> Result<Open, Failure> {
-    let newest = newest.map_or(0, |version| version.number);
     let mut open = Open::default();
     for event in events {
         let claim = claim_of(store, clock, &event, newest).await?;
@@ -292,7 +291,7 @@ impl Learner<'_> {
     async fn learn(
         &self,
         open: &Open,
-        mut base: Option<Version>,
+        mut base: NewestVersion,
     ) -> Result<BTreeMap<Uuid, Crossing>, Failure> {
         let mut crossings = BTreeMap::new();
         let mut lessons: BTreeMap<usize, Lesson> = open
@@ -302,7 +301,7 @@ impl Learner<'_> {
             .filter_map(|(at, event)| Some((at, Lesson::of(event)?)))
             .collect();
         // Versions up to here are known not to have learned from these events.
-        let mut checked = number(base.as_ref()).min(open.fence.unwrap_or(u64::MAX));
+        let mut checked = base.number.min(open.fence.unwrap_or(u64::MAX));
         let mut check = open.fence.is_some();
         let mut pauses = PAUSES.build();
         loop {
@@ -310,12 +309,20 @@ impl Learner<'_> {
                 let newer = self.newer_than(checked).await?;
                 let learned = learned_from(&newer, open, &mut crossings);
                 lessons.retain(|at, _| !learned.contains(at));
-                base = newer.into_iter().next().or(base);
-                checked = number(base.as_ref());
+                if !lessons.is_empty() && has_hidden_lessons(&newer) {
+                    tracing::warn!(
+                        tenant = %self.owner.tenant,
+                        "not learned: a preference version that cannot be read may have learned it"
+                    );
+                    return Ok(crossings);
+                }
+                base.number = newer.first().map_or(base.number, |newest| newest.number);
+                let readable = newer.into_iter().find_map(|stored| stored.version);
+                base.version = readable.or(base.version);
+                checked = base.number;
             }
-            let profile = base.as_ref().map(Version::profile);
             let pending: Vec<_> = lessons.values().cloned().collect();
-            let Some(learned) = learn(&profile.unwrap_or_default(), &pending) else {
+            let Some(learned) = learn(&base.profile(), &pending) else {
                 return Ok(crossings);
             };
             // With equal events that were received later: a delivery that is processing one of them finds it here.
@@ -325,7 +332,7 @@ impl Learner<'_> {
                 crossings: learned.crossings.clone(),
                 overflow: learned.overflow,
             };
-            let version = Version::after(base.as_ref(), learned.profile, cause, self.clock.now());
+            let version = base.next(learned.profile, cause, self.clock.now());
             match self.store.put_version(self.owner, &version).await {
                 Ok(Written::New) => {
                     crossings.extend(learned.crossings);
@@ -348,7 +355,7 @@ impl Learner<'_> {
     }
 
     /// Versions newer than a number, the newest first.
-    async fn newer_than(&self, after: u64) -> Result<Vec<Version>, Failure> {
+    async fn newer_than(&self, after: u64) -> Result<Vec<StoredVersion>, Failure> {
         let range = VersionRange {
             after,
             before: None,
@@ -359,14 +366,17 @@ impl Learner<'_> {
     }
 }
 
-fn number(version: Option<&Version>) -> u64 {
-    version.map_or(0, |version| version.number)
+/// Whether one of these versions, the newest first, cannot be read although a later one can. What it learned is part of
+/// the later one, and must not be learned again. What versions learned that have no such successor is lost with them.
+fn has_hidden_lessons(versions: &[StoredVersion]) -> bool {
+    let mut readable = versions.iter().map(|stored| stored.version.is_some());
+    readable.any(|is_readable| is_readable) && readable.any(|is_readable| !is_readable)
 }
 
 /// The indexes of the events that these versions learned from, or from an equal event. Their crossings are added to
 /// `crossings`.
 fn learned_from(
-    versions: &[Version],
+    versions: &[StoredVersion],
     open: &Open,
     crossings: &mut BTreeMap<Uuid, Crossing>,
 ) -> BTreeSet<usize> {
@@ -374,7 +384,7 @@ fn learned_from(
     for (at, event) in open.events.iter().enumerate() {
         let mut equals = open.equals(event.feedback_id);
         let found = equals.find_map(|event| {
-            let mut versions = versions.iter();
+            let mut versions = versions.iter().filter_map(|stored| stored.version.as_ref());
             versions.find_map(|version| version.learned_from(event))
         });
         if let Some(crossing) = found {
@@ -383,4 +393,32 @@ fn learned_from(
         }
     }
     learned
+}
+
+#[cfg(test)]
+mod tests {
+    use hearback_domain::learning::preferences::Profile;
+
+    use super::*;
+
+    #[test]
+    fn a_version_that_cannot_be_read_hides_lessons_only_from_a_readable_later_one() {
+        let now = Clock::system().now();
+        let readable = NewestVersion::default().next(Profile::default(), Cause::Reset, now);
+        let stored = |is_readable: &bool| StoredVersion {
+            number: readable.number,
+            version: is_readable.then(|| readable.clone()),
+        };
+        for (newest_first, expected) in [
+            (&[][..], false),
+            (&[true, true], false),
+            (&[false], false),
+            (&[false, true], false),
+            (&[true, false], true),
+            (&[false, true, false], true),
+        ] {
+            let versions: Vec<_> = newest_first.iter().map(stored).collect();
+            assert_eq!(has_hidden_lessons(&versions), expected, "{newest_first:?}");
+        }
+    }
 }

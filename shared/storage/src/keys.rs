@@ -89,6 +89,12 @@ pub fn version(number: u64) -> String {
     format!("{VERSION_PREFIX}{number:010}")
 }
 
+/// The number of a [`version`] key; `None` for any other key.
+#[must_use]
+pub fn version_of(key: &str) -> Option<u64> {
+    key.strip_prefix(VERSION_PREFIX)?.parse().ok()
+}
+
 /// The partition of a conversation: its turns and their reactions.
 #[must_use]
 pub fn conversation(at: &ConversationRef) -> String {
@@ -706,6 +712,7 @@ mod tests {
         #[test]
         fn versions_sort_as_numbers(a in 0..9_999_999_999_u64, b in 0..9_999_999_999_u64) {
             prop_assert_eq!(a.cmp(&b), version(a).cmp(&version(b)));
+            prop_assert_eq!(version_of(&version(a)), Some(a));
         }
     }
 }

@@ -2,12 +2,35 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use hearback_domain::identity::identifier::UserRef;
-use hearback_domain::learning::preferences::Version;
+use hearback_domain::learning::preferences::{NewestVersion, Version};
 
-use crate::item::{self, Builder};
+use crate::item::{self, Builder, Item};
+use crate::table::SK;
 use crate::{Error, Store, Written, keys};
 
+/// Names the kind of row in errors and logs.
+const KIND: &str = "preference version";
 const VERSION: &str = "version";
+
+/// A stored version.
+#[derive(Debug, Clone)]
+pub struct StoredVersion {
+    /// Its number.
+    pub number: u64,
+    /// The version; `None` if it cannot be read.
+    pub version: Option<Version>,
+}
+
+impl StoredVersion {
+    /// The number is in the key, so it is known of a damaged row too.
+    fn read(item: &Item) -> Result<Self, Error> {
+        let number = keys::version_of(item::string(item, KIND, SK)?);
+        Ok(Self {
+            number: number.ok_or_else(|| Error::unreadable(KIND, "its key has no number"))?,
+            version: item::readable(item, item::json(item, KIND, VERSION)),
+        })
+    }
+}
 
 /// How fresh a read must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,19 +51,32 @@ impl Freshness {
 }
 
 impl Store {
-    /// The newest version, if the user has any. One call; one read for each 4 KB, or half.
+    /// The newest version. A version that cannot be read is skipped with a warning, but keeps its number, so that no
+    /// other is written under it. One call, and one for each skipped version; one read for each 4 KB, or half.
     pub async fn newest_version(
         &self,
         owner: UserRef<'_>,
         freshness: Freshness,
-    ) -> Result<Option<Version>, Error> {
-        let range = VersionRange {
-            after: 0,
-            before: None,
-            limit: Some(1),
-            freshness,
-        };
-        Ok(self.versions(owner, range).await?.pop())
+    ) -> Result<NewestVersion, Error> {
+        let mut newest = NewestVersion::default();
+        let mut before = None;
+        loop {
+            let range = VersionRange {
+                after: 0,
+                before,
+                limit: Some(1),
+                freshness,
+            };
+            let Some(StoredVersion { number, version }) = self.versions(owner, range).await?.pop()
+            else {
+                return Ok(newest);
+            };
+            newest.number = newest.number.max(number);
+            if version.is_some() {
+                return Ok(NewestVersion { version, ..newest });
+            }
+            before = Some(number);
+        }
     }
 
     /// The versions in a range, the newest first.
@@ -48,7 +84,7 @@ impl Store {
         &self,
         owner: UserRef<'_>,
         range: VersionRange,
-    ) -> Result<Vec<Version>, Error> {
+    ) -> Result<Vec<StoredVersion>, Error> {
         let newest = range
             .before
             .map_or(u64::MAX, |before| before.saturating_sub(1));
@@ -79,7 +115,7 @@ impl Store {
                 .await
                 .map_err(|error| Error::unavailable("Query", &error))?;
             for item in response.items() {
-                versions.push(item::json(item, "preference version", VERSION)?);
+                versions.push(StoredVersion::read(item)?);
             }
             resume = response.last_evaluated_key;
             // A range with a limit is read by one call, which may return fewer.
@@ -97,7 +133,7 @@ impl Store {
         version: &Version,
     ) -> Result<Written, Error> {
         let item = Builder::new(keys::preferences(owner), keys::version(version.number))
-            .json("preference version", VERSION, version)?
+            .json(KIND, VERSION, version)?
             .build();
         self.insert(item).await
     }

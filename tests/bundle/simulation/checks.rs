@@ -102,7 +102,9 @@ pub async fn preferences(store: &Store, (tenant, user): (&str, &str)) -> Option<
     let tenant = tenant.try_into().unwrap();
     let user = UserId::or_pseudonym(user.to_owned()).unwrap();
     let owner = UserRef::new(&tenant, &user);
-    let versions = store.versions(owner, page).await.unwrap();
+    let stored = store.versions(owner, page).await.unwrap();
+    let versions = stored.into_iter().map(|stored| stored.version.unwrap());
+    let versions: Vec<_> = versions.collect();
     let numbers = versions.iter().rev().map(|version| version.number);
     assert!(numbers.eq(1..=u64::try_from(versions.len()).unwrap()));
     let mut learned_from = BTreeSet::new();

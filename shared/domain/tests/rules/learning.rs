@@ -2,7 +2,8 @@
 
 use hearback_domain::events::event::Channel;
 use hearback_domain::learning::preferences::{
-    Cause, Lesson, PreferenceContext, PreferencesPatch, Profile, Version, learn, resolve,
+    Cause, Lesson, NewestVersion, PreferenceContext, PreferencesPatch, Profile, Version, learn,
+    resolve,
 };
 use hearback_domain::learning::signal::signals_for;
 use serde_json::{Value, json};
@@ -75,7 +76,8 @@ impl User {
                     .map(Uuid::as_u128),
             );
             let cause = Cause::Update;
-            let version = Version::after(None, learned.profile, cause, at("2026-01-04T10:00:00Z"));
+            let version =
+                NewestVersion::default().next(learned.profile, cause, at("2026-01-04T10:00:00Z"));
             let stored = serde_json::to_string(&version).expect("JSON");
             let version: Version = serde_json::from_str(&stored).expect("a version");
             self.profile = version.profile();
@@ -359,7 +361,7 @@ fn names_beyond_the_limits_are_reported_and_the_version_stays_small() {
     );
     let merged = u64::try_from(merged.len()).expect("few");
     assert_eq!(kinds["unknown"].sample_count, Some(merged));
-    let version = Version::after(None, profile, Cause::Update, at("2026-01-04T10:00:00Z"));
+    let version = NewestVersion::default().next(profile, Cause::Update, at("2026-01-04T10:00:00Z"));
     let size = serde_json::to_vec(&version).expect("JSON").len();
     assert!(size < 200_000, "{size}");
 }

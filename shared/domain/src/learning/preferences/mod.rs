@@ -278,25 +278,39 @@ pub struct Version {
     pub updated_at: DateTime<Utc>,
 }
 
-impl Version {
-    /// The version after `previous`, or the first version.
+/// The newest version of a user's preferences.
+#[derive(Debug, Clone, Default)]
+pub struct NewestVersion {
+    /// The number of the newest stored version, whether it can be read or not; 0 for a user without preferences.
+    pub number: u64,
+    /// The newest version that can be read. If that is an older one, its preferences apply under the newest number.
+    pub version: Option<Version>,
+}
+
+impl NewestVersion {
+    /// The profile of the newest version that can be read; the defaults if there is none.
     #[must_use]
-    pub fn after(
-        previous: Option<&Self>,
-        profile: Profile,
-        cause: Cause,
-        at: DateTime<Utc>,
-    ) -> Self {
-        Self {
-            number: previous.map_or(0, |version| version.number) + 1,
+    pub fn profile(&self) -> Profile {
+        let version = self.version.as_ref();
+        version.map(Version::profile).unwrap_or_default()
+    }
+
+    /// The version after this one.
+    #[must_use]
+    pub fn next(&self, profile: Profile, cause: Cause, at: DateTime<Utc>) -> Version {
+        let first = self.version.as_ref().map(|version| version.created_at);
+        Version {
+            number: self.number + 1,
             preferences: profile.preferences,
             learning: profile.learning,
             cause,
-            created_at: previous.map_or(at, |version| version.created_at),
+            created_at: first.unwrap_or(at),
             updated_at: at,
         }
     }
+}
 
+impl Version {
     /// The profile as of this version.
     #[must_use]
     pub fn profile(&self) -> Profile {
