@@ -29,6 +29,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 const PAGE: &str = include_str!("../../docs/reference/rules.md");
+/// The pages of the reference.
+const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference");
 const TEMPLATE: &str = include_str!("../../template.yaml");
 
 /// Numbers that are private to a function of several steps, or of the deployment. Their behavior has tests of its own.
@@ -319,6 +321,46 @@ fn every_number_of_the_rules_is_compared_or_listed() {
     let page: BTreeSet<_> = numbers().into_keys().collect();
     assert_eq!(page, &compared | &listed);
     assert_eq!(&compared & &listed, BTreeSet::new());
+}
+
+/// The rows of the reference's tables about a parameter, each with the name of its page.
+fn rows_about(parameter: &str) -> Vec<String> {
+    let pages = std::fs::read_dir(REFERENCE).unwrap();
+    let mut rows = Vec::new();
+    for page in pages.map(|page| page.unwrap().path()) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let found = text
+            .lines()
+            .filter(|line| line.starts_with(&format!("| `{parameter}` |")));
+        rows.extend(found.map(|row| format!("{}: {row}", page.display())));
+    }
+    rows
+}
+
+#[test]
+fn the_tables_of_parameters_have_the_limits_of_the_code() {
+    let page = format!(
+        "1 to {}, default {},",
+        page::MAX_LIMIT,
+        page::DEFAULT_LIMIT.0
+    );
+    let days = format!("1 to {},", Retention::MAX_DAYS);
+    let kept = format!("{days} default {},", PrivacyFlags::DEFAULT_RETENTION_DAYS);
+    for (parameter, expected, pages) in [
+        ("limit", page, 5),
+        ("days", days, 1),
+        ("privacyFlags.retentionDays", kept, 1),
+    ] {
+        let rows = rows_about(parameter);
+        assert_eq!(rows.len(), pages, "{rows:#?}");
+        for row in rows {
+            // The end of a cell is an end of the number, too.
+            assert!(
+                row.replace(" |", ",").contains(&expected),
+                "{row}, not {expected}"
+            );
+        }
+    }
 }
 
 #[test]
