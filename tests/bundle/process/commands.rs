@@ -1,13 +1,13 @@
 //! How the bundle starts and stops, and what the commands print.
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use hearback_local::names::Names;
 use hearback_storage::table::{PK, SK};
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::events::{acceptance, id};
 use hearback_tests::process::Process;
+use hearback_tests::rows::rows;
 use reqwest::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{get, on_folder, outcome, submit, text, token};
 
@@ -163,26 +163,25 @@ async fn redrive_moves_dead_letters_back() {
     let folder = tempfile::tempdir().unwrap();
     let app = TestApp::on(Some(folder.path().to_owned())).await;
     let clients = &app.bundle.clients;
-    // An unreadable preference version prevents the user's events from being processed.
-    let damaged = [
-        (PK, AttributeValue::S("PREF#acme#ada".to_owned())),
-        (SK, AttributeValue::S("V#0000000001".to_owned())),
-    ];
-    clients
-        .dynamodb
-        .put_item()
-        .table_name(Names::default().table())
-        .set_item(Some(
-            damaged
-                .clone()
-                .map(|(name, key)| (name.to_owned(), key))
-                .into(),
-        ))
-        .send()
-        .await
-        .unwrap();
+    // A claim that cannot be read prevents that equal events are processed.
     let token = app.token("ada");
-    let event = acceptance("ada");
+    let first = acceptance("ada");
+    app.submit(&token, &first).await;
+    app.outcome(&token, &id(&first)).await;
+    let table = Names::default().table();
+    let claim = rows(&clients.dynamodb, &table)
+        .await
+        .into_iter()
+        .find(|row| {
+            let key = row[SK].as_s().unwrap();
+            key.starts_with("CLAIM#")
+        });
+    let mut claim = claim.unwrap();
+    claim.remove("feedbackId");
+    let put = clients.dynamodb.put_item().table_name(&table);
+    put.set_item(Some(claim.clone())).send().await.unwrap();
+    let mut event = first;
+    event["feedbackId"] = json!(uuid::Uuid::new_v4());
     app.submit(&token, &event).await;
     let reason = eventually(|| async {
         let received = clients
@@ -200,16 +199,9 @@ async fn redrive_moves_dead_letters_back() {
     assert!(!reason.is_empty());
 
     // After the repair the redriven message is processed.
-    clients
-        .dynamodb
-        .delete_item()
-        .table_name(Names::default().table())
-        .set_key(Some(
-            damaged.map(|(name, key)| (name.to_owned(), key)).into(),
-        ))
-        .send()
-        .await
-        .unwrap();
+    claim.retain(|name, _| [PK, SK].contains(&name.as_str()));
+    let delete = clients.dynamodb.delete_item().table_name(&table);
+    delete.set_key(Some(claim)).send().await.unwrap();
     let printed = on_folder(folder.path(), &["redrive"]).await;
     assert!(printed.status.success());
     let stdout = text(&printed.stdout);

@@ -486,17 +486,17 @@ impl Ledger {
         }
     }
 
-    /// The number of a user's events that preferences learn from.
-    /// The lessons of a user's events, and how many events with a lesson are duplicates that were processed first.
+    /// The lessons of a user's events, and how many events with a lesson an earlier equal one replaced.
     fn lessons(&self, user: &str) -> (usize, usize) {
-        let own = self
-            .processed()
-            .filter(|core| core.user_id.as_str() == user);
-        let (duplicates, firsts): (Vec<_>, Vec<_>) = own
-            .filter(|core| Lesson::of(core).is_some())
-            .partition(|core| {
-                !core.derived && self.replaced.contains(&core.feedback_id.to_string())
-            });
-        (firsts.len(), duplicates.len())
+        let teaches =
+            |core: &&EventCore| core.user_id.as_str() == user && Lesson::of(core).is_some();
+        let is_replaced = |core: &&EventCore| {
+            !core.derived && self.replaced.contains(&core.feedback_id.to_string())
+        };
+        let firsts = self.processed().filter(teaches);
+        let firsts = firsts.filter(|core| !is_replaced(core));
+        // One whose outcome is that it is a duplicate may be named too: a worker had claimed its key before.
+        let replaced = self.events.values().filter(teaches).filter(is_replaced);
+        (firsts.count(), replaced.count())
     }
 }
