@@ -13,7 +13,7 @@ from openapi_spec_validator import validate
 from bundle import Bundle, default_command
 
 VERBS = (
-    "detect|erase|get|infer|list|react|refresh|register|reset|resolve|search|send|submit|update|withdraw"
+    "create|detect|erase|get|infer|list|react|refresh|register|reset|resolve|search|send|submit|update|withdraw"
 )
 
 

@@ -48,6 +48,7 @@ fn router_operations() -> BTreeSet<(String, String, String)> {
             hearback_preferences::routes().description(),
         ),
         ("ErasureFunction", hearback_erasure::routes().description()),
+        ("StreamFunction", hearback_stream::routes().description()),
     ];
     let mut operations = BTreeSet::new();
     for (function, description) in described {
@@ -65,7 +66,7 @@ fn router_operations() -> BTreeSet<(String, String, String)> {
 fn every_operation_reaches_the_function_that_has_it() {
     let routes = template_routes();
     let operations = router_operations();
-    assert_eq!(operations.len(), 26);
+    assert_eq!(operations.len(), 27);
     // The route that names the method wins over ANY.
     let reached: BTreeSet<_> = operations
         .iter()
@@ -141,6 +142,7 @@ fn schema_names_in_the_openapi_document_are_unique() {
     parts.extend(hearback_retrieval::routes().descriptions());
     parts.extend(hearback_turns::routes().descriptions());
     parts.extend(hearback_preferences::routes().descriptions());
+    parts.extend(hearback_stream::routes().descriptions());
     let mut shapes = BTreeMap::new();
     for components in parts.into_iter().filter_map(|part| part.components) {
         for (name, shape) in components.schemas {
@@ -295,6 +297,8 @@ fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
         names.imports_dead_letters(),
         names.erasures(),
         names.erasures_dead_letters(),
+        names.fanout(),
+        names.fanout_dead_letters(),
         names.stream_dead_letters(),
         names.subjects_dead_letters(),
     ]
@@ -316,6 +320,7 @@ fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
         ("ImportsQueue", REDRIVE_RECEIVES),
         ("ErasuresQueue", REDRIVE_RECEIVES),
         ("IngestQueue", REDRIVE_RECEIVES),
+        ("FanoutQueue", REDRIVE_RECEIVES),
         ("FeedbackProcessedQueue", SUBJECT_RECEIVES),
         ("RewardQueue", SUBJECT_RECEIVES),
         ("PolicyQueue", SUBJECT_RECEIVES),

@@ -33,6 +33,8 @@ mod imports;
 mod inferred;
 mod isolation;
 mod keys;
+mod live;
+mod live_faults;
 mod live_first;
 mod load;
 mod manifest;

@@ -13,6 +13,7 @@ use hearback_signals::Generator;
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, ingested};
 use hearback_tests::functions::call;
+use hearback_tests::live::{LiveFunctions, process};
 use hearback_tests::permissions::{Permission, Recorder};
 use hearback_tests::queue;
 use hearback_tests::rows::damage_pointers;
@@ -296,6 +297,30 @@ async fn the_role_of_retrieval_allows_its_calls() {
         assert!(status.is_success());
     }
     recorded.check("RetrievalFunction");
+}
+
+#[tokio::test]
+async fn the_roles_of_stream_and_fanout_allow_their_calls() {
+    let recorded = Recorded::start().await;
+    let store = recorded.engine.store_with(recorded.recorder.clone());
+    let functions = LiveFunctions::on(&recorded.engine, store).await;
+    let mut sockets = Vec::new();
+    for (id, scope) in [("own", ""), ("tenant", "feedback:report"), ("left", "")] {
+        let ticket = functions.ticket(scope).await;
+        sockets.push(functions.connect(id, &ticket).await);
+        functions
+            .live
+            .receive(id, r#"{"action":"subscribe"}"#)
+            .await;
+    }
+    functions.live.disconnect("left").await.unwrap();
+    recorded.check("StreamFunction");
+    process(&recorded.engine, &acceptance("ada")).await;
+    assert!(functions.publish("ada").await);
+    // A client that left without a word.
+    sockets.clear();
+    assert!(functions.publish("ada").await);
+    recorded.check("FanoutFunction");
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use aws_sdk_sqs::types::{Message, MessageAttributeValue};
 use hearback_domain::learning::publication::Subject;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_local::health::Health;
+use hearback_local::live::OpenSockets;
 use hearback_local::names::Names;
 use hearback_local::position::{RelayPosition, RelayProgress};
 use hearback_local::redrive::{DeadLetterQueue, RedriveSummary, redrive};
@@ -239,6 +240,7 @@ async fn run_relay(
         blobs: engine.blobs(),
         sqs,
         queues: engine.queues.clone(),
+        sockets: OpenSockets::default(),
         position: RelayPosition::new(position.to_owned(), RelayProgress::default()),
         health: health.clone(),
     };

@@ -12,6 +12,7 @@ use hearback_local::engines::{
 };
 use hearback_local::files::POSITION_FILE;
 use hearback_local::health::Health;
+use hearback_local::live::OpenSockets;
 use hearback_local::names::Names;
 use hearback_local::position::RelayPosition;
 use hearback_local::provision;
@@ -166,6 +167,7 @@ impl Engines {
             blobs: Blobs::new(self.clients.s3.clone(), names.bucket()),
             sqs: self.clients.sqs.clone(),
             queues: queues.unwrap(),
+            sockets: OpenSockets::default(),
             position: RelayPosition::new(file, self.maintenance.progress.clone()),
             health: health.clone(),
         };

@@ -9,6 +9,7 @@ pub mod function_set;
 pub mod functions;
 pub mod generate;
 pub mod ledger;
+pub mod live;
 pub mod meanwhile;
 pub mod options;
 pub mod page;

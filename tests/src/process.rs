@@ -9,13 +9,14 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// The packages of the functions.
-const FUNCTIONS: [&str; 8] = [
+const FUNCTIONS: [&str; 9] = [
     "hearback-batch",
     "hearback-erasure",
     "hearback-export",
     "hearback-preferences",
     "hearback-retrieval",
     "hearback-signals",
+    "hearback-stream",
     "hearback-submit",
     "hearback-turns",
 ];

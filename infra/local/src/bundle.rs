@@ -20,6 +20,7 @@ use hearback_lambda::embedder::Embeddings;
 use hearback_lambda::{App, WithBlobs};
 use hearback_signals::Generator;
 use hearback_storage::{Blobs, Store};
+use hearback_stream::{Delivery, Fanout, LiveFeed, Tasks as LiveTasks};
 use hearback_turns::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -39,6 +40,7 @@ use crate::files::{
 use crate::gateway::{self, Gateway, Limits};
 use crate::health::Health;
 use crate::hosts::Hosts;
+use crate::live::{OpenSockets, SocketGateway};
 use crate::load::Load;
 use crate::manifest::{self, FolderPart};
 use crate::names::Names;
@@ -136,6 +138,8 @@ pub struct Bundle {
     visibility: Duration,
     settle: TimeDelta,
     clock: Clock,
+    sockets: OpenSockets,
+    delivery: Delivery,
     progress: RelayProgress,
     work: Tasks,
     engines: Tasks,
@@ -200,6 +204,19 @@ impl Bundle {
         provision::table(&store).await?;
         provision::bucket(&clients.s3, &options.names).await?;
         let queues = provision::queues(&clients.sqs, &options.names, options.visibility).await?;
+        let sockets = OpenSockets::default();
+        let lifecycle = EngineLifecycle {
+            stop: &engines.stop,
+            tasks: &engines.tracker,
+            health: &health,
+        };
+        let posting = engines::serve_sockets(sockets.routes(), lifecycle).await?;
+        let delivery = Delivery {
+            store: store.clone(),
+            clock,
+            sockets: hearback_stream::sockets::Sockets::new(&posting),
+            tasks: LiveTasks::new(clients.sqs.clone(), &queues.fanout),
+        };
         let bundle = Self {
             address: gateway.local_addr()?,
             access,
@@ -218,6 +235,8 @@ impl Bundle {
             visibility: options.visibility,
             settle: options.settle,
             clock,
+            sockets,
+            delivery,
             progress,
             work,
             engines,
@@ -240,6 +259,7 @@ impl Bundle {
             blobs: self.blobs.clone(),
             sqs: self.clients.sqs.clone(),
             queues: self.queues.clone(),
+            sockets: self.sockets.clone(),
             position: RelayPosition::new(
                 self.data.path().join(POSITION_FILE),
                 self.progress.clone(),
@@ -254,6 +274,9 @@ impl Bundle {
         self.consume("signals-bulk", &self.queues.signals_bulk, self.generator());
         self.consume("ingest", &self.queues.ingest, self.ingest()?);
         self.consume("erasures", &self.queues.erasures, self.eraser());
+        let dead_letters = self.dead_letters(&self.queues.fanout_dead_letters);
+        let fanout = Fanout::new(self.delivery.clone(), dead_letters);
+        self.consume("fanout", &self.queues.fanout, fanout);
         Ok(())
     }
 
@@ -336,6 +359,11 @@ impl Bundle {
 
     fn serve(&self, listener: TcpListener) -> Result<()> {
         let app = self.app()?;
+        let live = LiveFeed {
+            app: app.clone(),
+            delivery: self.delivery.clone(),
+            url: None,
+        };
         let app = WithBlobs {
             app,
             blobs: self.blobs.clone(),
@@ -354,8 +382,15 @@ impl Bundle {
             limits: self.limits,
             probe,
             rejections,
+            sockets: SocketGateway {
+                live: live.clone(),
+                sockets: self.sockets.clone(),
+                stop: self.work.stop.clone(),
+                tasks: self.work.tracker.clone(),
+            },
         };
-        let router = gateway.router(gateway::functions(registry, self.erasures()));
+        let functions = gateway::functions(registry, self.erasures());
+        let router = gateway.router(functions.merge(hearback_stream::routes().router(live)));
         let limits = ConnectionLimits {
             connections: self.limits.connections,
             idle: self.limits.idle,

@@ -67,7 +67,7 @@ pub(crate) async fn serve(
                 response
             }
         });
-        let connection = server.serve_connection(TokioIo::new(socket), service);
+        let connection = server.serve_connection_with_upgrades(TokioIo::new(socket), service);
         let connection = connections.watch(connection.into_owned());
         tokio::spawn(async move {
             // A client may disconnect at any time.

@@ -13,6 +13,7 @@ pub fn openapi() -> OpenApi {
     document.merge(hearback_submit::routes().description());
     document.merge(hearback_batch::routes().description());
     document.merge(hearback_retrieval::routes().description());
+    document.merge(hearback_stream::routes().description());
     document.merge(hearback_turns::routes().description());
     document.merge(hearback_preferences::routes().description());
     document.merge(hearback_erasure::routes().description());

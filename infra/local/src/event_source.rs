@@ -15,6 +15,7 @@ use hearback_batch::{Importer, Ingest};
 use hearback_erasure::Eraser;
 use hearback_lambda::aws::error_code;
 use hearback_signals::Generator;
+use hearback_stream::Fanout;
 use tokio_util::sync::CancellationToken;
 
 use crate::health::LoopStatus;
@@ -70,6 +71,17 @@ impl Consumer for Eraser {
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch, None).await
+    }
+}
+
+impl Consumer for Fanout {
+    const BATCH: i32 = 10;
+    const YIELDS: bool = true;
+    const IS_BURST: bool = false;
+    const TIMEOUT: Duration = Duration::from_secs(30);
+
+    async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
+        Self::handle(self, batch).await
     }
 }
 

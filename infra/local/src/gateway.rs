@@ -29,6 +29,7 @@ use crate::body::{BodyError, discard, paced};
 use crate::demo;
 use crate::description::openapi;
 use crate::hosts::Hosts;
+use crate::live::{SocketGateway, accept_sockets};
 use crate::load::Load;
 use crate::probe::Probe;
 use crate::rejections::{self, RejectionLog};
@@ -104,6 +105,8 @@ pub struct Gateway {
     pub probe: Probe,
     /// Counts rejected requests.
     pub rejections: RejectionLog,
+    /// Accepts WebSockets.
+    pub(crate) sockets: SocketGateway,
 }
 
 impl Gateway {
@@ -114,7 +117,8 @@ impl Gateway {
             .route_layer(from_fn_with_state(limits.body_lag, receive))
             .route_layer(from_fn_with_state(Arc::new(self.tokens), authorize))
             .route_layer(from_fn(limit_response))
-            .route_layer(from_fn_with_state((load, limits.request_time), admit));
+            .route_layer(from_fn_with_state((load, limits.request_time), admit))
+            .layer(from_fn_with_state(self.sockets, accept_sockets));
         hearback_lambda::http::service(
             functions
                 .merge(demo::routes())
@@ -268,14 +272,14 @@ async fn authorize(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let claims: Option<Claims> = request
+    let verified: Option<(Claims, i64)> = request
         .headers()
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .and_then(|(_, token)| tokens.verify(token.trim()));
-    let known = claims.and_then(|claims| Some((context(&claims).ok()?, claims)));
+    let known = verified.and_then(|(claims, end)| Some((context(&claims, end).ok()?, claims)));
     let Some((context, claims)) = known else {
         discard(request.into_body());
         return Unauthorized.into_response();
@@ -291,13 +295,14 @@ async fn authorize(
 
 /// The claims as an HTTP API passes them to a function, each as text. The projects are a JSON array, which is
 /// unambiguous.
-fn context(claims: &Claims) -> Result<RequestContext> {
+fn context(claims: &Claims, end: i64) -> Result<RequestContext> {
     let context = json!({
         "authorizer": {"jwt": {"claims": {
             "sub": claims.sub,
             "tenant": claims.tenant,
             "projects": serde_json::to_string(&claims.projects)?,
             "scope": claims.scope,
+            "exp": end.to_string(),
         }}},
         "http": {"method": "GET"},
     });

@@ -29,6 +29,7 @@ pub mod gateway;
 pub mod health;
 pub mod hosts;
 pub mod import;
+pub mod live;
 pub mod load;
 mod log_limit;
 pub mod manifest;

@@ -87,6 +87,18 @@ impl Names {
         self.of("erasures-dead-letters")
     }
 
+    /// The queue of the fan-out.
+    #[must_use]
+    pub fn fanout(&self) -> String {
+        self.of("fanout")
+    }
+
+    /// Dead letters of the fan-out.
+    #[must_use]
+    pub fn fanout_dead_letters(&self) -> String {
+        self.of("fanout-dead-letters")
+    }
+
     /// Dead letters of the table's stream.
     #[must_use]
     pub fn stream_dead_letters(&self) -> String {

@@ -39,6 +39,10 @@ pub struct QueueUrls {
     pub erasures: String,
     /// Dead letters of erasures.
     pub erasures_dead_letters: String,
+    /// The queue of the fan-out.
+    pub fanout: String,
+    /// Dead letters of the fan-out.
+    pub fanout_dead_letters: String,
     /// Dead letters of the table's stream.
     pub stream_dead_letters: String,
     subjects: HashMap<Subject, String>,
@@ -109,6 +113,14 @@ pub async fn queues(
         Some((&erasures_dead_letters, REDRIVE_RECEIVES)),
     )
     .await?;
+    let fanout_dead_letters = queue(client, &names.fanout_dead_letters(), visibility, None).await?;
+    let fanout = queue(
+        client,
+        &names.fanout(),
+        visibility,
+        Some((&fanout_dead_letters, REDRIVE_RECEIVES)),
+    )
+    .await?;
     let mut subjects = HashMap::new();
     for (_, subject) in Subject::NAMES {
         let url = queue(
@@ -142,6 +154,8 @@ pub async fn queues(
         imports_dead_letters,
         erasures,
         erasures_dead_letters,
+        fanout,
+        fanout_dead_letters,
         stream_dead_letters: queue(client, &names.stream_dead_letters(), visibility, None).await?,
         subjects,
     })

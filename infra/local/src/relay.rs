@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::delivery::{OutgoingMessage, SendOutcome, send};
 use crate::health::{Health, LoopStatus};
+use crate::live::OpenSockets;
 use crate::position::RelayPosition;
 use crate::provision::QueueUrls;
 use crate::stream::{Stream, StreamBatch};
@@ -52,6 +53,8 @@ pub struct Relay {
     pub sqs: aws_sdk_sqs::Client,
     /// The URLs of the queues.
     pub queues: QueueUrls,
+    /// The open sockets. While there are none, nothing is sent to the fan-out.
+    pub sockets: OpenSockets,
     /// The position in the stream.
     pub position: RelayPosition,
     /// Records whether the relay works.
@@ -214,6 +217,12 @@ impl Relay {
                             Destination::Subject(subject) => self.queues.subject(subject)?,
                         };
                         let queue = queue.to_owned();
+                        let published = Destination::Subject(Subject::FeedbackProcessed);
+                        if destination == published && !self.sockets.is_empty() {
+                            let (queue, body) = (self.queues.fanout.clone(), body.clone());
+                            let work = Work::Send(OutgoingMessage { queue, body });
+                            tasks.push(Task { record, work });
+                        }
                         let work = Work::Send(OutgoingMessage { queue, body });
                         tasks.push(Task { record, work });
                     }

@@ -70,15 +70,20 @@ impl Tokens {
         }
     }
 
-    /// Signs a token with these claims.
+    /// Signs a token with these claims, valid for 30 days.
     pub fn sign(&self, claims: Claims) -> Result<String> {
+        self.sign_for(claims, TimeDelta::days(VALID_DAYS))
+    }
+
+    /// Signs a token that is valid for this long.
+    pub fn sign_for(&self, claims: Claims, valid: TimeDelta) -> Result<String> {
         let now = Utc::now();
         let signed = Signed {
             claims,
             iss: ISSUER.to_owned(),
             aud: AUDIENCE.to_owned(),
             iat: now.timestamp(),
-            exp: (now + TimeDelta::days(VALID_DAYS)).timestamp(),
+            exp: (now + valid).timestamp(),
         };
         Ok(jsonwebtoken::encode(
             &Header::new(Algorithm::HS256),
@@ -87,9 +92,9 @@ impl Tokens {
         )?)
     }
 
-    /// The claims of a token; `None` if it is not valid.
+    /// The claims of a token, and when it expires, in seconds since 1970; `None` if it is not valid.
     #[must_use]
-    pub fn verify(&self, token: &str) -> Option<Claims> {
+    pub fn verify(&self, token: &str) -> Option<(Claims, i64)> {
         let mut validation = Validation::new(Algorithm::HS256);
         validation.set_issuer(&[ISSUER]);
         validation.set_audience(&[AUDIENCE]);
@@ -100,7 +105,8 @@ impl Tokens {
         let token = jsonwebtoken::decode::<Signed>(token, &self.verifying, &validation).ok()?;
         // `crit` lists extensions that must be understood (RFC 7515, section 4.1.11); none is supported here.
         let is_supported = token.header.crit.is_none();
-        is_supported.then_some(token.claims.claims)
+        let Signed { claims, exp, .. } = token.claims;
+        is_supported.then_some((claims, exp))
     }
 }
 
@@ -187,7 +193,7 @@ mod tests {
     fn a_token_is_valid_under_its_own_key_only() {
         let tokens = Tokens::new(b"one key");
         let token = tokens.sign(claims()).unwrap();
-        assert_eq!(tokens.verify(&token), Some(claims()));
+        assert_eq!(tokens.verify(&token).unwrap().0, claims());
         assert_eq!(Tokens::new(b"another").verify(&token), None);
     }
 

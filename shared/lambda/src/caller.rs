@@ -1,9 +1,13 @@
 //! The caller of a request, from the claims that API Gateway's JWT authorizer verified.
 
+use std::convert::Infallible;
+
+use aws_lambda_events::apigw::ApiGatewayRequestAuthorizerJwtDescription;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
 use hearback_domain::identity::caller::Caller;
 use hearback_domain::identity::claims::{ProjectsClaim, caller};
 use lambda_http::request::RequestContext;
@@ -35,14 +39,31 @@ impl<S: Sync> FromRequestParts<S> for VerifiedCaller {
     type Rejection = Unauthorized;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Unauthorized> {
-        let Some(RequestContext::ApiGatewayV2(context)) = parts.extensions.get() else {
-            return Err(Unauthorized);
-        };
-        let authorizer = context.authorizer.as_ref().ok_or(Unauthorized)?;
-        let jwt = authorizer.jwt.as_ref().ok_or(Unauthorized)?;
+        let jwt = jwt(parts).ok_or(Unauthorized)?;
         let format = parts.extensions.get().copied().unwrap_or_default();
         caller(&jwt.claims, format).map(Self).ok_or(Unauthorized)
     }
+}
+
+/// When the token of a request expires, if its claims say so.
+#[derive(Debug, Clone, Copy)]
+pub struct TokenEnd(pub Option<DateTime<Utc>>);
+
+impl<S: Sync> FromRequestParts<S> for TokenEnd {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let end = jwt(parts).and_then(|jwt| jwt.claims.get("exp")?.parse().ok());
+        Ok(Self(end.and_then(|end| DateTime::from_timestamp(end, 0))))
+    }
+}
+
+/// The verified token of a request.
+fn jwt(parts: &Parts) -> Option<&ApiGatewayRequestAuthorizerJwtDescription> {
+    let RequestContext::ApiGatewayV2(context) = parts.extensions.get()? else {
+        return None;
+    };
+    context.authorizer.as_ref()?.jwt.as_ref()
 }
 
 /// The setting for the format of the claim `projects`: `list`, `json` or `name`.

@@ -29,7 +29,7 @@ pub use app::{App, FromEnv, WithBlobs};
 pub use problem::Problem;
 pub use settings::{BadSetting, MissingSetting};
 
-use axum::Extension;
+use axum::{Extension, Router};
 use lambda_runtime::Error;
 use routes::Routes;
 use tower::util::MapRequest;
@@ -38,9 +38,12 @@ use tower::util::MapRequest;
 pub async fn serve<S: FromEnv>(routes: Routes<S>) -> Result<(), Error> {
     telemetry::init();
     let app = S::from_env()?;
-    let routes = routes
-        .router(app)
-        .layer(Extension(caller::projects_claim()?));
-    let service = http::service(routes);
+    serve_router(routes.router(app)).await
+}
+
+/// The same for a router.
+pub async fn serve_router(router: Router) -> Result<(), Error> {
+    let router = router.layer(Extension(caller::projects_claim()?));
+    let service = http::service(router);
     lambda_http::run(MapRequest::new(service, event_path::with_encoded_uri)).await
 }

@@ -64,9 +64,7 @@ impl Core {
     }
 
     fn attribute(&self) -> Result<AttributeValue, Error> {
-        let json = serde_json::to_string(self);
-        let json = json.map_err(|error| Error::undecodable(ERASURE, &error))?;
-        Ok(AttributeValue::S(json))
+        item::text_of(ERASURE, self)
     }
 }
 

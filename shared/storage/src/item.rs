@@ -62,8 +62,7 @@ impl Builder {
         name: &str,
         part: &impl Serialize,
     ) -> Result<Self, Error> {
-        let text = serde_json::to_string(part).map_err(|error| Error::undecodable(kind, &error))?;
-        self.0.insert(name.to_owned(), AttributeValue::S(text));
+        self.0.insert(name.to_owned(), text_of(kind, part)?);
         Ok(self)
     }
 
@@ -95,6 +94,13 @@ impl Builder {
     pub(crate) fn build(self) -> Item {
         self.0
     }
+}
+
+/// A part as JSON text.
+pub(crate) fn text_of(kind: &'static str, part: &impl Serialize) -> Result<AttributeValue, Error> {
+    let text = serde_json::to_string(part);
+    text.map(AttributeValue::S)
+        .map_err(|error| Error::undecodable(kind, &error))
 }
 
 /// Reads a part that is JSON text.

@@ -6,6 +6,7 @@
 
 mod days;
 mod files;
+mod live;
 mod parts;
 mod reactions;
 mod turns;
@@ -19,9 +20,11 @@ use uuid::Uuid;
 
 pub use days::{active_in, activity, date_of, day, days, month, months};
 pub use files::{
-    IMPORTS, REPORT_SUFFIX, TURN_LOGS, erasure_traces, export_day, export_training, import_work,
-    imports_of, is_turn_log, signal_exports_of, tenant_of_folder, training_exports_of, turn_log,
-    turn_logs,
+    IMPORTS, REPORT_SUFFIX, erasure_traces, export_day, export_training, import_work, imports_of,
+    is_turn_log, signal_exports_of, tenant_of_folder, training_exports_of, turn_log, turn_logs,
+};
+pub use live::{
+    CONNECTION, TICKET, connection, is_of_live_feed, tenant_listeners, ticket, user_listeners,
 };
 pub use parts::named;
 pub use reactions::{

@@ -19,6 +19,7 @@
 //! | preference version | [`preferences`] | version n + 1 does not exist |
 //! | import, and its pieces | [`imports`] | the item is unchanged since it was read |
 //! | erasure | [`erasures`] | none is open |
+//! | ticket, connection, listener | [`connections`] | its connection is open |
 //!
 //! [`blobs`], [`exports`] and [`files`] access the bucket, [`unpacked`] reads packed files, and
 //! [`versions`] deletes permanently. [`training`] has the reads of the training export. [`queued`]
@@ -32,6 +33,7 @@ mod attributes;
 pub mod blobs;
 pub mod claims;
 mod conditional;
+pub mod connections;
 pub mod erasures;
 mod error;
 pub mod events;

@@ -144,6 +144,7 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
             writes().with_name("feedbackId", &owner.signal_event)
         }
         "`GET /v1/feedback/events`" => reads(),
+        "`POST /v1/feedback/events/ticket`" => writes(),
         "`GET /v1/feedback/events` of the owner's" => {
             reads().with_query(format!("?userId={OWNER}"))
         }

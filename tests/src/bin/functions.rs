@@ -9,6 +9,8 @@ mod eraser;
 mod erasure;
 #[path = "../../../functions/export/src/main.rs"]
 mod export;
+#[path = "../../../functions/stream/src/bin/fanout.rs"]
+mod fanout;
 #[path = "../../../functions/batch/src/bin/imports.rs"]
 mod imports;
 #[path = "../../../functions/batch/src/bin/ingest.rs"]
@@ -21,6 +23,8 @@ mod publish;
 mod retrieval;
 #[path = "../../../functions/signals/src/main.rs"]
 mod signals;
+#[path = "../../../functions/stream/src/main.rs"]
+mod stream;
 #[path = "../../../functions/submit/src/main.rs"]
 mod submit;
 #[path = "../../../functions/turns/src/main.rs"]
@@ -35,12 +39,14 @@ fn main() -> Result<(), lambda_runtime::Error> {
         "eraser" => eraser::main(),
         "erasure" => erasure::main(),
         "export" => export::main(),
+        "fanout" => fanout::main(),
         "imports" => imports::main(),
         "ingest" => ingest::main(),
         "preferences" => preferences::main(),
         "publish" => publish::main(),
         "retrieval" => retrieval::main(),
         "signals" => signals::main(),
+        "stream" => stream::main(),
         "submit" => submit::main(),
         "turns" => turns::main(),
         _ => Err(format!("there is no function {name}").into()),

@@ -224,6 +224,17 @@ pub fn start(
     Ok(threads)
 }
 
+/// Serves the API by which frames are posted to WebSockets, on any free port, and returns how to call it.
+pub(crate) async fn serve_sockets(routes: Router, lifecycle: EngineLifecycle<'_>) -> Result<Aws> {
+    let listener = bind(0).await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let keys = KeyPair::random();
+    let engine = signed(routes, &keys, "execute-api");
+    let engine = serve("WebSocket", listener, engine, lifecycle.stop);
+    lifecycle.tasks.spawn(engine);
+    Ok(Aws::local(url, keys.credentials()))
+}
+
 /// Adds authentication to an engine's routes.
 fn signed(engine: Router, keys: &KeyPair, service: &'static str) -> Router {
     let verifier = Arc::new(Verifier::new(keys, service));

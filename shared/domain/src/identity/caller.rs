@@ -1,5 +1,7 @@
 //! The caller and the permissions of its token. See docs/reference/tokens.md.
 
+use serde::{Deserialize, Serialize};
+
 use crate::identity::identifier::{ProjectId, TenantId, UserId, UserRef};
 
 /// A permission beyond acting as oneself.
@@ -26,7 +28,7 @@ impl Scope {
 }
 
 /// The verified claims of a token.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caller {
     /// `sub`: the calling user or back end.
     pub user: UserId,

@@ -3,12 +3,14 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, TimeDelta, Utc};
+use hearback_wire::wire_names;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::events::event::{Channel, EventContext, FeedbackType};
-use crate::identity::caller::Caller;
+use crate::identity::caller::{Caller, Forbidden, Scope};
 use crate::identity::identifier::{Label, ProjectId, UserId};
 use crate::identity::labels::Labels;
 use crate::learning::ledger::Retraction;
@@ -18,8 +20,7 @@ use crate::learning::publication::{Action, Processed, retracted};
 pub const SETTLED_AFTER: TimeDelta = TimeDelta::seconds(15);
 
 /// What an entry of the feed says about its event. The order is that of the feed, where both have one time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryKind {
     /// It was processed.
     Processed,
@@ -27,8 +28,9 @@ pub enum EntryKind {
     Retracted,
 }
 
-/// A position in the feed: that of a message, or a time.
+/// A position in the feed: that of a message, or a time. It is stored as its event id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct FeedPosition {
     /// When the entry was made, in microseconds since 1970.
     at: i64,
@@ -72,6 +74,12 @@ impl FeedPosition {
             kind: EntryKind::Retracted,
             ..Self::before(retraction.published_at.unwrap_or(retraction.at))
         }
+    }
+
+    /// The position of the entry that has this message.
+    #[must_use]
+    pub fn entry(self) -> Self {
+        Self { message: 0, ..self }
     }
 
     /// The event.
@@ -157,6 +165,20 @@ impl FeedPosition {
     }
 }
 
+impl From<FeedPosition> for String {
+    fn from(position: FeedPosition) -> Self {
+        position.event_id()
+    }
+}
+
+impl TryFrom<String> for FeedPosition {
+    type Error = InvalidEventId;
+
+    fn try_from(id: String) -> Result<Self, InvalidEventId> {
+        Self::from_event_id(&id)
+    }
+}
+
 /// An entry of the feed, which was published as one or more messages.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeedEntry {
@@ -223,7 +245,8 @@ impl FeedEntry {
 }
 
 /// Whose feed a caller reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FeedView {
     /// All feedback of these users: of the caller, under the name and the pseudonym.
     Own(Vec<UserId>),
@@ -247,6 +270,27 @@ pub enum FeedView {
 }
 
 impl FeedView {
+    /// The view of a caller with this pseudonym: its own feedback or with `feedback:report` its tenant's; or the
+    /// feedback of `user`.
+    pub fn of(
+        caller: &Caller,
+        pseudonym: Option<UserId>,
+        user: Option<UserId>,
+    ) -> Result<Self, Forbidden> {
+        let own = std::iter::once(caller.user.clone())
+            .chain(pseudonym)
+            .collect();
+        let reader = Box::new(caller.clone());
+        Ok(match user {
+            Some(user) if user == caller.user => Self::Own(own),
+            // Not under the pseudonym, which names nobody to a back end.
+            Some(user) if caller.has(Scope::OnBehalf) => Self::OnBehalf { user, reader },
+            user if caller.has(Scope::Report) => Self::Tenant { user, reader, own },
+            None => Self::Own(own),
+            Some(_) => return Err(Forbidden::AnotherUsersFeedback),
+        })
+    }
+
     fn allows(&self, facts: &Facts<'_>) -> bool {
         let project = facts.context.project_id.as_ref();
         let is_held = |reader: &Caller| {
@@ -268,19 +312,53 @@ impl FeedView {
     }
 }
 
-/// Which entries are listed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The `eventType` of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub enum EventType {
+    /// An event was processed.
+    #[serde(rename = "feedback.processed")]
+    Processed,
+    /// An event was retracted.
+    #[serde(rename = "feedback.retracted")]
+    Retracted,
+    /// An event gave a learning signal.
+    #[serde(rename = "learning.signal.generated")]
+    Signal,
+}
+
+wire_names!(EventType {
+    Processed = "feedback.processed",
+    Retracted = "feedback.retracted",
+    Signal = "learning.signal.generated",
+});
+
+/// Which entries are listed. An empty list stands for every value.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct FeedFilter {
-    /// The channel of the feedback.
-    pub channel: Option<Channel>,
-    /// The type of the feedback. A retraction is listed whatever the type of its event.
-    pub feedback_type: Option<FeedbackType>,
+    /// The channels of the feedback.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<Channel>,
+    /// The types of the feedback. A retraction is listed whatever the type of its event.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<FeedbackType>,
     /// What the user did. A retraction is listed whatever its event's outcome.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Action>,
+    /// The types of the messages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub event_types: Vec<EventType>,
     /// The project.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<ProjectId>,
     /// Labels that the feedback has.
+    #[serde(skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
+}
+
+/// Whether a list of wanted values, of which an empty one stands for all, has this value.
+fn wants<T: PartialEq>(wanted: &[T], value: Option<T>) -> bool {
+    wanted.is_empty() || value.is_some_and(|value| wanted.contains(&value))
 }
 
 impl FeedFilter {
@@ -291,8 +369,7 @@ impl FeedFilter {
         let context = facts.context;
         let is_wanted = match entry {
             FeedEntry::Processed(processed) => {
-                let wanted = self.feedback_type;
-                (wanted.is_none() || processed.feedback_type() == wanted)
+                wants(&self.types, processed.feedback_type())
                     && self
                         .outcome
                         .is_none_or(|wanted| processed.action() == wanted)
@@ -303,9 +380,16 @@ impl FeedFilter {
         let has = |(key, value): (&str, &str)| context.labels.get(key) == Some(value);
         view.allows(&facts)
             && is_wanted
-            && (self.channel.is_none() || facts.channel == self.channel)
+            && wants(&self.channels, facts.channel)
             && (self.project.as_ref()).is_none_or(|wanted| project == Some(wanted.as_str()))
             && self.labels.iter().all(has)
+    }
+
+    /// Whether a message of a listed entry is listed.
+    #[must_use]
+    pub fn lists_message(&self, message: &Value) -> bool {
+        let is = |wanted: &EventType| message["eventType"] == wanted.as_str();
+        self.event_types.is_empty() || self.event_types.iter().any(is)
     }
 }
 

@@ -6,9 +6,11 @@
 //! | the feedback that an agent receives about its turns | [`timeline`] |
 //! | what a planner receives about a rejected turn | [`feedback_context`] |
 //! | what the feed lists, in which order, and who may read it | [`feed`] |
+//! | the frames of the live feed, and how long a connection lasts | [`live`] |
 
 pub mod feed;
 pub mod feedback_context;
+pub mod live;
 pub mod period;
 pub mod timeline;
 pub mod turn_report;

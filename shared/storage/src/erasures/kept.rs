@@ -6,6 +6,7 @@
 //! | duplicate or retracted events | their outcomes, their retractions | the author index |
 //! | events that could not be read when they were to be processed | themselves | the author index |
 //! | reactions and activity markers | the markers | the author index |
+//! | tickets and connections of the live feed | themselves | the author index |
 //! | turns, their logs and messages | the turn vectors | the user's partition |
 //! | message signals | themselves | the user's partition |
 //! | preference versions | themselves | the partition of the user's preferences |
@@ -325,6 +326,10 @@ fn authored(
     row: &Item,
 ) -> Option<PersonalData> {
     let unit = RowGroup::of((pk.clone(), sk.clone()), []);
+    if keys::is_of_live_feed(&pk) {
+        // Without its row, a connection receives nothing, and is closed soon.
+        return Some(PersonalData::Orphan(unit));
+    }
     if sk == keys::EVENT {
         // It has an author since it could not be read, and may have been replaced by another user's event.
         let core = item::json::<EventCore>(row, "event", CORE).ok();

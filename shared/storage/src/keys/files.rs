@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::parts::{file_part, short};
 
 /// The folder of the logs of turns in the bucket.
-pub const TURN_LOGS: &str = "turn-logs/";
+const TURN_LOGS: &str = "turn-logs/";
 /// The folder of files to import in the bucket.
 pub const IMPORTS: &str = "imports/";
 /// Suffix of a file's key that gives the folder of its reports.

@@ -1,6 +1,10 @@
 //! The feed: outcomes and retractions in the order of publication, found by two sparse indexes: one for each tenant,
 //! by day, and one for each user. An index entry may arrive some time after its item.
 
+mod reader;
+
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, NaiveDate, Utc};
 use futures::future::try_join_all;
 use hearback_domain::identity::identifier::{TenantId, UserRef};
@@ -14,6 +18,8 @@ use crate::item::{self, Builder, Item};
 use crate::reads::{IndexRange, Key};
 use crate::table::{BY_FEED, BY_FEED_USER, FEED, FEED_AT, FEED_USER};
 use crate::{Error, Store, keys};
+
+pub use reader::{FeedPart, FeedReader};
 
 const ENTRY: &str = "feed entry";
 /// Partitions that are read at the same time.
@@ -77,13 +83,13 @@ impl Store {
         shard_of(&event.to_string(), self.feed_shards())
     }
 
-    /// Up to `limit` entries of these partitions between two index keys, both included. Eventually consistent. One
-    /// call for each partition, half a read each for each 4 KB of keys; one for each hundred entries, a read each.
+    /// The entries among the first `limit` of these partitions between two index keys, both included, that are not
+    /// `known`. Eventually consistent. One call for each partition, half a read each for each 4 KB of keys; one for each hundred entries, a read each.
     pub async fn feed(
         &self,
         partitions: &[FeedPartition<'_>],
         (from, to): (&str, &str),
-        limit: usize,
+        (limit, known): (usize, &BTreeSet<FeedPosition>),
         now: DateTime<Utc>,
     ) -> Result<FeedEntries, Error> {
         if from > to {
@@ -106,7 +112,12 @@ impl Store {
                 .ok_or_else(|| Error::unreadable(ENTRY, "its key has no position"))
         });
         let rest = rest.transpose()?;
-        let keys: Vec<Key> = found.into_iter().map(|(_, key)| key).collect();
+        let is_known = |at: &str| {
+            let end = FeedPosition::after_entry(at);
+            end.is_some_and(|end| known.contains(&end.entry()))
+        };
+        let new = found.into_iter().filter(|(at, _)| !is_known(at));
+        let keys: Vec<Key> = new.map(|(_, key)| key).collect();
         let rows = self.get_batch(&keys).await?;
         let rows = keys.iter().zip(rows).filter_map(|(key, row)| {
             let row = row.filter(|row| !item::is_expired(row, now))?;

@@ -1,0 +1,184 @@
+//! Sends a connection what is new in its feed.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use hearback_domain::views::feed::{FeedPosition, SETTLED_AFTER};
+use hearback_domain::views::live::{
+    CHECK_AFTER, Goodbye, Progress, ServerFrame, Subscription, frames,
+};
+use hearback_lambda::clock::Clock;
+use hearback_lambda::queue::{MessageFailure, RetryLimit};
+use hearback_storage::connections::Connection;
+use hearback_storage::feed::{FeedPart, FeedReader};
+use hearback_storage::{Error, Store};
+
+use crate::sockets::{NotPosted, Posted, Sockets};
+use crate::tasks::{NotSent, Task, Tasks};
+
+/// Messages that are read at once.
+const PART_EVENTS: usize = 500;
+/// Bytes of messages that are read at once.
+const PART_BYTES: usize = 256 * 1024;
+/// Parts that one invocation sends to a connection. A message of the queue continues.
+const PARTS: usize = 4;
+
+/// Sends events to connections.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// The table.
+    pub store: Store,
+    /// The clock.
+    pub clock: Clock,
+    /// The open sockets.
+    pub sockets: Sockets,
+    /// The queue of the fan-out.
+    pub tasks: Tasks,
+}
+
+/// Why a delivery must be repeated.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Storage(#[from] Error),
+    #[error(transparent)]
+    NotPosted(#[from] NotPosted),
+    #[error(transparent)]
+    NotSent(#[from] NotSent),
+    #[error("the message has an unknown format")]
+    Unreadable,
+}
+
+impl MessageFailure for Failure {
+    fn tries(&self) -> RetryLimit {
+        match self {
+            Self::Storage(error) => error.tries(),
+            Self::NotPosted(_) | Self::NotSent(_) => RetryLimit::Many,
+            Self::Unreadable => RetryLimit::Once,
+        }
+    }
+}
+
+impl Delivery {
+    /// A connection that is open. One whose time has come is told so and closed, and so is one without a row, whose
+    /// user was erased.
+    pub(crate) async fn open(&self, id: &str) -> Result<Option<Connection>, Failure> {
+        match self.store.connection(id).await {
+            Ok(Some(connection)) => {
+                let (end, reason) = connection.listener.end();
+                if self.clock.now() < end {
+                    return Ok(Some(connection));
+                }
+                self.end(id, reason).await?;
+            }
+            Ok(None) => self.sockets.close(id).await?,
+            Err(error @ Error::Unreadable { .. }) => {
+                tracing::warn!(%error, "a connection whose row cannot be read is closed");
+                self.forget(id).await?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(None)
+    }
+
+    async fn end(&self, id: &str, reason: Goodbye) -> Result<(), Failure> {
+        self.sockets.post(id, &ServerFrame::Goodbye(reason)).await?;
+        self.forget(id).await
+    }
+
+    /// Closes a connection and removes its rows.
+    pub(crate) async fn forget(&self, id: &str) -> Result<(), Failure> {
+        self.sockets.close(id).await?;
+        Ok(self.store.delete_connection(id).await?)
+    }
+
+    /// Sends a connection what it has not received of its feed; `false` if it is closed. After it was `woken`, the feed
+    /// is read again later, for what an index did not show yet.
+    pub(crate) async fn deliver(&self, id: &str, woken: bool) -> Result<bool, Failure> {
+        let Some(connection) = self.open(id).await? else {
+            return Ok(false);
+        };
+        let Some((subscription, before)) = &connection.subscribed else {
+            return Ok(true);
+        };
+        let (mut progress, now) = (before.clone(), self.clock.now());
+        let (mut check, mut more) = (woken, true);
+        for _ in 0..PARTS {
+            if progress.is_full() {
+                (check, more) = (true, false);
+                break;
+            }
+            let part = self.part(&connection, subscription, &progress, now).await?;
+            let reached = if part.more {
+                part.reached
+            } else {
+                FeedPosition::before(now)
+            };
+            more = part.more;
+            match self.post(id, &progress, part.events, now).await? {
+                Posted::Sent => progress.advance(reached, part.entries, now),
+                Posted::Gone => {
+                    self.forget(id).await?;
+                    return Ok(false);
+                }
+                // The rest follows when the client reads again.
+                Posted::Busy => {
+                    (check, more) = (true, false);
+                    break;
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+        let mut tasks = Vec::new();
+        if check && progress.plan_check(now) {
+            tasks.push((Task::Deliver, CHECK_AFTER));
+        }
+        if more {
+            tasks.push((Task::Deliver, TimeDelta::zero()));
+        }
+        // Before the progress is stored, which says that they were sent.
+        self.tasks.send(id, &tasks).await?;
+        if progress != *before {
+            let store = &self.store;
+            store.save_progress(id, subscription, &progress).await?;
+        }
+        Ok(true)
+    }
+
+    async fn part(
+        &self,
+        connection: &Connection,
+        subscription: &Subscription,
+        progress: &Progress,
+        now: DateTime<Utc>,
+    ) -> Result<FeedPart, Error> {
+        let reader = FeedReader {
+            store: &self.store,
+            tenant: &connection.listener.tenant,
+            view: &connection.listener.view,
+            filter: &subscription.filter,
+            now,
+            until: now + SETTLED_AFTER,
+            limit: PART_EVENTS,
+            room: PART_BYTES,
+        };
+        reader.read(progress.position(), progress.ahead()).await
+    }
+
+    async fn post(
+        &self,
+        id: &str,
+        progress: &Progress,
+        events: Vec<(FeedPosition, serde_json::Value)>,
+        now: DateTime<Utc>,
+    ) -> Result<Posted, NotPosted> {
+        for (last, events) in frames(events) {
+            let frame = ServerFrame::Events(events, progress.settled(last, now));
+            match self.sockets.post(id, &frame).await? {
+                Posted::Sent => {}
+                refused => return Ok(refused),
+            }
+        }
+        Ok(Posted::Sent)
+    }
+}

@@ -1,0 +1,120 @@
+//! Faults in the middle of the live feed: whatever call fails, a client receives every event once it repeats what failed,
+//! as the queue repeats a message.
+
+use std::collections::BTreeSet;
+
+use axum::http::Method;
+use hearback_tests::engine::Engine;
+use hearback_tests::events::acceptance;
+use hearback_tests::faults::{Fault, Faults};
+use hearback_tests::functions::{call, functions_of};
+use hearback_tests::live::{LiveFunctions, process, received, sent, subscribe_to_all};
+use hearback_tests::turns::FEED;
+use serde_json::Value;
+
+/// A table with an event of ada, and the functions.
+struct World {
+    engine: Engine,
+    functions: LiveFunctions,
+    expected: BTreeSet<String>,
+}
+
+impl World {
+    async fn start() -> Self {
+        let engine = Engine::start().await;
+        process(&engine, &acceptance("ada")).await;
+        let functions = functions_of(&engine);
+        let caller = ("order-service", "");
+        let (_, page) = call(&functions, caller, (Method::GET, FEED), &Value::Null).await;
+        let expected = received(&[page]);
+        assert!(expected.len() > 1);
+        Self {
+            functions: LiveFunctions::on(&engine, engine.store.clone()).await,
+            engine,
+            expected,
+        }
+    }
+
+    /// Runs an operation of a new connection with each fault at each of its calls, of which there are so many at least.
+    async fn whatever_call_fails(&self, least: u32, operation: impl AsyncFn(&Faults, &str)) {
+        for fault in Fault::ALL {
+            let calls = Faults::at_each_call(fault, async |faults| {
+                let id = format!("{fault:?}-{}", uuid::Uuid::new_v4());
+                operation(faults, &id).await;
+                self.functions.live.disconnect(&id).await.unwrap();
+            });
+            assert!(calls.await >= least, "{fault:?}");
+        }
+    }
+
+    /// The functions on a table that fails.
+    fn failing(&self, faults: &Faults) -> LiveFunctions {
+        self.functions
+            .through(&self.engine, self.engine.failing_store(faults))
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_message_delivers_what_the_first_did_not() {
+    let world = World::start().await;
+    let functions = &world.functions;
+    let operation = async |faults: &Faults, id: &str| {
+        let ticket = functions.ticket("").await;
+        let mut frames = functions.connect(id, &ticket).await;
+        functions.live.receive(id, &subscribe_to_all()).await;
+        let processed = world.failing(faults).publish("ada").await && !faults.crashed();
+        let first = sent(&mut frames);
+        if processed {
+            assert_eq!(received(&first), world.expected, "{id}");
+        } else {
+            assert!(functions.publish("ada").await);
+            let mut all = received(&first);
+            all.extend(received(&sent(&mut frames)));
+            assert_eq!(all, world.expected, "{id}");
+        }
+    };
+    world.whatever_call_fails(7, operation).await;
+}
+
+#[tokio::test]
+async fn a_repeated_subscription_holds_whatever_the_first_left() {
+    let world = World::start().await;
+    let functions = &world.functions;
+    let operation = async |faults: &Faults, id: &str| {
+        let ticket = functions.ticket("").await;
+        let mut frames = functions.connect(id, &ticket).await;
+        world
+            .failing(faults)
+            .live
+            .receive(id, &subscribe_to_all())
+            .await;
+        let refused = sent(&mut frames)
+            .iter()
+            .any(|frame| frame["type"] == "error");
+        if refused || faults.crashed() {
+            functions.live.receive(id, &subscribe_to_all()).await;
+        }
+        assert!(functions.publish("ada").await);
+        assert_eq!(received(&sent(&mut frames)), world.expected, "{id}");
+    };
+    world.whatever_call_fails(4, operation).await;
+}
+
+#[tokio::test]
+async fn a_ticket_whose_connection_failed_is_replaced_by_another() {
+    let world = World::start().await;
+    let functions = &world.functions;
+    let operation = async |faults: &Faults, id: &str| {
+        let mut frames = functions.open(id);
+        let ticket = functions.ticket("").await;
+        let connected = world.failing(faults).live.connect(id, &ticket).await;
+        if connected.is_err() || faults.crashed() {
+            let ticket = functions.ticket("").await;
+            assert!(functions.live.connect(id, &ticket).await.is_ok());
+        }
+        functions.live.receive(id, &subscribe_to_all()).await;
+        assert!(functions.publish("ada").await);
+        assert_eq!(received(&sent(&mut frames)), world.expected, "{id}");
+    };
+    world.whatever_call_fails(2, operation).await;
+}
