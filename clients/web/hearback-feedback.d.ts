@@ -55,7 +55,7 @@ export interface FeedbackRow {
 
 /** Address and credentials of the server. */
 export interface ClientOptions {
-  /** The URL before `/api/v1/feedback`; by default the page's origin. */
+  /** The URL before `/api/v1/feedback` and `/v1/feedback`; by default the page's origin. */
   baseUrl?: string;
   /** The bearer token, or a function that returns it, called before each request. */
   token?: string | null | (() => string | null | Promise<string | null>);
@@ -83,6 +83,8 @@ export class FeedbackClient {
   retract(messageId: string, signal: Signal): Promise<void>;
   /** The caller's signals on a message. */
   list(messageId: string): Promise<FeedbackRow[]>;
+  /** A ticket, which opens one connection to the live feed. */
+  ticket(): Promise<{ ticket: string; url: string; expiresAt: string }>;
 }
 
 export interface SignalState {

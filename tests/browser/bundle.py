@@ -40,10 +40,15 @@ class Bundle:
         self._data = folder / data
         self.port = free_ports()
         self.url = f"http://127.0.0.1:{self.port}"
-        with open(folder / "hearback.log", "wb") as log:
-            arguments = ["--port", str(self.port), "--data", str(self._data), *options]
+        self._options = options
+        self.start()
+
+    def start(self):
+        """Starts it; after `stop` with the same port and data."""
+        arguments = ["--port", str(self.port), "--data", str(self._data), *self._options]
+        with open(self.folder / "hearback.log", "wb") as log:
             self._process = subprocess.Popen(
-                [command, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [self.command, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         eventually(self._is_ready, True)
 

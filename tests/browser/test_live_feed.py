@@ -1,42 +1,32 @@
-"""The live feed in a browser, with its own WebSocket and under the content security policy of the demo page."""
+"""The live feed on a page, under the content security policy of the demo page."""
 
 import uuid
 
-import pytest
+from playwright.sync_api import expect
 
-# Collects frames until there are `count` events, and returns those frames. Every call is of the page itself.
-LISTEN = """async ({ token, count, event, after }) => {
-    const authorization = { authorization: `Bearer ${token}` };
-    const ticket = await fetch('/v1/feedback/events/ticket', { method: 'POST', headers: authorization });
-    const { url, ticket: name } = await ticket.json();
-    const socket = new WebSocket(`${url}?ticket=${name}`);
-    const frames = [];
-    const received = new Promise((resolve, reject) => {
-        socket.onerror = () => reject(new Error('the connection failed'));
-        socket.onclose = () => reject(new Error('the connection was closed'));
-        socket.onopen = () => socket.send(JSON.stringify({ action: 'subscribe', after }));
-        socket.onmessage = async ({ data }) => {
-            const frame = JSON.parse(data);
-            frames.push(frame);
-            if (frame.type === 'subscribed' && event) {
-                const body = JSON.stringify(event);
-                await fetch('/v1/feedback/submit', { method: 'POST', headers: authorization, body });
-            }
-            const ids = frames.flatMap(({ events = [] }) => events.map(({ eventId }) => eventId));
-            if (new Set(ids).size >= count) resolve(frames);
-        };
+from bundle import Bundle, eventually
+
+# Follows the feed with the options that a test gives, and keeps what the page is told.
+FOLLOW = """async (options) => {
+    const { followFeed } = await import('/demo/hearback-live.js');
+    window.events = [];
+    window.states = [];
+    window.feed = followFeed({
+        ...options,
+        onEvent: (event) => {
+            window.events.push(event);
+            if (options.fails) throw new Error('a mistake of the page');
+        },
+        onState: (state, error) => window.states.push([state, error?.status ?? null]),
     });
-    try {
-        return await received;
-    } finally {
-        socket.onclose = null;
-        socket.close();
-    }
 }"""
 
+# Of one rating: it was processed, and gives a reward and a policy update.
+EVENTS = 3
 
-def event(user, number):
-    return {
+
+def submit(user, number):
+    event = {
         "feedbackId": str(uuid.uuid4()),
         "userId": user.name,
         "sessionId": "s",
@@ -45,35 +35,106 @@ def event(user, number):
         "artifactId": f"artifact-{number}",
         "data": {"rating": 5},
     }
+    user.call("POST", "/v1/feedback/submit", event)
 
 
-@pytest.fixture
-def page(new_context, user):
-    page = new_context().new_page()
-    page.goto(f"{user.url}/demo")
-    return page
+class Follower:
+    """A page that follows the feed."""
+
+    def __init__(self, context, user):
+        self.page = context.new_page()
+        self.errors = []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self._user = user
+        # The page without a token: nothing on it follows the feed.
+        self.page.goto(f"{user.url}/demo")
+
+    def follow(self, **options):
+        self.page.evaluate(FOLLOW, {"token": self._user.token, **options})
+        return self
+
+    def events(self):
+        return [event["eventId"] for event in self.page.evaluate("window.events")]
+
+    def states(self):
+        return [tuple(state) for state in self.page.evaluate("window.states")]
+
+    def is_open(self):
+        eventually(lambda: self.states()[-1], ("open", None))
+        return self
 
 
-def listen(page, user, count, event=None, after=None):
-    arguments = {"token": user.token, "count": count, "event": event, "after": after}
-    return page.evaluate(LISTEN, arguments)
+def listed(user):
+    return {event["eventId"] for event in user.call("GET", "/v1/feedback/events")["events"]}
 
 
-def events(frames):
-    return {event["eventId"]: event for frame in frames for event in frame.get("events", [])}
+def received_once(follower, count):
+    eventually(lambda: len(follower.events()), count)
+    assert len(set(follower.events())) == count
 
 
-def test_a_page_receives_events_as_they_happen_and_after_a_reload(page, user):
-    frames = listen(page, user, 3, event(user, 1))
-    assert frames[0]["type"] == "subscribed"
-    first = events(frames)
-    kinds = sorted(event["eventType"] for event in first.values())
-    assert kinds == ["feedback.processed"] + 2 * ["learning.signal.generated"]
-    # What happens while the page is away is received when it returns.
-    page.goto("about:blank")
-    user.call("POST", "/v1/feedback/submit", event(user, 2))
-    page.goto(f"{user.url}/demo")
-    later = events(listen(page, user, 6, after=frames[0]["lastEventId"]))
-    assert set(first) < set(later)
-    listed = user.call("GET", "/v1/feedback/events")["events"]
-    assert set(later) == {event["eventId"] for event in listed}
+def test_a_page_receives_events_as_they_happen_and_those_it_missed(new_context, user):
+    context = new_context()
+    follower = Follower(context, user).follow().is_open()
+    submit(user, 1)
+    received_once(follower, EVENTS)
+    assert set(follower.events()) == listed(user)
+    last = follower.page.evaluate("window.feed.lastEventId")
+    follower.page.close()
+    submit(user, 2)
+    follower = Follower(context, user).follow(after=last)
+    eventually(lambda: set(follower.events()), listed(user))
+
+
+def test_a_page_connects_again_and_receives_each_event_once(tmp_path, bundle, new_context):
+    own = Bundle(bundle.command, tmp_path)
+    try:
+        user = own.user("ada")
+        follower = Follower(new_context(), user).follow().is_open()
+        submit(user, 1)
+        received_once(follower, EVENTS)
+        own.stop()
+        eventually(lambda: follower.states()[-1], ("waiting", 0))
+        own.start()
+        submit(user, 2)
+        received_once(follower, 2 * EVENTS)
+        assert set(follower.events()) == listed(user)
+    finally:
+        own.stop()
+
+
+def test_a_page_that_fails_on_an_event_receives_the_next(new_context, user):
+    follower = Follower(new_context(), user).follow(fails=True).is_open()
+    submit(user, 1)
+    received_once(follower, EVENTS)
+    assert follower.errors == EVENTS * ["a mistake of the page"]
+    assert follower.states()[-1] == ("open", None)
+
+
+def test_what_the_server_rejects_ends_the_feed(new_context, user):
+    context = new_context()
+    follower = Follower(context, user).follow(filter={"channels": ["other"]})
+    eventually(lambda: follower.states()[-1], ("closed", 400))
+    follower = Follower(context, user).follow(after="never")
+    eventually(lambda: follower.states()[-1], ("closed", 400))
+    # Another token may be accepted.
+    follower = Follower(context, user).follow(token="an.old.token")
+    eventually(lambda: follower.states()[-1], ("waiting", 401))
+
+
+def test_a_closed_feed_receives_nothing(new_context, user):
+    follower = Follower(new_context(), user).follow().is_open()
+    follower.page.evaluate("window.feed.close()")
+    eventually(lambda: follower.states()[-1], ("closed", None))
+    submit(user, 1)
+    eventually(lambda: len(listed(user)), EVENTS)
+    assert follower.events() == []
+
+
+def test_the_demo_shows_events_as_they_happen(demo):
+    state = demo.page.locator("#feed-state")
+    expect(state).to_have_attribute("data-state", "open")
+    demo.answer("1").up.click()
+    happened = demo.page.locator("#events li[data-event='feedback.processed']")
+    expect(happened).to_have_count(1)
+    expect(happened).to_contain_text("explicit")

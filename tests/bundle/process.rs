@@ -26,14 +26,23 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// A token of a user of `acme` that the bundle on this folder accepts.
-fn token(data: &Path, user: &str) -> String {
-    let claims = Claims {
+/// The claims of a user of `acme`.
+fn claims(user: &str, scope: &str) -> Claims {
+    Claims {
         sub: user.to_owned(),
         tenant: "acme".to_owned(),
         projects: Vec::new(),
-        scope: String::new(),
-    };
+        scope: scope.to_owned(),
+    }
+}
+
+/// A token of a user of `acme` that the bundle on this folder accepts.
+fn token(data: &Path, user: &str) -> String {
+    signed(data, claims(user, ""))
+}
+
+/// A token that the bundle on this folder accepts.
+fn signed(data: &Path, claims: Claims) -> String {
     let tokens = Tokens::new(&secret(data, TOKEN_KEY_FILE).unwrap());
     tokens.sign(claims).unwrap()
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { FeedbackClient, HearbackError, configure } from "/demo/hearback-feedback.js";
+import { followFeed } from "/demo/hearback-live.js";
 
 /**
  * @typedef {{ name: string, question: string, answer: string, other?: string, unknown?: boolean }} Turn
@@ -52,6 +53,19 @@ const page = {
   conversation: element("conversation"),
   rows: element("rows"),
   none: element("none"),
+  feedState: element("feed-state"),
+  events: element("events"),
+};
+
+/** How many events the page shows. */
+const SHOWN_EVENTS = 20;
+
+/** @type {Record<import("../hearback-live.js").FeedState, string>} */
+const FEED_STATES = {
+  connecting: "Connecting…",
+  open: "Your events, the latest first, as they are published.",
+  waiting: "The connection was lost. The next attempt is soon.",
+  closed: "This page does not receive events.",
 };
 
 /** @param {string} id */
@@ -150,6 +164,15 @@ class Demo {
       `This page writes to the project ${PROJECT} and to no other.`;
     page.who.hidden = false;
     page.main.hidden = false;
+    followFeed({
+      token: this.#token,
+      filter: { projectId: PROJECT },
+      onEvent: (event) => this.#showEvent(event),
+      onState: (state) => {
+        page.feedState.textContent = FEED_STATES[state];
+        page.feedState.dataset.state = state;
+      },
+    });
     await this.#showRows();
   }
 
@@ -255,6 +278,17 @@ class Demo {
     }
   }
 
+  /** @param {import("../hearback-live.js").FeedEvent} event */
+  #showEvent(event) {
+    const time = make("time", { datetime: event.publishedAt, class: "quiet" }, [
+      ` ${new Date(event.publishedAt).toLocaleTimeString()}`,
+    ]);
+    const item = make("li", {}, [make("strong", {}, [event.eventType]), time, make("div", {}, [summary(event)])]);
+    item.dataset.event = event.eventType;
+    page.events.prepend(item);
+    page.events.children[SHOWN_EVENTS]?.remove();
+  }
+
   /** @param {import("../hearback-feedback.js").FeedbackRow} row */
   #row(row) {
     const children = [
@@ -269,6 +303,19 @@ class Demo {
     item.dataset.message = row.message_id;
     return item;
   }
+}
+
+/** What an event says, in a few words. @param {import("../hearback-live.js").FeedEvent} event */
+function summary({ outcome, feedbackChannel, reason, reward, policyUpdate, explorationHint }) {
+  const part = (/** @type {unknown} */ value, /** @type {string} */ text) => (value === undefined ? [] : [text]);
+  return [
+    ...part(feedbackChannel, `${feedbackChannel}`),
+    ...part(outcome, `${outcome}`),
+    ...part(reason, `${reason}`),
+    ...part(reward, `reward ${Object(reward).value}`),
+    ...part(policyUpdate, `policy: ${Object(policyUpdate).adjustmentType}`),
+    ...part(explorationHint, `exploration: ${Object(explorationHint).reason}`),
+  ].join(", ");
 }
 
 /** A message for the user; details of unexpected errors go to the console. @param {unknown} error */

@@ -56,6 +56,9 @@ const SECRETS = /[A-Za-z0-9._~+/=-]{20,}/g;
 /** Browsers limit the bodies of all pending `keepalive` requests to 64 KiB, and reject larger ones. */
 const MAX_KEEPALIVE_BODY = 4096;
 
+/** The path of the signals. */
+const SIGNALS_PATH = "/api/v1/feedback";
+
 /** The feedback endpoints. */
 export class FeedbackClient {
   #url;
@@ -72,7 +75,7 @@ export class FeedbackClient {
    * }} [options] A token function is called before each request; `timeout` is in milliseconds.
    */
   constructor({ baseUrl = "", token = null, timeout = 30_000 } = {}) {
-    this.#url = `${baseUrl.replace(/\/+$/, "")}/api/v1/feedback`;
+    this.#url = baseUrl.replace(/\/+$/, "");
     this.#token = token;
     this.#timeout = timeout;
   }
@@ -93,7 +96,7 @@ export class FeedbackClient {
       reason: typeof reason === "string" ? reason.toWellFormed() : reason,
       exclusive: exclusive || undefined,
     };
-    const { status, json } = await this.#call("POST", "", JSON.stringify(body));
+    const { status, json } = await this.#call("POST", SIGNALS_PATH, JSON.stringify(body));
     return { id: json.id, created: status === 201 };
   }
 
@@ -104,7 +107,7 @@ export class FeedbackClient {
    * @param {Signal} signal
    */
   async retract(messageId, signal) {
-    await this.#call("DELETE", `?${new URLSearchParams({ message_id: messageId, signal })}`);
+    await this.#call("DELETE", `${SIGNALS_PATH}?${new URLSearchParams({ message_id: messageId, signal })}`);
   }
 
   /**
@@ -117,7 +120,7 @@ export class FeedbackClient {
     const rows = [];
     const query = new URLSearchParams({ message_id: messageId });
     for (;;) {
-      const { json } = await this.#call("GET", `?${query}`);
+      const { json } = await this.#call("GET", `${SIGNALS_PATH}?${query}`);
       rows.push(...json.feedback);
       if (!json.next_cursor) {
         return rows;
@@ -127,16 +130,26 @@ export class FeedbackClient {
   }
 
   /**
+   * A ticket, which opens one connection to the live feed.
+   *
+   * @returns {Promise<{ ticket: string, url: string }>}
+   */
+  async ticket() {
+    const { json } = await this.#call("POST", "/v1/feedback/events/ticket");
+    return json;
+  }
+
+  /**
    * @param {string} method
-   * @param {string} query
+   * @param {string} path
    * @param {string} [body]
    */
-  async #call(method, query, body) {
+  async #call(method, path, body) {
     const headers = await this.#headers(body !== undefined);
     let response;
     let text;
     try {
-      response = await fetch(this.#url + query, {
+      response = await fetch(this.#url + path, {
         method,
         headers,
         body,

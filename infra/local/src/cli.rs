@@ -2,6 +2,7 @@
 
 mod check;
 mod export;
+mod feed;
 mod import;
 mod repair;
 
@@ -54,8 +55,10 @@ enum Command {
     Serve(Serve),
     /// Print a token for the local gateway; the last line is the token alone
     Token(Token),
-    /// Print messages as they are published under the subjects
+    /// Print messages as they are published under the subjects, and delete them
     Tail(Tail),
+    /// Print feedback events as they are processed; nothing is consumed
+    Feed(feed::Feed),
     /// Move dead letters back to their source queues
     Redrive(repair::Redrive),
     /// Send stored feedback that was never processed to the signal generator again; safe to repeat
@@ -206,6 +209,7 @@ pub fn run() -> ExitCode {
                     Command::Serve(serve) => serve.run(limiter).await,
                     Command::Token(token) => token.run(),
                     Command::Tail(tail) => tail.run().await,
+                    Command::Feed(feed) => feed.run().await,
                     Command::Redrive(redrive) => redrive.run().await,
                     Command::Requeue(requeue) => requeue.run().await,
                     Command::Replay(replay) => replay.run().await,

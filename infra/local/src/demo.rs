@@ -28,6 +28,7 @@ macro_rules! client {
 /// The client's files, with paths below `/demo` as below `clients/web`.
 const CLIENT: &[(&str, &str)] = client![
     "hearback-feedback.js",
+    "hearback-live.js",
     "src/client.js",
     "src/configuration.js",
     "src/editor.js",

@@ -24,6 +24,7 @@ pub mod description;
 pub mod engines;
 pub mod event_source;
 pub mod export;
+pub mod feed;
 pub mod files;
 pub mod gateway;
 pub mod health;

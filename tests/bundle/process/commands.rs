@@ -1,13 +1,17 @@
 //! How the bundle starts and stops, and what the commands print.
 
+use std::process::Stdio;
+
 use hearback_local::names::Names;
 use hearback_storage::table::{PK, SK};
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::events::{acceptance, id};
-use hearback_tests::process::Process;
+use hearback_tests::process::{Process, hearback};
 use hearback_tests::rows::rows;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
 
 use super::{get, on_folder, outcome, submit, text, token};
 
@@ -262,4 +266,74 @@ async fn a_replay_registers_every_turn_once() {
     assert!(process.terminate().await);
     let stopped = on_folder(folder.path(), &replay).await;
     assert!(!stopped.status.success());
+}
+
+#[tokio::test]
+async fn feed_prints_each_event_once_across_a_restart() {
+    /// Messages of an acceptance: it was processed, and gives a reward and a policy update.
+    const MESSAGES: usize = 3;
+    let folder = tempfile::tempdir().unwrap();
+    let ada = token(folder.path(), "ada");
+    let client = reqwest::Client::new();
+    let first = Process::serve(folder.path(), 0).await;
+    submit(&client, &first.address, &ada, &acceptance("ada")).await;
+    let (since, count) = ("2026-01-01T00:00:00Z", (2 * MESSAGES).to_string());
+    let mut printing = Command::new(hearback())
+        .args(["feed", "--sub", "ada", "--since", since, "--count", &count])
+        .arg("--data")
+        .arg(folder.path())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(printing.stdout.take().unwrap()).lines();
+    let mut printed: Vec<Value> = Vec::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        printed.push(serde_json::from_str(&line).unwrap());
+        if printed.len() == MESSAGES {
+            break;
+        }
+    }
+    first.kill().await;
+    let second = Process::serve(folder.path(), 0).await;
+    submit(&client, &second.address, &ada, &acceptance("ada")).await;
+    while let Some(line) = lines.next_line().await.unwrap() {
+        printed.push(serde_json::from_str(&line).unwrap());
+    }
+    assert!(printing.wait().await.unwrap().success());
+    let (_, page) = get(&second, &ada, "/v1/feedback/events").await;
+    let listed = page["events"].as_array().unwrap();
+    assert_eq!(printed.len(), listed.len());
+    for event in listed {
+        assert!(printed.contains(event), "{event}");
+    }
+}
+
+#[tokio::test]
+async fn feed_says_which_option_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let _process = Process::serve(folder.path(), 0).await;
+    for (arguments, status, message) in [
+        (&["feed"][..], 2, "<--sub <USER>|--projects <LIST>>"),
+        (
+            &["feed", "--sub", "ada", "--channels", "other"],
+            1,
+            "/filter/channels/0",
+        ),
+        (
+            &["feed", "--projects", "a", "--after", "never"],
+            1,
+            "/after",
+        ),
+        (
+            &["feed", "--sub", "ada", "--label", "model"],
+            2,
+            "must be KEY=VALUE",
+        ),
+    ] {
+        let ended = on_folder(folder.path(), arguments).await;
+        assert_eq!(ended.status.code(), Some(status), "{arguments:?}");
+        let stderr = text(&ended.stderr);
+        assert!(stderr.contains(message), "{stderr}");
+    }
 }

@@ -1,20 +1,26 @@
 //! What survives when the process is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
+use chrono::Utc;
+use hearback_domain::views::feed::FeedPosition;
+use hearback_local::feed::{self, Feed};
 use hearback_local::names::Names;
+use hearback_local::token::Claims;
 use hearback_tests::app::eventually;
 use hearback_tests::events::{acceptance, id};
 use hearback_tests::process::Process;
 use hearback_tests::queue::is_empty;
 use hearback_tests::served::access;
 use reqwest::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{get, outcome, submit, token};
+use super::{claims, get, outcome, signed, submit, text, token};
 
 /// The users that give feedback while the process is killed.
 const USERS: [&str; 3] = ["ada", "eve", "kim"];
@@ -159,4 +165,109 @@ async fn acknowledged_events_survive_kill_9_at_any_moment() {
             "each event was learned from once"
         );
     }
+}
+
+/// The `eventId`s that a listener has printed so far.
+#[derive(Clone, Default)]
+struct Printed(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Printed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Printed {
+    /// The ids, sorted.
+    fn ids(&self) -> Vec<String> {
+        let lines = self.0.lock().unwrap().clone();
+        let lines = text(&lines).lines();
+        let mut ids: Vec<_> = lines.map(|line| event_id(&line.parse().unwrap())).collect();
+        ids.sort_unstable();
+        ids
+    }
+}
+
+fn event_id(event: &Value) -> String {
+    event["eventId"].as_str().unwrap().to_owned()
+}
+
+/// The sorted ids of everything that the feed lists for a caller.
+async fn listed(process: &Process, token: &str) -> Vec<String> {
+    let mut ids = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let path = format!("/v1/feedback/events?limit=500{cursor}");
+        let (_, page) = get(process, token, &path).await;
+        ids.extend(page["events"].as_array().unwrap().iter().map(event_id));
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    ids.sort_unstable();
+    ids
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listeners_receive_every_event_once_across_kills() {
+    /// Listeners of each user, and as many of the tenant.
+    const LISTENERS: usize = 12;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path();
+    let first = Process::serve(data, 0).await;
+    let mut callers: Vec<_> = USERS.map(|user| claims(user, "")).to_vec();
+    callers.push(Claims {
+        projects: vec!["order-service".to_owned()],
+        ..claims("analyst", "feedback:report")
+    });
+    let callers = std::iter::repeat_n(callers, LISTENERS).flatten();
+    let start = FeedPosition::before(Utc::now()).event_id();
+    let mut listeners = JoinSet::new();
+    let listening: Vec<_> = callers
+        .map(|claims| {
+            let printed = Printed::default();
+            let feed = Feed {
+                data: data.to_owned(),
+                claims: claims.clone(),
+                filter: json!({}),
+                after: Some(start.clone()),
+                count: None,
+            };
+            listeners.spawn(feed::print(feed, printed.clone()));
+            (claims, printed)
+        })
+        .collect();
+    // All are connected.
+    let client = reqwest::Client::new();
+    for user in USERS {
+        let token = token(data, user);
+        submit(&client, &first.address, &token, &acceptance(user)).await;
+    }
+    for (_, printed) in &listening {
+        eventually(|| async { (!printed.ids().is_empty()).then_some(()) }).await;
+    }
+    first.kill().await;
+    for responses in [40, 80, 40] {
+        kill_after(responses, data, &mut BTreeMap::new()).await;
+    }
+    let process = Process::serve(data, 0).await;
+    idle(data).await;
+    for (claims, printed) in &listening {
+        let expected = listed(&process, &signed(data, claims.clone())).await;
+        assert!(expected.len() > 150, "{}", expected.len());
+        let all = eventually(|| async {
+            let ids = printed.ids();
+            (ids.len() >= expected.len()).then_some(ids)
+        });
+        assert_eq!(all.await, expected, "{claims:?}");
+    }
+    assert!(
+        listeners.try_join_next().is_none(),
+        "no listener has failed"
+    );
 }
