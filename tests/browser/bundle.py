@@ -99,9 +99,10 @@ class Bundle:
             aws_secret_access_key=secret,
         )
 
-    def user(self, name, projects=PROJECT, scope=""):
+    def user(self, name, projects=PROJECT, scope="", tenant=TENANT):
         """A user with a token."""
-        claims = ["--sub", name, "--tenant", TENANT, "--projects", projects, "--scope", scope]
+        claims = ["--sub", name, "--tenant", tenant, "--scope", scope]
+        claims += ["--projects", projects] if projects else []
         printed = subprocess.run(
             [self.command, "token", *claims, "--data", str(self._data)],
             check=True,

@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use hearback_domain::events::retention::Retention;
 use hearback_domain::identity::caller::Scope;
-use hearback_domain::identity::identifier::{InvalidIdentifier, TenantId, UserId};
+use hearback_domain::identity::identifier::{InvalidIdentifier, ProjectId, TenantId, UserId};
 use hearback_domain::learning::publication::Subject;
 use hearback_lambda::telemetry::filter_with_overrides;
 use rustix::fs::Mode;
@@ -120,13 +120,13 @@ struct Replay {
     /// Conversations with their turns, as JSON Lines
     file: PathBuf,
     /// The project
-    #[arg(long)]
+    #[arg(long, value_parser = identifier::<ProjectId>)]
     project: String,
     /// The tenant
-    #[arg(long, default_value = "acme")]
+    #[arg(long, default_value = "acme", value_parser = identifier::<TenantId>)]
     tenant: String,
     /// User that owns the turns
-    #[arg(long, default_value = "replay")]
+    #[arg(long, default_value = "replay", value_parser = identifier::<UserId>)]
     sub: String,
     /// Data folder of the running bundle
     #[arg(long, default_value = ".hearback", value_name = "DIR")]
@@ -142,7 +142,7 @@ struct Token {
     #[arg(long, value_parser = identifier::<TenantId>)]
     tenant: String,
     /// Comma-separated projects, the most recent first
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = identifier::<ProjectId>)]
     projects: Vec<String>,
     /// Space-separated scopes
     #[arg(long, default_value = "")]

@@ -91,6 +91,27 @@ async fn the_token_command_prints_a_token_that_the_gateway_accepts() {
     assert_eq!(status, StatusCode::FORBIDDEN);
 }
 
+#[tokio::test]
+async fn commands_reject_names_that_no_token_can_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = ["token", "--sub", "ada", "--tenant", "acme"];
+    let replay = ["replay", "conversations.jsonl"];
+    for (command, option, value) in [
+        (&token[..], "--projects", ""),
+        (&token[..], "--projects", "a,,b"),
+        (&["token", "--sub", "ada"], "--tenant", ""),
+        (&["feed"], "--projects", ""),
+        (&replay[..], "--project", ""),
+        (&["replay", "f", "--project", "p"], "--sub", ""),
+    ] {
+        let ended = on_folder(folder.path(), &[command, &[option, value]].concat()).await;
+        assert_eq!(ended.status.code(), Some(2), "{command:?}");
+        let stderr = text(&ended.stderr);
+        assert!(stderr.contains(&format!("'{option} <")), "{stderr}");
+        assert!(ended.stdout.is_empty());
+    }
+}
+
 /// The references of a page or file.
 fn references(file: &str) -> Vec<&str> {
     ["src=", "href=", "url(", "@import "]

@@ -7,7 +7,7 @@ use anyhow::Result;
 use chrono::{DateTime, Utc};
 use clap::{ArgGroup, Args};
 use hearback_domain::identity::caller::Scope;
-use hearback_domain::identity::identifier::{TenantId, UserId};
+use hearback_domain::identity::identifier::{ProjectId, TenantId, UserId};
 use hearback_domain::views::feed::FeedPosition;
 use serde_json::{Map, Value, json};
 
@@ -22,12 +22,12 @@ pub(super) struct Feed {
     #[arg(long, value_name = "USER", value_parser = identifier::<UserId>)]
     sub: Option<String>,
     /// Feedback in these comma-separated projects and without a project, of all users, without message signals
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = identifier::<ProjectId>)]
     projects: Vec<String>,
     /// The tenant
     #[arg(long, default_value = "acme", value_parser = identifier::<TenantId>)]
     tenant: String,
-    /// Events from this time on first, for example 2026-11-20T08:00:00Z [default: only new events]
+    /// Events from this time on first, for example 2026-11-20T08:00:00Z [default: 15 seconds ago]
     #[arg(long, value_name = "TIME", conflicts_with = "after")]
     since: Option<DateTime<Utc>>,
     /// Events after the one with this `eventId` first
