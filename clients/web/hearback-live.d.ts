@@ -30,7 +30,10 @@ export interface FeedOptions extends ClientOptions {
   onEvent: (event: FeedEvent) => void;
   /** Learns the state of the connection, and with `waiting` and `closed` why, unless the page closed it. */
   onState?: (state: FeedState, error: HearbackError | null) => void;
-  /** An `eventId` or a `lastEventId`: everything later is received first. By default only new events are. */
+  /**
+   * An `eventId` or a `lastEventId`: everything later is received first. By default, new events and those of the last 15
+   * seconds.
+   */
   after?: string | null;
   filter?: FeedFilter;
 }

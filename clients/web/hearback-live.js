@@ -16,6 +16,8 @@ export { HearbackError };
 
 /** How often the connection is tested, in milliseconds: a server closes one that is idle for ten minutes. */
 const PING_EVERY = 2 * 60_000;
+/** How long the server may take to accept the subscription, in milliseconds. */
+const SUBSCRIBED_WITHIN = 30_000;
 /** The shortest and the longest wait before another connection, in milliseconds. */
 const FIRST_WAIT = 1_000;
 const LONGEST_WAIT = 60_000;
@@ -90,6 +92,7 @@ export function followFeed({ onEvent, onState = () => {}, after = null, filter, 
         send({ action: "ping" });
       }
     }, PING_EVERY);
+    const late = setTimeout(ended.resolve, SUBSCRIBED_WITHIN);
     closing.signal.addEventListener("abort", ended.resolve);
     socket.onclose = ended.resolve;
     socket.onopen = () => send({ action: "subscribe", after: last, filter });
@@ -97,15 +100,20 @@ export function followFeed({ onEvent, onState = () => {}, after = null, filter, 
       isAlive = true;
       const frame = JSON.parse(data);
       if (frame.type === "subscribed") {
+        clearTimeout(late);
         opened = performance.now();
         last = frame.lastEventId;
         tell(() => onState("open", null));
       } else if (frame.type === "events") {
         frame.events.forEach(receive);
-        last = frame.lastEventId;
-      } else if (frame.type === "error") {
+        // Once closed, the rest of the frame was not handed out.
+        if (!closing.signal.aborted) {
+          last = frame.lastEventId;
+        }
+      } else if (frame.type === "error" || !frame.type) {
+        // API Gateway answers what failed without a word from the function with a frame without a type.
         const status = STATUSES.get(frame.error) ?? 503;
-        ended.reject(new HearbackError(frame.detail, { status, problem: frame }));
+        ended.reject(new HearbackError(frame.detail ?? frame.message, { status, problem: frame }));
       }
     };
     try {
@@ -113,6 +121,7 @@ export function followFeed({ onEvent, onState = () => {}, after = null, filter, 
       return opened;
     } finally {
       clearInterval(ping);
+      clearTimeout(late);
       closing.signal.removeEventListener("abort", ended.resolve);
       socket.onopen = socket.onclose = socket.onmessage = null;
       socket.close();

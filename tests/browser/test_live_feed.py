@@ -1,5 +1,6 @@
 """The live feed on a page, under the content security policy of the demo page."""
 
+import json
 import uuid
 
 from playwright.sync_api import expect
@@ -16,6 +17,7 @@ FOLLOW = """async (options) => {
         onEvent: (event) => {
             window.events.push(event);
             if (options.fails) throw new Error('a mistake of the page');
+            if (options.closes) window.feed.close();
         },
         onState: (state, error) => window.states.push([state, error?.status ?? null]),
     });
@@ -120,6 +122,36 @@ def test_what_the_server_rejects_ends_the_feed(new_context, user):
     # Another token may be accepted.
     follower = Follower(context, user).follow(token="an.old.token")
     eventually(lambda: follower.states()[-1], ("waiting", 401))
+
+
+def test_a_page_that_closes_the_feed_within_a_frame_resumes_before_it(new_context, user):
+    submit(user, 1)
+    eventually(lambda: len(listed(user)), EVENTS)
+    after = user.call("GET", "/v1/feedback/events?limit=1")["last_event_id"]
+    context = new_context()
+    follower = Follower(context, user).follow(after=after, closes=True)
+    eventually(lambda: follower.states()[-1], ("closed", None))
+    assert len(follower.events()) == 1
+    last = follower.page.evaluate("window.feed.lastEventId")
+    follower = Follower(context, user).follow(after=last)
+    received_once(follower, EVENTS)
+
+
+def test_a_page_connects_again_after_an_error_of_api_gateway(new_context, user):
+    context, failed = new_context(), []
+
+    def fail_first(socket):
+        socket.connect_to_server()
+        if not failed:
+            failed.append(True)
+            frame = {"message": "Internal server error", "connectionId": "c", "requestId": "r"}
+            socket.on_message(lambda _: socket.send(json.dumps(frame)))
+
+    context.route_web_socket(lambda url: True, fail_first)
+    follower = Follower(context, user).follow().is_open()
+    assert ("waiting", 503) in follower.states()
+    submit(user, 1)
+    received_once(follower, EVENTS)
 
 
 def test_a_closed_feed_receives_nothing(new_context, user):

@@ -326,9 +326,15 @@ fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
         ("PolicyQueue", SUBJECT_RECEIVES),
         ("ExplorationQueue", SUBJECT_RECEIVES),
     ] {
-        let redrive = &resource(queue)["RedrivePolicy"];
+        let queue = resource(queue);
+        let redrive = &queue["RedrivePolicy"];
         assert_eq!(redrive["maxReceiveCount"], receives, "{queue}");
     }
+    // What fails each time becomes a dead letter before it expires. The other queues keep messages for 14 days.
+    let fanout = resource("FanoutQueue");
+    let seconds = |name: &str| fanout[name].as_u64().unwrap();
+    let given_up = seconds("VisibilityTimeout") * u64::from(REDRIVE_RECEIVES);
+    assert!(given_up < seconds("MessageRetentionPeriod"));
 }
 
 /// The members of a schema, as pointers below `at`, each with whether it may be null.

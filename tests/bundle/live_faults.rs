@@ -49,8 +49,7 @@ impl World {
 
     /// The functions on a table that fails.
     fn failing(&self, faults: &Faults) -> LiveFunctions {
-        self.functions
-            .through(&self.engine, self.engine.failing_store(faults))
+        self.functions.failing(&self.engine, faults)
     }
 }
 

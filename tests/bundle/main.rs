@@ -34,6 +34,7 @@ mod inferred;
 mod isolation;
 mod keys;
 mod live;
+mod live_backlog;
 mod live_faults;
 mod live_first;
 mod load;

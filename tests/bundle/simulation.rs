@@ -1,6 +1,6 @@
 //! Simulates users and workers in an order that a seed gives: requests that fail and are retried, messages that are
-//! late, out of order, repeated, or processed by two workers concurrently, imports and erasures. Every response and
-//! the whole store must agree with a model.
+//! late, out of order, repeated, or processed by two workers concurrently, imports, erasures, and clients of the live
+//! feed. Every response, the whole store and what each client was sent must agree with a model.
 //!
 //! Each seed is a world of its own, with two tenants that use the same names. `OPERATIONS` is the number of operations
 //! in all worlds, `SEED` the first seed, which the commit chooses by default:
@@ -13,6 +13,8 @@
 //! The seed of a failing world is printed, and fails again.
 
 mod checks;
+mod listener;
+mod listeners;
 mod model;
 mod operations;
 mod pipeline;
@@ -53,10 +55,12 @@ fn run(seed: u64) -> u64 {
             world.step().await;
             if step == STEPS / 2 {
                 checks::check(&mut world).await;
+                world.check_listeners().await;
             }
         }
         world.end_erasures().await;
         checks::check(&mut world).await;
+        world.check_listeners().await;
         world.operations()
     })
 }

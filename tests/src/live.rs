@@ -11,6 +11,7 @@ use axum::http::Method;
 use chrono::{TimeDelta, Utc};
 use futures::{SinkExt, StreamExt};
 use hearback_domain::views::feed::FeedPosition;
+use hearback_lambda::App;
 use hearback_lambda::aws::Aws;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
@@ -28,6 +29,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::app::TestApp;
 use crate::engine::Engine;
+use crate::faults::Faults;
 use crate::functions::{call, functions_of};
 use crate::queue;
 use crate::turns::event_message;
@@ -157,31 +159,55 @@ pub struct LiveFunctions {
     pub live: LiveFeed,
     /// Wakes connections.
     pub fanout: Fanout,
-    functions: Router,
+    /// The route of tickets.
+    pub functions: Router,
     sockets: Arc<TestSockets>,
 }
 
 impl LiveFunctions {
     /// The functions on this table.
     pub async fn on(engine: &Engine, store: Store) -> Self {
-        Self::with(engine, store, Arc::new(TestSockets::start().await))
+        let sqs = engine.clients.sqs.clone();
+        let sockets = Arc::new(TestSockets::start().await);
+        Self::with((engine, Clock::system()), (store, sqs), sockets)
     }
 
-    /// The functions with another client of the table, and the same sockets.
-    pub fn through(&self, engine: &Engine, store: Store) -> Self {
-        Self::with(engine, store, self.sockets.clone())
+    /// The functions with a clock of the test, and clients that may fail.
+    pub fn at(
+        (engine, clock): (&Engine, Clock),
+        faults: &Faults,
+        sockets: Arc<TestSockets>,
+    ) -> Self {
+        let store = engine.failing_store(faults);
+        let sqs = faults.config(&engine.access.sqs().config());
+        let clients = (store, aws_sdk_sqs::Client::new(&sqs));
+        Self::with((engine, clock), clients, sockets)
     }
 
-    fn with(engine: &Engine, store: Store, sockets: Arc<TestSockets>) -> Self {
+    /// The functions with clients that fail, and the same sockets.
+    pub fn failing(&self, engine: &Engine, faults: &Faults) -> Self {
+        let clock = self.live.delivery.clock;
+        Self::at((engine, clock), faults, self.sockets.clone())
+    }
+
+    fn with(
+        (engine, clock): (&Engine, Clock),
+        (store, sqs): (Store, aws_sdk_sqs::Client),
+        sockets: Arc<TestSockets>,
+    ) -> Self {
         let credentials = KeyPair::random().credentials();
         let delivery = Delivery {
-            clock: Clock::system(),
+            clock,
             sockets: Sockets::new(&Aws::local(&sockets.url, credentials)),
-            tasks: Tasks::new(engine.clients.sqs.clone(), &engine.queues.fanout),
+            tasks: Tasks::new(sqs, &engine.queues.fanout),
             store: store.clone(),
         };
+        let app = App {
+            clock,
+            ..engine.app(store)
+        };
         let live = LiveFeed {
-            app: engine.app(store),
+            app,
             delivery: delivery.clone(),
             url: None,
         };

@@ -101,28 +101,42 @@ impl Delivery {
         };
         let (mut progress, now) = (before.clone(), self.clock.now());
         let (mut check, mut more) = (woken, true);
+        let mut failure = None;
         for _ in 0..PARTS {
-            if progress.is_full() {
-                (check, more) = (true, false);
-                break;
-            }
-            let part = self.part(&connection, subscription, &progress, now).await?;
+            // After so many entries, what precedes them must be complete first.
+            let was_full = progress.is_full();
+            let until = if was_full {
+                now - SETTLED_AFTER
+            } else {
+                now + SETTLED_AFTER
+            };
+            let part = self.part(&connection, subscription, &progress, (until, now));
+            let part = part.await?;
             let reached = if part.more {
                 part.reached
             } else {
-                FeedPosition::before(now)
+                FeedPosition::before(until.min(now))
             };
-            more = part.more;
-            match self.post(id, &progress, part.events, now).await? {
-                Posted::Sent => progress.advance(reached, part.entries, now),
-                Posted::Gone => {
+            let (last, posted) = self.post(id, &progress, part.events, now).await;
+            match posted {
+                Ok(Posted::Sent) => {
+                    progress.advance(reached, part.entries, now);
+                    more = part.more || (was_full && !progress.is_full());
+                    check |= progress.is_full();
+                }
+                Ok(Posted::Gone) => {
                     self.forget(id).await?;
                     return Ok(false);
                 }
-                // The rest follows when the client reads again.
-                Posted::Busy => {
+                refused => {
+                    // The rest follows when the client reads again. The last entry may be sent in part.
+                    if let Some(last) = last {
+                        let entries = part.entries.into_iter();
+                        let entries = entries.filter(|entry| *entry < last.entry());
+                        progress.advance(last, entries, now);
+                    }
                     (check, more) = (true, false);
-                    break;
+                    failure = refused.err();
                 }
             }
             if !more {
@@ -139,10 +153,11 @@ impl Delivery {
         // Before the progress is stored, which says that they were sent.
         self.tasks.send(id, &tasks).await?;
         if progress != *before {
-            let store = &self.store;
-            store.save_progress(id, subscription, &progress).await?;
+            let steps = (before, &progress);
+            // Another worker that was faster is not overwritten: some events are sent again.
+            self.store.save_progress(id, subscription, steps).await?;
         }
-        Ok(true)
+        failure.map_or(Ok(true), |failure| Err(failure.into()))
     }
 
     async fn part(
@@ -150,7 +165,7 @@ impl Delivery {
         connection: &Connection,
         subscription: &Subscription,
         progress: &Progress,
-        now: DateTime<Utc>,
+        (until, now): (DateTime<Utc>, DateTime<Utc>),
     ) -> Result<FeedPart, Error> {
         let reader = FeedReader {
             store: &self.store,
@@ -158,27 +173,29 @@ impl Delivery {
             view: &connection.listener.view,
             filter: &subscription.filter,
             now,
-            until: now + SETTLED_AFTER,
+            until,
             limit: PART_EVENTS,
             room: PART_BYTES,
         };
         reader.read(progress.position(), progress.ahead()).await
     }
 
+    /// Posts events until one frame is refused; returns the position of the last event that was sent, too.
     async fn post(
         &self,
         id: &str,
         progress: &Progress,
         events: Vec<(FeedPosition, serde_json::Value)>,
         now: DateTime<Utc>,
-    ) -> Result<Posted, NotPosted> {
+    ) -> (Option<FeedPosition>, Result<Posted, NotPosted>) {
+        let mut sent = None;
         for (last, events) in frames(events) {
             let frame = ServerFrame::Events(events, progress.settled(last, now));
-            match self.sockets.post(id, &frame).await? {
-                Posted::Sent => {}
-                refused => return Ok(refused),
+            match self.sockets.post(id, &frame).await {
+                Ok(Posted::Sent) => sent = Some(last),
+                refused => return (sent, refused),
             }
         }
-        Ok(Posted::Sent)
+        (sent, Ok(Posted::Sent))
     }
 }

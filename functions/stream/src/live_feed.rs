@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use chrono::TimeDelta;
 use hearback_domain::events::retention::LEDGER_DAYS;
-use hearback_domain::views::feed::{FeedFilter, FeedPosition, FeedView};
+use hearback_domain::views::feed::{FeedFilter, FeedPosition, FeedView, SETTLED_AFTER};
 use hearback_domain::views::live::{
     CHECK_AFTER, ClientAction, ClientFrame, Listener, Progress, ServerFrame, Subscription,
 };
@@ -13,7 +13,7 @@ use hearback_wire::FieldError;
 use uuid::Uuid;
 
 use crate::delivery::{Delivery, Failure};
-use crate::sockets::Sockets;
+use crate::sockets::{Posted, Sockets};
 use crate::tasks::{Task, Tasks};
 use crate::ticket::STREAM_URL;
 
@@ -137,7 +137,9 @@ impl LiveFeed {
             FeedPosition::before(now - TimeDelta::days(LEDGER_DAYS.into())),
             FeedPosition::before(now),
         );
-        let after = after.unwrap_or(latest).clamp(earliest, latest);
+        // What is being written now has a time before it.
+        let settled = FeedPosition::before(now - SETTLED_AFTER);
+        let after = after.unwrap_or(settled).clamp(earliest, latest);
         let mut progress = Progress::from(after);
         progress.plan_check(now);
         let subscription = Subscription {
@@ -145,7 +147,11 @@ impl LiveFeed {
             filter,
         };
         // Before the connection can be woken, so that no event precedes it.
-        sockets.post(id, &ServerFrame::Subscribed(after)).await?;
+        let posted = sockets.post(id, &ServerFrame::Subscribed(after)).await?;
+        if posted != Posted::Sent {
+            // The client asks again, if it is there.
+            return Ok(());
+        }
         let subscribed = (&subscription, &progress);
         if store.subscribe(id, &listener, subscribed).await? {
             let deliveries = [

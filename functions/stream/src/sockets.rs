@@ -2,6 +2,7 @@
 
 use aws_sdk_apigatewaymanagement::Client;
 use aws_sdk_apigatewaymanagement::config::retry::RetryConfig;
+use aws_sdk_apigatewaymanagement::error::SdkError;
 use aws_sdk_apigatewaymanagement::operation::delete_connection::DeleteConnectionError;
 use aws_sdk_apigatewaymanagement::operation::post_to_connection::PostToConnectionError;
 use aws_sdk_apigatewaymanagement::primitives::Blob;
@@ -22,7 +23,7 @@ pub struct Sockets(Client);
 pub enum Posted {
     /// It is on its way.
     Sent,
-    /// The client does not read what was sent before.
+    /// It was refused for now: the client does not read what was sent before, or the API cannot be reached.
     Busy,
     /// The connection is closed.
     Gone,
@@ -61,6 +62,10 @@ impl Sockets {
         match error.as_service_error() {
             Some(PostToConnectionError::GoneException(_)) => Ok(Posted::Gone),
             Some(PostToConnectionError::LimitExceededException(_)) => Ok(Posted::Busy),
+            _ if is_transient(&error) => {
+                tracing::warn!(code = error_code(&error), "a frame was not posted");
+                Ok(Posted::Busy)
+            }
             _ => Err(NotPosted("PostToConnection", error_code(&error).to_owned())),
         }
     }
@@ -76,4 +81,12 @@ impl Sockets {
             _ => Err(NotPosted("DeleteConnection", error_code(&error).to_owned())),
         }
     }
+}
+
+/// Whether the same call may succeed in a moment: there was no response, or one of an overloaded server.
+fn is_transient<E>(error: &SdkError<E>) -> bool {
+    error.raw_response().is_none_or(|response| {
+        let status = response.status();
+        status.is_server_error() || status.as_u16() == 429
+    })
 }

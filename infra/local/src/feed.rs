@@ -39,7 +39,7 @@ pub struct Feed {
     pub claims: Claims,
     /// The `filter` of the subscription.
     pub filter: Value,
-    /// Events after this one; `None` for new events only.
+    /// Events after this one; `None` for new events and those of the last 15 seconds.
     pub after: Option<String>,
     /// Stop after this many events.
     pub count: Option<NonZeroUsize>,
@@ -56,15 +56,14 @@ struct Ticket {
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Frame {
     #[serde(rename_all = "camelCase")]
-    Subscribed {
-        last_event_id: String,
-    },
+    Subscribed { last_event_id: String },
     #[serde(rename_all = "camelCase")]
     Events {
         events: Vec<Value>,
         last_event_id: String,
     },
     Error {
+        error: String,
         detail: String,
         errors: Vec<Value>,
     },
@@ -78,6 +77,7 @@ pub async fn print(feed: Feed, out: impl Write) -> Result<()> {
     let mut printer = Printer {
         left: feed.count.map(NonZeroUsize::get),
         last: feed.after.clone(),
+        reached: None,
         repeats: BTreeSet::new(),
         out,
     };
@@ -140,7 +140,9 @@ struct Printer<W> {
     left: Option<usize>,
     /// Where the feed continues.
     last: Option<String>,
-    /// Printed events after `last`: they are received again after another connection.
+    /// The same, of what the server has sent: everything up to here is printed.
+    reached: Option<FeedPosition>,
+    /// Printed events after it, which may be received again.
     repeats: BTreeSet<FeedPosition>,
     out: W,
 }
@@ -169,8 +171,12 @@ impl<W: Write> Printer<W> {
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                 Some(Ok(_) | Err(_)) | None => return Ok(false),
             };
-            match serde_json::from_str(&text).context("a frame was not understood")? {
-                Frame::Subscribed { last_event_id } => self.last = Some(last_event_id),
+            // A frame without a type says that the request failed.
+            let Ok(frame) = serde_json::from_str(&text) else {
+                return Ok(false);
+            };
+            match frame {
+                Frame::Subscribed { last_event_id } => self.reach(last_event_id)?,
                 Frame::Events {
                     events,
                     last_event_id,
@@ -180,11 +186,10 @@ impl<W: Write> Printer<W> {
                             return Ok(true);
                         }
                     }
-                    let position = FeedPosition::from_event_id(&last_event_id)?;
-                    self.repeats.retain(|repeat| *repeat > position);
-                    self.last = Some(last_event_id);
+                    self.reach(last_event_id)?;
                 }
-                Frame::Error { detail, errors } => {
+                Frame::Error { error, .. } if error == "unavailable" => return Ok(false),
+                Frame::Error { detail, errors, .. } => {
                     let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
                     bail!("{detail} {}", errors.join(", "));
                 }
@@ -193,10 +198,23 @@ impl<W: Write> Printer<W> {
         }
     }
 
+    /// Everything up to an id is printed.
+    fn reach(&mut self, id: String) -> Result<()> {
+        let position = FeedPosition::from_event_id(&id)?;
+        if self.reached.is_none_or(|reached| reached < position) {
+            self.repeats.retain(|repeat| *repeat > position);
+            self.reached = Some(position);
+            self.last = Some(id);
+        }
+        Ok(())
+    }
+
     /// Prints an event unless it was printed before, and returns whether it was the last one that was asked for.
     fn print(&mut self, event: &Value) -> Result<bool> {
         let id = event["eventId"].as_str().unwrap_or_default();
-        if self.repeats.insert(FeedPosition::from_event_id(id)?) {
+        let position = FeedPosition::from_event_id(id)?;
+        let is_new = self.reached.is_none_or(|reached| reached < position);
+        if is_new && self.repeats.insert(position) {
             writeln!(self.out, "{event}")?;
             self.out.flush()?;
             self.left = self.left.map(|left| left - 1);

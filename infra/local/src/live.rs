@@ -182,15 +182,16 @@ pub(crate) async fn accept_sockets(
             .detail("Too many connections are open. Try again.")
             .into_response();
     };
-    if let Err(problem) = gateway.live.connect(&id, &ticket.unwrap_or_default()).await {
-        gateway.sockets.remove(&id);
-        return problem.into_response();
-    }
+    // From here on it is removed, also if the client leaves during a call.
     let socket = Socket {
         gateway: gateway.clone(),
         id,
         frames,
     };
+    let ticket = ticket.unwrap_or_default();
+    if let Err(problem) = gateway.live.connect(&socket.id, &ticket).await {
+        return problem.into_response();
+    }
     upgrade
         .max_frame_size(MAX_FRAME)
         .max_message_size(MAX_MESSAGE)
@@ -208,7 +209,7 @@ struct Socket {
 }
 
 impl Drop for Socket {
-    // Also if the connection is never upgraded.
+    // Also if the connection is never opened.
     fn drop(&mut self) {
         self.gateway.sockets.remove(&self.id);
     }

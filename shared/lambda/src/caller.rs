@@ -1,13 +1,14 @@
 //! The caller of a request, from the claims that API Gateway's JWT authorizer verified.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use aws_lambda_events::apigw::ApiGatewayRequestAuthorizerJwtDescription;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::identity::caller::Caller;
 use hearback_domain::identity::claims::{ProjectsClaim, caller};
 use lambda_http::request::RequestContext;
@@ -53,9 +54,18 @@ impl<S: Sync> FromRequestParts<S> for TokenEnd {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let end = jwt(parts).and_then(|jwt| jwt.claims.get("exp")?.parse().ok());
-        Ok(Self(end.and_then(|end| DateTime::from_timestamp(end, 0))))
+        let end = jwt(parts).and_then(|jwt| jwt.claims.get("exp"));
+        Ok(Self(end.map(|end| numeric_date(end))))
     }
+}
+
+/// A time in seconds since 1970, which may have a fraction or an exponent. One that cannot be read has passed.
+fn numeric_date(text: &str) -> DateTime<Utc> {
+    let seconds = text.parse().unwrap_or_default();
+    let since_epoch = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let end = TimeDelta::from_std(since_epoch).ok();
+    let end = end.and_then(|end| DateTime::UNIX_EPOCH.checked_add_signed(end));
+    end.unwrap_or(DateTime::UNIX_EPOCH)
 }
 
 /// The verified token of a request.
@@ -79,5 +89,20 @@ pub fn projects_claim() -> Result<ProjectsClaim, BadSetting> {
             PROJECTS_CLAIM,
             "it is not list, json or name".to_owned(),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_token_may_have_a_fraction_or_an_exponent() {
+        for text in ["1587749276", "1587749276.5", "1.587749276e+09"] {
+            assert_eq!(numeric_date(text).timestamp(), 1_587_749_276, "{text}");
+        }
+        for text in ["", "never", "-1", "NaN", "inf", "1e300"] {
+            assert_eq!(numeric_date(text), DateTime::UNIX_EPOCH, "{text}");
+        }
     }
 }

@@ -127,19 +127,21 @@ impl Store {
         Ok(true)
     }
 
-    /// Stores how far a connection is, unless it subscribes to something else by now. One call, one write for each KB.
+    /// Stores how far a connection is, unless it subscribes to something else by now or its progress is not the one
+    /// before any more. One call, one write for each KB.
     pub async fn save_progress(
         &self,
         id: &str,
         subscription: &Subscription,
-        progress: &Progress,
+        (before, progress): (&Progress, &Progress),
     ) -> Result<bool, Error> {
         let saved = self
             .connection_update(id)
             .update_expression("SET #progress = :progress")
-            .condition_expression("#id = :id")
+            .condition_expression("#id = :id AND #progress = :before")
             .expression_attribute_names("#progress", PROGRESS)
             .expression_attribute_names("#id", SUBSCRIPTION_ID)
+            .expression_attribute_values(":before", item::text_of(CONNECTION, before)?)
             .expression_attribute_values(":progress", item::text_of(CONNECTION, progress)?)
             .expression_attribute_values(":id", AttributeValue::S(subscription.id.to_string()))
             .send()

@@ -38,7 +38,7 @@ async fn an_event_costs_what_its_listeners_cost() {
     assert_eq!(sent(&mut frames).len(), 1);
     // Nothing is new: the entry is not read again.
     assert!(functions.publish("ada").await);
-    assert_eq!(spent(), Cost::calls(5).reads(3.0));
+    assert_eq!(spent(), Cost::calls(6).reads(3.0).writes(1.0));
 
     let ticket = functions.ticket("feedback:report").await;
     let mut report = functions.connect("tenant", &ticket).await;
@@ -47,10 +47,10 @@ async fn an_event_costs_what_its_listeners_cost() {
     assert_eq!(spent(), Cost::calls(3).reads(1.0).writes(3.0));
     assert!(functions.publish("bob").await);
     let shards = f64::from(metered.engine.store.feed_shards());
-    let calls = 3 + metered.engine.store.feed_shards();
-    let tenant = Cost::calls(calls).reads(2.0 + shards / 2.0);
+    let calls = 5 + metered.engine.store.feed_shards();
+    let tenant = Cost::calls(calls).reads(3.0 + shards / 2.0).writes(1.0);
     assert_eq!(spent(), tenant, "one listener, of the tenant's feed");
-    assert_eq!(sent(&mut report).len(), 1, "only `subscribed`");
+    assert_eq!(sent(&mut report).len(), 2, "`subscribed`, and the event");
 
     functions.live.disconnect("own").await.unwrap();
     assert_eq!(spent(), Cost::calls(3).writes(6.0));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use futures::future::join;
+use hearback_domain::learning::publication::Subject;
 use hearback_signals::publish;
 use hearback_storage::stream::{RESULTS, SUBMITTED};
 use hearback_tests::queue;
@@ -13,7 +14,7 @@ use super::world::{Worker, World};
 
 impl World {
     /// Reads the stream and the bulk queue into waiting messages.
-    async fn relay(&mut self) {
+    pub async fn relay(&mut self) {
         // Imported events use the bulk queue instead of the stream.
         let bulk = &self.engine.queues.signals_bulk;
         let imported = queue::drain(&self.engine.clients.sqs, bulk).await;
@@ -44,6 +45,13 @@ impl World {
             for (subject, message) in publish::addressed(record).unwrap() {
                 let id = message.get("signalId").unwrap_or(&message["feedbackId"]);
                 let name = format!("{subject:?} {} {id}", message["eventType"]);
+                // One message for each event, as the topic selects them.
+                if subject == Subject::FeedbackProcessed {
+                    let mut wake = SqsMessage::default();
+                    wake.message_id = Some(self.name().to_string());
+                    wake.body = Some(message.to_string());
+                    self.wakes.push(wake);
+                }
                 let before = self.published.insert(name, message.clone());
                 assert!(before.is_none_or(|before| before == message), "{message}");
             }
@@ -108,7 +116,7 @@ impl World {
 
     /// Processes all waiting messages with a worker without faults.
     pub async fn drain(&mut self) {
-        let worker = Worker::new(&self.engine);
+        let worker = Worker::new(&self.engine, &self.sockets);
         loop {
             self.relay().await;
             if self.waiting.is_empty() {

@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use aws_lambda_events::sqs::SqsMessage;
 use axum::http::{Method, StatusCode};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use hearback_lambda::clock::Clock;
 use hearback_local::stream::Stream;
 use hearback_tests::engine::Engine;
@@ -13,9 +14,11 @@ use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::function_set::{FunctionSet, TIME};
 use hearback_tests::functions::{Caller, call_as};
 use hearback_tests::generate::Random;
+use hearback_tests::live::{LiveFunctions, TestSockets};
 use hearback_tests::turns::SIGNALS;
 use serde_json::{Value, json};
 
+use super::listener::Listener;
 use super::model::{Tenant, Turn, USERS};
 
 /// Two tenants that use the same names.
@@ -36,17 +39,24 @@ pub fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(NOW.get(), 0).unwrap()
 }
 
+/// Advances the time of this thread's world.
+pub fn advance(seconds: i64) {
+    NOW.set(NOW.get() + seconds);
+}
+
 /// A process that may fail.
 pub struct Worker {
     pub functions: FunctionSet,
+    pub live: LiveFunctions,
     pub faults: Faults,
 }
 
 impl Worker {
-    pub fn new(engine: &Engine) -> Self {
-        let faults = Faults::none();
+    pub fn new(engine: &Engine, sockets: &Arc<TestSockets>) -> Self {
+        let (faults, clock) = (Faults::none(), Clock::of(now));
         Self {
-            functions: FunctionSet::at(engine, &faults, Clock::of(now)),
+            functions: FunctionSet::at(engine, &faults, clock),
+            live: LiveFunctions::at((engine, clock), &faults, sockets.clone()),
             faults,
         }
     }
@@ -66,6 +76,10 @@ pub struct World {
     pub random: Random,
     pub gateway: Worker,
     pub workers: [Worker; 2],
+    pub sockets: Arc<TestSockets>,
+    pub listeners: Vec<Listener>,
+    /// Messages of the fan-out's queue.
+    pub wakes: Vec<SqsMessage>,
     pub stream: Stream,
     pub waiting: Vec<SqsMessage>,
     pub delivered: Vec<SqsMessage>,
@@ -92,12 +106,16 @@ impl World {
                 ..Tenant::default()
             }
         });
+        let sockets = Arc::new(TestSockets::start().await);
         Self {
             tenants,
             published: BTreeMap::new(),
             random: Random(seed),
-            gateway: Worker::new(&engine),
-            workers: [Worker::new(&engine), Worker::new(&engine)],
+            gateway: Worker::new(&engine, &sockets),
+            workers: [(); 2].map(|()| Worker::new(&engine, &sockets)),
+            sockets,
+            listeners: Listener::all(TENANTS.len(), now() - TimeDelta::minutes(1)),
+            wakes: Vec::new(),
             stream,
             waiting: Vec::new(),
             delivered: Vec::new(),
@@ -155,12 +173,10 @@ impl World {
         body: &Value,
     ) -> Response {
         for _ in 0..TRIES {
-            let (at, fault) = self.plan();
-            self.gateway.faults.plan(at, fault);
+            self.plan_gateway_faults();
             let functions = &self.gateway.functions.functions;
             let (status, body) = call_as(functions, caller, (method.clone(), path), body).await;
-            if self.gateway.faults.crashed() {
-                self.gateway = Worker::new(&self.engine);
+            if self.replace_gateway_if_crashed() {
                 continue;
             }
             if status.is_server_error() {
@@ -174,7 +190,7 @@ impl World {
     }
 
     pub async fn step(&mut self) {
-        NOW.set(NOW.get() + 1);
+        advance(1);
         let tenant = self.below(TENANTS.len());
         let user = self.one_of(&USERS);
         match self.random.below(100) {
@@ -187,7 +203,8 @@ impl World {
             55..63 => self.rate(tenant, user).await,
             63..68 => self.register(tenant, user).await,
             68..71 => self.change_preferences(tenant, user).await,
-            71..84 => self.read(tenant, user).await,
+            71..80 => self.read(tenant, user).await,
+            80..84 => self.listen().await,
             84..95 => self.deliver().await,
             95 => self.import(tenant).await,
             96 if self.random.below(3) == 0 => self.request_erasure(tenant).await,
@@ -207,11 +224,25 @@ impl World {
         self.workers[worker].faults.plan(at, fault);
     }
 
+    pub fn plan_gateway_faults(&mut self) {
+        let (at, fault) = self.plan();
+        self.gateway.faults.plan(at, fault);
+    }
+
+    /// Replaces the gateway if it has crashed, and returns whether it had.
+    pub fn replace_gateway_if_crashed(&mut self) -> bool {
+        let crashed = self.gateway.faults.crashed();
+        if crashed {
+            self.gateway = Worker::new(&self.engine, &self.sockets);
+        }
+        crashed
+    }
+
     /// Replaces a worker that has crashed, and returns whether it had.
     pub fn replace_if_crashed(&mut self, worker: usize) -> bool {
         let crashed = self.workers[worker].faults.crashed();
         if crashed {
-            self.workers[worker] = Worker::new(&self.engine);
+            self.workers[worker] = Worker::new(&self.engine, &self.sockets);
         }
         crashed
     }

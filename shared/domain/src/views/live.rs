@@ -91,7 +91,8 @@ request! {
     pub struct ClientFrame, closed {
         /// What is asked for.
         "action" => action: required ClientAction,
-        /// Receive events after this one: an `eventId`, or a `lastEventId`. Without it, only new events.
+        /// Receive events after this one: an `eventId`, or a `lastEventId`. Without it, new events and those of the last
+        /// 15 seconds.
         "after" => after: nullable String,
         /// Which events are received; without it, all that the token allows.
         "filter" => filter: group FilterFrame,
@@ -124,7 +125,7 @@ impl ClientFrame {
         from_json(&value)
     }
 
-    /// The position after which events are received; `None` for new events only.
+    /// The position after which events are received; `None` for new events and those of the last 15 seconds.
     pub fn after(&self) -> Result<Option<FeedPosition>, FieldError> {
         let after = self.after.as_deref().map(FeedPosition::from_event_id);
         after.transpose().map_err(|invalid| FieldError {
