@@ -28,7 +28,7 @@ pub struct Pace {
 
 #[derive(Debug)]
 struct State {
-    /// Concurrent calls, at most.
+    /// The most concurrent calls.
     limit: usize,
     /// Permits to withdraw when their calls end.
     excess: usize,

@@ -12,7 +12,7 @@ use hearback_storage::imports::message_group;
 use super::line::NumberedOutcome;
 use super::{BATCH, Failure, Importer, not_sent};
 
-/// Bytes of the messages of one call, at most.
+/// The most bytes of the messages of one call.
 const MAX_BYTES: usize = 1024 * 1024;
 
 /// Lines whose events are stored but not sent.

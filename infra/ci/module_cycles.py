@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Finds circles of modules inside a crate.
+"""Finds modules of a crate that depend on each other cyclically.
 
-A module uses another one if it names it in a `use` declaration or in a path. A circle is a set of modules of which each
-uses the next. Two kinds of use are not part of a circle, because a module tree needs them:
+A module uses another one if it names it in a `use` declaration or in a path. A cycle is a set of modules of which each
+uses the next. Two kinds of use are not part of a cycle, because a module tree needs them:
 
 - A module may use its ancestors: a child extends what its parent defines.
 - A parent may re-export its children (`pub use`), which makes no code of the parent depend on them.
 
-So a parent and its child are never a circle of two. A use of `a::b` from outside of `a` is a use of `a` as well. Unit
+So a parent and its child are never a cycle of two. A use of `a::b` from outside of `a` is a use of `a` as well. Unit
 tests are left out.
 
 If the documentation of a crate says that each of its modules imports only modules above it, the table that follows must
@@ -110,7 +110,7 @@ def uses(known):
     return edges
 
 
-def circles(edges):
+def cycles(edges):
     """The strongly connected components of more than one module (Tarjan)."""
     order, lowest, stack, found = {}, {}, [], []
 
@@ -124,10 +124,10 @@ def circles(edges):
             elif used in stack:
                 lowest[module] = min(lowest[module], order[used])
         if lowest[module] == order[module]:
-            circle = set(stack[stack.index(module) :])
+            cycle = set(stack[stack.index(module) :])
             del stack[stack.index(module) :]
-            if len(circle) > 1:
-                found.append(circle)
+            if len(cycle) > 1:
+                found.append(cycle)
 
     for module in edges:
         if module not in order:
@@ -161,17 +161,17 @@ def main():
         for fault in upward(source, edges):
             faults += 1
             print(f"{source.relative_to(ROOT)}: {fault}", file=sys.stderr)
-        for circle in circles(edges):
+        for cycle in cycles(edges):
             faults += 1
-            print(f"{source.relative_to(ROOT)}: a circle of modules", file=sys.stderr)
-            for module in sorted(circle):
-                for used in sorted(circle & edges[module].keys()):
+            print(f"{source.relative_to(ROOT)}: a cycle of modules", file=sys.stderr)
+            for module in sorted(cycle):
+                for used in sorted(cycle & edges[module].keys()):
                     names = ["::".join(names) or "(root)" for names in (module, used)]
                     paths = ", ".join(sorted(edges[module][used]))
                     print(f"  {names[0]} uses {names[1]}: {paths}", file=sys.stderr)
     if faults:
         return 1
-    print(f"{count} modules of {len(sources)} crates, no circles")
+    print(f"{count} modules of {len(sources)} crates, no cycles")
     return 0
 
 
