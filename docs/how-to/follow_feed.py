@@ -18,7 +18,7 @@ import urllib.request
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
-URL = os.environ.get("HEARBACK_URL", "http://127.0.0.1:3000")
+URL = os.environ.get("HEARBACK_URL", "http://127.0.0.1:3000").rstrip("/")
 # In seconds. The server ends a connection that is idle for ten minutes.
 PING_EVERY = 120
 FIRST_WAIT, LONGEST_WAIT = 1, 60
@@ -27,7 +27,7 @@ REMEMBERED = 5_000
 
 
 class Rejected(Exception):
-    """The server rejected the token or the subscription, so that it is no use to try again."""
+    """The server rejected the request or the subscription, so that it is no use to try again."""
 
 
 def take_ticket(token):
@@ -38,8 +38,8 @@ def take_ticket(token):
         with urllib.request.urlopen(request, timeout=30) as response:
             ticket = json.load(response)
     except urllib.error.HTTPError as error:
-        if error.code in (400, 401, 403):
-            raise Rejected(error.read().decode()) from None
+        if error.code < 500 and error.code not in (409, 429):
+            raise Rejected(f"{error}: {error.read().decode()}") from None
         raise
     return f"{ticket['url']}?ticket={ticket['ticket']}"
 
@@ -78,7 +78,9 @@ def follow(token, after=None, only=None):
                 after = frame.get("lastEventId", after)
                 wait = FIRST_WAIT
         except (OSError, WebSocketException) as error:
-            print(f"connecting again: {type(error).__name__}", file=sys.stderr)
+            # Not the error of a WebSocket: it may name the URL, with its ticket.
+            reason = error if isinstance(error, OSError) else type(error).__name__
+            print(f"connecting again: {reason}", file=sys.stderr)
         # With some randomness, so that many clients do not return at once.
         time.sleep(wait * random.uniform(0.5, 1))
         wait = min(2 * wait, LONGEST_WAIT)
@@ -86,8 +88,11 @@ def follow(token, after=None, only=None):
 
 if __name__ == "__main__":
     left = int(sys.argv[1]) if len(sys.argv) > 1 else -1
-    for event in follow(lambda: os.environ["HEARBACK_TOKEN"], after=os.environ.get("HEARBACK_AFTER")):
-        print(json.dumps(event), flush=True)
-        left -= 1
-        if left == 0:
-            break
+    try:
+        for event in follow(lambda: os.environ["HEARBACK_TOKEN"], after=os.environ.get("HEARBACK_AFTER") or None):
+            print(json.dumps(event), flush=True)
+            left -= 1
+            if left == 0:
+                break
+    except Rejected as rejected:
+        sys.exit(f"rejected: {rejected}")

@@ -67,7 +67,8 @@ def browser():
         browser.close()
 
 
-_names = (f"user-{number}" for number in itertools.count(1))
+# The demo that the bundle prints is that of user-123.
+_names = (f"reader-{number}" for number in itertools.count(1))
 
 
 @pytest.fixture

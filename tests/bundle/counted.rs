@@ -8,7 +8,7 @@ mod withdrawal;
 use chrono::{TimeDelta, Utc};
 use hearback_local::names::Names;
 use hearback_tests::app::{TestApp, eventually};
-use hearback_tests::events::acceptance;
+use hearback_tests::events::{acceptance, id};
 use hearback_tests::stored::Stored;
 use hearback_tests::turns::{
     BY_STATUS, PERIOD, SIGNALS, conversation_path, message, path, turn_body,
@@ -242,6 +242,18 @@ async fn reports_count_message_signals_without_revealing_authors_or_text() {
     withdraw(&app, &ada, "not_helpful").await;
     wait_for_status(&app, &ada, "neutral").await;
     assert_eq!(reported(&app, &report, 1).await["satisfaction_rate"], 1.0);
+}
+
+#[tokio::test]
+async fn an_anonymous_event_of_the_owner_sets_no_status() {
+    let (app, ada) = with_turn().await;
+    accept_by_the_next_turn(&app, &ada).await;
+    let mut rejection = about_the_turn("ada", "rejection", json!({}));
+    rejection["privacyFlags"] = json!({"anonymize": true});
+    submit(&app, &ada, &rejection).await;
+    let outcome = app.outcome(&ada, &id(&rejection)).await;
+    assert_eq!(outcome["counted"]["turn"], "t", "{outcome}");
+    wait_for_status(&app, &ada, "accepted").await;
 }
 
 #[tokio::test]

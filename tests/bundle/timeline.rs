@@ -160,6 +160,32 @@ async fn feedback_of_another_user_has_its_own_block_after_the_owners() {
     assert!(hidden.len() == 2 && hidden.iter().all(|block| block["hidden"] == true));
 }
 
+#[tokio::test]
+async fn a_block_of_a_turn_that_is_not_requested_is_updated() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    for turn in ["t", "u"] {
+        app.put(&ada, &path("c", turn), &turn_body("a", "b")).await;
+    }
+    let feedback = format!("{}/feedback", path("c", "t"));
+    app.post(&ada, &feedback, &json!({"reaction": "ok"})).await;
+    let refresh = format!("{}/timeline/refresh", conversation_path("c"));
+    let request = json!({"turn_ids": ["t"], "cache": {"ttl_seconds": 0}});
+    let known = app.post(&ada, &refresh, &request).await.body;
+    app.post(&ada, &feedback, &json!({"reaction": "not_ok"}))
+        .await;
+    let later = json!({
+        "turn_ids": ["u"], "cache": {"ttl_seconds": 0}, "blocks": known["blocks"],
+        "last_known_feedback_ts": known["last_known_feedback_ts"],
+    });
+    let updated = app.post(&ada, &refresh, &later).await.body;
+    let [block] = updated["blocks"].as_array().unwrap().as_slice() else {
+        panic!("{updated}")
+    };
+    assert_eq!(block["path"], "ar:t.feedback.user");
+    assert_eq!(block["meta"]["reaction"], "not_ok");
+}
+
 /// Stores a row of an older system as a user's reaction to the turn `t` of `c`.
 async fn put_older_row(app: &TestApp, user: &str, text: &str) {
     let text_of = |text: &str| AttributeValue::S(text.to_owned());

@@ -347,6 +347,11 @@ async fn feed_says_which_option_is_wrong() {
             "/after",
         ),
         (
+            &["feed", "--sub", "ada", "--since", "2026-11-25"],
+            2,
+            "must be a date and time with an offset",
+        ),
+        (
             &["feed", "--sub", "ada", "--label", "model"],
             2,
             "must be KEY=VALUE",

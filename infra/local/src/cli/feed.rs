@@ -28,7 +28,7 @@ pub(super) struct Feed {
     #[arg(long, default_value = "acme", value_parser = identifier::<TenantId>)]
     tenant: String,
     /// Events from this time on first, for example 2026-11-20T08:00:00Z [default: 15 seconds ago]
-    #[arg(long, value_name = "TIME", conflicts_with = "after")]
+    #[arg(long, value_name = "TIME", conflicts_with = "after", value_parser = time)]
     since: Option<DateTime<Utc>>,
     /// Events after the one with this `eventId` first
     #[arg(long, value_name = "ID")]
@@ -51,6 +51,13 @@ pub(super) struct Feed {
     /// Data folder of the running bundle
     #[arg(long, default_value = ".hearback", value_name = "DIR")]
     data: PathBuf,
+}
+
+fn time(text: &str) -> Result<DateTime<Utc>, String> {
+    let time = DateTime::parse_from_rfc3339(text);
+    time.map(|time| time.to_utc()).map_err(|_| {
+        "must be a date and time with an offset, such as 2026-11-20T08:00:00Z".to_owned()
+    })
 }
 
 fn label(text: &str) -> Result<(String, String), String> {
