@@ -18,6 +18,7 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemOutput;
 use aws_sdk_dynamodb::types::ConsumedCapacity;
 use aws_smithy_runtime_api::client::interceptors::context::Output;
 use aws_smithy_types::retry::RetryConfig;
+use aws_smithy_types::timeout::TimeoutConfig;
 use chrono::TimeDelta;
 use hearback_batch::{Importer, Ingest, Queues};
 use hearback_domain::identity::privacy::Pseudonyms;
@@ -121,6 +122,8 @@ impl Engine {
         let config = self.access.dynamodb().config();
         let config = aws_sdk_dynamodb::config::Builder::from(&config)
             .retry_config(RetryConfig::disabled())
+            // The observer may act meanwhile, which takes as long as it takes.
+            .timeout_config(TimeoutConfig::disabled())
             .interceptor(observer)
             .build();
         Store::new(
@@ -176,6 +179,8 @@ impl Engine {
         let config = aws_sdk_s3::config::Builder::from(&config)
             .force_path_style(true)
             .retry_config(RetryConfig::disabled())
+            // The observer may act meanwhile, which takes as long as it takes.
+            .timeout_config(TimeoutConfig::disabled())
             .interceptor(observer)
             .build();
         Blobs::new(aws_sdk_s3::Client::from_conf(config), self.names.bucket())
