@@ -169,7 +169,8 @@ def test_the_other_thumb_withdraws_the_reasons(demo, user):
 
 
 def test_the_panel_shows_the_stored_feedback(demo, user):
-    rows = demo.page.get_by_role("complementary").get_by_role("listitem")
+    stored = demo.page.get_by_role("region", name="What the server has")
+    rows = stored.get_by_role("listitem")
     expect(demo.page.get_by_text("Nothing yet.")).to_be_visible()
     demo.answer("3").down.click()
     demo.answer("3").inaccurate.click()
