@@ -5,6 +5,7 @@ use super::*;
 mod about;
 mod after;
 mod languages;
+mod polite;
 mod properties;
 mod questions;
 mod sentences;
