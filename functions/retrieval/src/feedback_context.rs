@@ -73,10 +73,12 @@ async fn get_feedback_context(
     let Some(media_type) = preferred(&headers, &MEDIA_TYPES) else {
         return Ok(not_acceptable(&MEDIA_TYPES));
     };
-    let row = app.store.turn(&at, app.clock.now()).await?;
+    let now = app.clock.now();
+    let row = app.store.turn(&at, now).await?;
     let row = row
         .filter(|row| caller.sees(&row.core.user_id))
-        .ok_or_else(|| Problem::no_such("turn"))?;
+        .ok_or_else(|| Problem::no_such("turn"))?
+        .seen_by(&caller.user, now);
     let status = row.status.status();
     let rejection = if status == FeedbackStatus::Rejected {
         Some(Box::pin(rejection(&app, &caller, &row)).await?)
@@ -104,7 +106,8 @@ async fn rejection(app: &App, caller: &Caller, row: &IndexRow) -> Result<Rejecti
     let (texts, signals, before, preferences) = futures::join!(
         texts(app, caller, row),
         own_signals(app, caller, row),
-        app.store.rejections_before(row, app.clock.now()),
+        app.store
+            .rejections_before(row, &caller.user, app.clock.now()),
         own_preferences(app, caller, row),
     );
     let (texts, stored) = (texts?, signals?);

@@ -256,6 +256,7 @@ pub(crate) async fn turn_with_log(
     let now = app.app.clock.now();
     let found = app.blobs.turn_with_log(&app.app.store, at, now, sees);
     Ok(found.await?.map(|(row, mut log)| {
+        let row = row.seen_by(&caller.user, now);
         mirror::hide(&mut log.turn_log, now, |user| caller.sees(user));
         let fits = log.fits();
         (row, Some(log).filter(|_| fits))

@@ -36,7 +36,7 @@ pub(crate) async fn detect(
         && !previous.status.is_explicitly_not_rejected();
     let before = if continues_sequence {
         app.store
-            .rejections_before(&previous, app.clock.now())
+            .rejections_before(&previous, &previous.core.user_id, app.clock.now())
             .await?
     } else {
         0

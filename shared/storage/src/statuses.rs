@@ -1,6 +1,7 @@
 //! The status of turns: in their rows, and in an index.
 //!
-//! A row with a verdict has the two key attributes of the sparse status index; the update that
+//! The index lists a project's turns for those who may read all of them, so it has the status that others see: the one
+//! without private feedback. A row with such a verdict has the two key attributes of the sparse index; the update that
 //! changes the verdict changes them too. A neutral row has neither.
 
 use std::cmp::Ordering;
@@ -48,7 +49,7 @@ struct Change {
     part: &'static str,
     /// Its new value.
     value: String,
-    /// The status of the turn after the change.
+    /// The status of the turn after the change, as others see it.
     status: FeedbackStatus,
     /// Parts that must be unchanged since they were read, because the status depends on them.
     depends_on: &'static [&'static str],
@@ -73,7 +74,7 @@ impl Note<'_> {
                 }
                 let status = TurnStatus {
                     inferred: Some((*feedback).clone()),
-                    explicit: given.verdict(feedback.detected_at),
+                    explicit: given.shared().verdict(feedback.detected_at),
                 };
                 Ok(Some(Change {
                     part: USER_FEEDBACK,
@@ -89,7 +90,7 @@ impl Note<'_> {
                 let Some(given) = given.with(*act) else {
                     return Ok(None);
                 };
-                let verdict = given.verdict(act.recency.received_at());
+                let verdict = given.shared().verdict(act.recency.received_at());
                 let status = TurnStatus {
                     inferred: part(row, USER_FEEDBACK)?,
                     explicit: verdict,
@@ -258,11 +259,12 @@ impl Store {
         })
     }
 
-    /// The number of consecutive rejected turns before this one, at most [`MAX_COUNTED`]. One call
+    /// The number of consecutive rejected turns before this one, as `user` sees them, at most [`MAX_COUNTED`]. One call
     /// and one read for each, and for the first that was not rejected.
     pub async fn rejections_before(
         &self,
         row: &IndexRow,
+        user: &UserId,
         now: DateTime<Utc>,
     ) -> Result<usize, Error> {
         let mut at = row.core.at.clone();
@@ -272,6 +274,7 @@ impl Store {
             at.turn = before.previous_turn_id;
             let before = self.turn(&at, now).await;
             let before = unless_unreadable(before, &at.within.tenant)?;
+            let before = before.map(|before| before.seen_by(user, now));
             let rejected = |row: &IndexRow| row.status.status() == FeedbackStatus::Rejected;
             let Some(before) = before.filter(rejected) else {
                 break;
@@ -348,7 +351,7 @@ fn before(position: &str) -> String {
 }
 
 impl Store {
-    /// A page of a project's turns with a status, the latest first, after a position. Eventually
+    /// A page of a project's turns with a status that all its readers see, the latest first, after a position. Eventually
     /// consistent. One call for each shard, half a read each for each 4 KB of keys; one for each
     /// hundred turns, a read each.
     pub async fn turns_by_status(
@@ -386,6 +389,7 @@ impl Store {
                 // The index may still have turns that were just changed or deleted.
                 let item = row?;
                 let row = item::readable(&item, index_row(&item, listed.now))?;
+                let row = row.shared(listed.now);
                 listed.matches(&row).then_some((position, row))
             });
         Ok(TurnPage {

@@ -45,6 +45,31 @@ impl IndexRow {
     pub fn is_marked(&self, user: &UserId, ts: DateTime<Utc>) -> bool {
         self.core.user_id == *user && self.core.ts == ts
     }
+
+    /// The row as `user` sees it at `now`: the status of another user's turn does not reveal that user's private
+    /// feedback.
+    #[must_use]
+    pub fn seen_by(self, user: &UserId, now: DateTime<Utc>) -> Self {
+        if self.core.user_id == *user {
+            self
+        } else {
+            self.shared(now)
+        }
+    }
+
+    /// The row as every other user sees it at `now`.
+    pub(crate) fn shared(self, now: DateTime<Utc>) -> Self {
+        let given = self.given.shared();
+        let status = TurnStatus {
+            explicit: given.verdict(now),
+            ..self.status
+        };
+        Self {
+            given,
+            status,
+            ..self
+        }
+    }
 }
 
 pub(crate) fn json_text(part: &impl Serialize) -> Result<String, Error> {

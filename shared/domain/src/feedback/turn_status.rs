@@ -132,6 +132,15 @@ impl ExplicitFeedback {
         Some(feedback)
     }
 
+    /// The feedback without message signals, which are private: what others see of the turn's status depends on this
+    /// alone, because only the turn's user can set that status.
+    #[must_use]
+    pub fn shared(&self) -> Self {
+        let mut shared = self.clone();
+        shared.0.retain(|kind, _| kind.signal_name().is_none());
+        shared
+    }
+
     /// The verdict that counts at `now`: the latest that was not withdrawn and has not expired.
     #[must_use]
     pub fn verdict(&self, now: DateTime<Utc>) -> Option<Reaction> {
