@@ -133,7 +133,7 @@ async fn a_repeat_makes_no_call_to_the_model() {
 }
 
 #[tokio::test]
-async fn a_text_with_an_embedding_of_the_caller_is_not_sent_to_the_model() {
+async fn a_turn_with_its_own_embedding_is_not_sent_to_the_model() {
     let bundle = TestFunctions::with_responses([]).await;
     let mut body = turn_body("a car for the town", "Here are three.");
     body["embedding"] = json!([0.6, 0.8]);

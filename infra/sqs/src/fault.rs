@@ -63,7 +63,7 @@ pub(crate) struct Code {
 
 impl Fault {
     /// Whether the caller is at fault: HTTP 400 and no retry, otherwise 500.
-    pub(crate) fn is_the_senders(&self) -> bool {
+    pub(crate) fn is_client_error(&self) -> bool {
         !matches!(
             self,
             Self::Storage(_) | Self::Corrupt(_) | Self::NotCommitted

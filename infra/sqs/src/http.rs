@@ -103,7 +103,7 @@ fn reply<T: Serialize>(outcome: &T) -> Result<Vec<u8>, Fault> {
 
 fn reject(fault: &Fault) -> Response {
     let code = fault.code();
-    let (status, side) = if fault.is_the_senders() {
+    let (status, side) = if fault.is_client_error() {
         debug!(code = code.shape, "a request was rejected");
         (StatusCode::BAD_REQUEST, "Sender")
     } else {

@@ -59,7 +59,8 @@ impl<S: Sync> FromRequestParts<S> for TokenEnd {
     }
 }
 
-/// A time in seconds since 1970, which may have a fraction or an exponent. One that cannot be read has passed.
+/// A time in seconds since 1970, which may have a fraction or an exponent. A value that cannot be parsed counts as already
+/// expired.
 fn numeric_date(text: &str) -> DateTime<Utc> {
     let seconds = text.parse().unwrap_or_default();
     let since_epoch = Duration::try_from_secs_f64(seconds).unwrap_or_default();

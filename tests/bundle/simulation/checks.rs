@@ -22,7 +22,7 @@ use super::model::{Tenant, Turn, USERS};
 use super::rates::rates;
 use super::world::{Response, TENANTS, World, message_of, turn_id};
 
-/// Checks the response with an event of the caller, which is stored under this name.
+/// Checks the response to `GET` of the caller's event.
 pub fn event(name: &str, sent: &Value, response: &Response) {
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
     assert_eq!(response.body["feedbackId"], sent["feedbackId"]);
@@ -49,8 +49,8 @@ pub fn signals(tenant: &Tenant, user: &str, response: &Response) {
     }
 }
 
-/// Checks the reactions in a conversation, of one user or of all: the last one of each user to each turn. What private
-/// feedback counts as has no name and no text for others.
+/// Checks the reactions in a conversation, of one user or of all: the last one of each user to each turn. Private
+/// feedback of others has no name and no text.
 pub fn reactions(tenant: &Tenant, owner: &str, of: Option<&str>, response: &Response) {
     let mut listed = BTreeMap::new();
     let mut inferred = BTreeSet::new();
@@ -143,7 +143,7 @@ pub async fn check(world: &mut World) {
     }
 }
 
-/// Exactly the events with a lesson were learned from, and equal events once.
+/// Checks that preferences were learned from each event with a lesson, and from equal events once.
 async fn check_learned(world: &World, owner: (&str, &str), (lessons, duplicates): (usize, usize)) {
     let newest = preferences(&world.engine.store, owner).await;
     let (samples, learned_from) = newest.map_or((0, 0), |(version, learned_from)| {
@@ -151,7 +151,7 @@ async fn check_learned(world: &World, owner: (&str, &str), (lessons, duplicates)
         let samples = kinds.map(|kind| kind.sample_count.unwrap_or_default());
         (samples.sum::<u64>(), learned_from)
     });
-    // Of equal events that were processed in another order, a version names one or both.
+    // If equal events were processed out of order, the versions name one of them or both.
     assert!(
         (lessons..=lessons + duplicates).contains(&learned_from),
         "{owner:?}: {learned_from} of {lessons} and {duplicates}"
@@ -221,7 +221,7 @@ struct Ledger {
     events: BTreeMap<String, EventCore>,
     outcomes: BTreeMap<String, Outcome>,
     retracted: BTreeSet<String>,
-    /// Those among them that an earlier equal event replaced, or a later act.
+    /// The retracted events that an earlier equal event or a later feedback act replaced.
     replaced: BTreeSet<String>,
     /// The events that hold a claim of their dedupe key, each with its user.
     claims: BTreeMap<String, String>,
@@ -315,7 +315,7 @@ impl Ledger {
         assert_eq!(events, outcomes, "each event has an outcome");
     }
 
-    /// Exactly one of equal events counts, and has the claim; one more for each that was withdrawn.
+    /// Checks that of equal events exactly one counts and holds the claim, apart from those that were withdrawn.
     fn check_once(&self, tenant: &Tenant) {
         // Some data of a user who is being erased is gone already.
         let stays = |core: &&EventCore| !tenant.is_being_erased(core.user_id.as_str());
@@ -486,7 +486,7 @@ impl Ledger {
         }
     }
 
-    /// The lessons of a user's events, and how many events with a lesson an earlier equal one replaced.
+    /// The number of a user's events with a lesson, and the number of those that an earlier equal event replaced.
     fn lessons(&self, user: &str) -> (usize, usize) {
         let teaches =
             |core: &&EventCore| core.user_id.as_str() == user && Lesson::of(core).is_some();
@@ -495,7 +495,7 @@ impl Ledger {
         };
         let firsts = self.processed().filter(teaches);
         let firsts = firsts.filter(|core| !is_replaced(core));
-        // One whose outcome is that it is a duplicate may be named too: a worker had claimed its key before.
+        // An event whose outcome is `duplicate` may be named too, if a worker had claimed its key before.
         let replaced = self.events.values().filter(teaches).filter(is_replaced);
         (firsts.count(), replaced.count())
     }

@@ -44,7 +44,7 @@ impl Sqs {
             for Entry { id, item } in entries {
                 match step(unit, &queue, item) {
                     Ok(item) => outcomes.successful.push(Successful { id, item }),
-                    Err(fault) if fault.is_the_senders() => {
+                    Err(fault) if fault.is_client_error() => {
                         outcomes.failed.push(Failed::new(id, &fault));
                     }
                     Err(fault) => return Err(fault),

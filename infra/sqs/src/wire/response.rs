@@ -104,7 +104,7 @@ impl Failed {
             id,
             code: fault.code().query,
             message: fault.to_string(),
-            sender_fault: fault.is_the_senders(),
+            sender_fault: fault.is_client_error(),
         }
     }
 }
