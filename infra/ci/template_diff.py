@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares what two templates deploy: resources, their properties, and permissions.
 
-Usage: template_diff.py <before> <after>     each a file, or a commit whose template.yaml is meant
+Usage: template_diff.py <before> <after>     each a file, or a commit whose template.yaml is read
 
 Both are expanded as CloudFormation expands them: loops first, then SAM. Permissions are compared for each role and
 resource policy as single grants (who, effect, action, resource, condition), so that statements can be merged, split or
@@ -40,7 +40,7 @@ def source(name):
 def deployed(text):
     """The resources as CloudFormation receives them."""
     template = yaml_parse(text)
-    # Also for a template without loops: its names of the account and the region are then filled in alike.
+    # Set even for a template without loops, so that account and region are filled in the same way in both templates.
     template["Transform"] = ["AWS::LanguageExtensions", "AWS::Serverless-2016-10-31"]
     validator = SamTemplateValidator(
         template, managed_policy_loader=None, region="eu-central-1", language_extensions_enabled=True
@@ -66,7 +66,7 @@ def grants(document):
 
 
 def split(value):
-    """The policies in a resource, and the resource without them and without what a deployment draws by hash."""
+    """The grants of the policies in a resource, and the resource without these policies and without generated names."""
     policies = []
     if isinstance(value, dict):
         kept = {}

@@ -52,7 +52,7 @@ def test_a_thumb_waits_for_the_response_to_the_other_one(demo, user):
     call = held.one()
     answer.down.click()
     answer.shows(answer.down)
-    # Stored later, the first one would withdraw this one.
+    # If the first thumb were stored after the second, it would withdraw the second.
     assert demo.calls == ["POST helpful"]
     call.continue_()
     demo.settled()

@@ -90,7 +90,7 @@ async fn opening_a_turn_returns_the_detection_before_the_answer() {
 }
 
 #[tokio::test]
-async fn another_body_is_rejected_with_what_differs() {
+async fn a_different_body_is_rejected_and_the_response_names_the_difference() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let at = path("c", "t");

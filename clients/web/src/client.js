@@ -224,8 +224,8 @@ export class FeedbackClient {
   }
 
   /**
-   * Nothing was sent, so the user sees the same as for a token that the server rejects. The reason is on the console,
-   * for the developer.
+   * The error of a call that was not sent because there is no valid token. The user sees the same as when the server
+   * rejects a token. The reason is logged to the console, for the developer.
    *
    * @param {string} message
    * @param {unknown} [cause]

@@ -94,7 +94,8 @@ export class ReasonRow {
   }
 
   /**
-   * The reason to which the text belongs: the last chosen one, any chosen one, or the thumb itself.
+   * The reason to which the text belongs: the last reason that was chosen here, else a chosen one with a text, else any
+   * chosen one, else the thumb itself.
    *
    * @param {Snapshot} state
    * @returns {Reason}

@@ -57,10 +57,10 @@ class TaskLimiter {
 /**
  * The optimistic state of all messages on the page.
  *
- * For each signal of each message, and for its two thumbs together, at most one call is in progress, and the next one
- * sends what the user wants by then. So a slow call cannot overwrite a later one, and intermediate states are not sent.
- * In the end, the state is that of the user's last action, or the previous one with an error to show. Nothing is stored
- * in the browser.
+ * At most one call is in progress for each signal of a message, and at most one for its two thumbs together. The next
+ * call sends what the user wants by then. So a slow call cannot overwrite a later one, and intermediate states are not
+ * sent. In the end, the state is that of the user's last action; if its call failed, it is the previous state, with an
+ * error to show. Nothing is stored in the browser.
  */
 export class FeedbackStore {
   #client;
@@ -154,7 +154,7 @@ export class FeedbackStore {
     this.#setIntent(message, slot, { active, reason, anchors }, parent ? message.slot(parent) : null);
     const opposite = OPPOSITE[signal];
     if (active && opposite) {
-      // Only after this one is stored: if it fails, the previous signal remains.
+      // Withdraw the opposite signal only after this one is stored: if the call fails, the opposite signal remains.
       this.#withdraw(message, message.slot(opposite), slot);
     }
     if (!active) {
@@ -291,7 +291,7 @@ export class FeedbackStore {
           slot.after = null;
         }
         const opposite = OPPOSITE[slot.signal];
-        // A thumb that arrives late would withdraw the later one.
+        // Wait for the opposite thumb's call: if it arrived after this one, it would withdraw this one.
         if (!slot.ready || (opposite && message.slot(opposite).inFlight)) {
           continue;
         }
@@ -348,7 +348,7 @@ export class FeedbackStore {
     const wasCertain = slot.certain;
     const wasUnknown = active && reason === undefined && !created && !before.active;
     if (wasUnknown || message.readError) {
-      // The server may have more, such as a reason or other signals, and it is reachable.
+      // Read the message again: the server is reachable, and may have a reason or other signals.
       message.stale = true;
     }
     const kept = created ? null : before.reason;
@@ -378,7 +378,7 @@ export class FeedbackStore {
     for (const slot of contrary(signal).map((name) => message.slot(name))) {
       const before = slot.confirmed;
       slot.confirmed = ABSENT;
-      // What the user did since then may have been stored before or after that.
+      // If the user has changed this signal since then, the server may have stored that before or after withdrawing it.
       slot.certain = !slot.inFlight && slot.touched <= sentAt;
       this.#touch(slot);
       if (!same(before, ABSENT)) {

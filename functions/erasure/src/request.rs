@@ -101,7 +101,7 @@ async fn erase_user_data(
 
 /// Progress of an erasure
 ///
-/// With the number of removed rows. The record is kept for 90 days after the erasure is done.
+/// Includes the number of items removed so far. The record is kept for 90 days after the erasure is done.
 #[utoipa::path(
     get,
     path = "/v1/users/{userId}/data/erasure",
@@ -169,7 +169,7 @@ impl Requests {
         let open = self.latest(owner, &pseudonym).await?;
         // One that cannot be read is replaced.
         let open = open.filter(|erasure| erasure.is_open() && !erasure.is_unreadable());
-        // Without a pseudonym of its own, this id is a pseudonym: it is erased with its user.
+        // An erasure without a pseudonym is that of a pseudonym. The message for its user covers it.
         if let Some(open) = &open
             && (now < open.requested_at + RESEND_AFTER || open.pseudonym.is_none())
         {

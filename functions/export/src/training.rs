@@ -1,9 +1,9 @@
 //! The training export: preference pairs and labelled answers, as JSON Lines in the bucket.
 //!
-//! A run goes through the days. It finds the conversations with reactions by their activity markers, and exports a turn
-//! on the last day with a reaction to it. Message signals are in the partitions of their users, so a run first reads
-//! the keys of all signals of the period; turns with signals but without reactions come last. Memory holds those keys,
-//! the conversations of a few days, one file of each kind and a few turns.
+//! A run goes through the days. It finds the conversations with reactions by their activity markers, and exports each
+//! turn on the day of its last reaction in the period. Message signals are in the partitions of their users, so a run
+//! first reads the keys of all signals of the period; turns with signals but without reactions come last. Memory holds
+//! those keys, the conversations of a few days, one file of each kind and a few turns.
 //!
 //! Files, manifest and `resume` work as those of a day (`day.rs`).
 //!

@@ -50,8 +50,8 @@ request! {
         "outcome" => outcome: optional Action,
         /// Feedback in this project.
         "projectId" => project: optional ProjectId,
-        /// Feedback of this user, with `feedback:on-behalf` or `feedback:report`; of private feedback, with the first
-        /// only that in projects of the token, with the second none.
+        /// Feedback of this user. Another user requires `feedback:on-behalf`, which lists message signals only in the
+        /// projects of the token, or `feedback:report`, which lists none.
         "userId" => user: optional UserId,
         /// Most events on the page.
         "limit" => limit: optional PageLimit = DEFAULT_LIMIT,
@@ -121,18 +121,18 @@ struct FeedPage {
     events: Vec<Value>,
     /// Where the next page begins; `null` at the end.
     next_cursor: Option<String>,
-    /// Where to continue later, as `after`. It is up to 15 seconds old, because some of what was published since may
-    /// not be listed yet; what was listed of that comes again.
+    /// The value of `after` with which to continue later. It never points into the last 15 seconds, because some events
+    /// of that time may not be listed yet. Events of that time are listed again.
     last_event_id: String,
 }
 
 /// Feedback events
 ///
-/// What was published, the oldest first: `feedback.processed`, `feedback.retracted` and `learning.signal.generated`. The
-/// caller's own, or with `feedback:report` those of the tenant, in the projects of the token and without message signals
-/// of others. `label.<key>=<value>` filters by a label, up to 16 times. A page may end before `limit`; the list ends
-/// where `next_cursor` is `null`. To follow the feed, read on with `last_event_id` as `after`, and skip events whose
-/// `eventId` is known.
+/// Lists published events, the oldest first: `feedback.processed`, `feedback.retracted` and
+/// `learning.signal.generated`. A caller sees its own events. With `feedback:report` it also sees the tenant's events
+/// in the projects of the token or without a project, except other users' message signals. `label.<key>=<value>`
+/// filters by a label, up to 16 times. A page may end before `limit`; the list ends where `next_cursor` is `null`. To
+/// follow the feed, read again with `last_event_id` as `after`, and skip events whose `eventId` you know.
 #[utoipa::path(
     get,
     path = "/v1/feedback/events",
@@ -207,7 +207,7 @@ async fn list_events(
         // Also if nothing was published for a long time, so that the next page does not search that time again.
         FeedPosition::before(until.min(now - SETTLED_AFTER)).max(from.min(complete))
     };
-    // What was incomplete when an earlier page was read is read again by the next reader.
+    // A period that was incomplete when an earlier page was read must be read again: `last_event_id` stays before it.
     let incomplete = incomplete
         .into_iter()
         .chain((part.examined > complete).then_some(complete))
@@ -233,7 +233,7 @@ async fn list_events(
 #[derive(Serialize, Deserialize)]
 struct Position {
     at: FeedPosition,
-    /// If earlier pages read beyond what was complete then: where that ended.
+    /// The position up to which the feed was complete, if an earlier page read beyond it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     incomplete: Option<FeedPosition>,
 }

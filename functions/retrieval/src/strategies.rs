@@ -38,7 +38,8 @@ request! {
     struct StrategySearchRequest, closed {
         /// The query to answer.
         "query" => query: required String,
-        /// An embedding of the query, by the maker of the turns' own; without it this deployment's embedder makes one.
+        /// An embedding of the query, made by the same model as the turns' own. If left out, this deployment's embedder
+        /// makes one.
         "embedding" => embedding: nullable Embedding,
         /// The least similarity of a turn to the query.
         "min_similarity" => min_similarity: nullable Number<0, 1> = DEFAULT_SIMILARITY,

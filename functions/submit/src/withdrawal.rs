@@ -1,5 +1,5 @@
-//! The withdrawal of an event: one conditional write of its retraction. The signal generator undoes what the event counts
-//! as on its turn, from the table's stream.
+//! The withdrawal of an event: one conditional write of its retraction. The signal generator receives the retraction
+//! through the table's stream and stops counting the event for its turn.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -21,9 +21,9 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// Withdraw a feedback event
 ///
-/// The event is `retracted`: it no longer counts for its turn, in reports and in training data, and the next event with
-/// its dedupe key counts. What preferences learned from it stays, its learning signals stay, and subscribers receive
-/// `feedback.retracted`. The response is the same if it is withdrawn already.
+/// The event becomes `retracted`. It no longer counts for its turn, in reports or in training data, and the next event
+/// with the same dedupe key counts. Preferences keep what they learned from the event, and its learning signals remain.
+/// Subscribers receive `feedback.retracted`. Withdrawing an event again returns the same response.
 #[utoipa::path(
     delete,
     path = "/v1/feedback/{feedbackId}",
@@ -58,7 +58,7 @@ async fn withdraw_feedback(
             Some(at) => app.store.turn(&at, app.clock.now()).await?,
             None => None,
         };
-        // The time of publication, last: readers of the feed wait for late entries for some seconds only.
+        // Take the publication time last: readers of the feed wait only some seconds for late entries.
         let mut retraction = retraction_of_event(event, app.clock.now());
         // Subscribers receive it with what the event inherited.
         if let Some(turn) = turn {

@@ -35,8 +35,8 @@ request! {
         "message" => message: required String,
         /// The language of the message, as `en` or `en-GB`; guessed if left out.
         "language" => language: nullable String,
-        /// An embedding of the message, by the maker of the turns' own; without it this deployment's embedder makes
-        /// one.
+        /// An embedding of the message, made by the same model as the turns' own. If left out, this deployment's
+        /// embedder makes one.
         "embedding" => embedding: nullable Embedding,
         /// The user who wrote it and whose turns are searched, with `feedback:on-behalf`; the caller if left out.
         "user_id" => user_id: nullable UserId,

@@ -117,7 +117,7 @@ impl Budget {
                 None => return scrubbed,
             }
         }
-        // Only adversarial input exceeds the budget. The rest of it is unknown.
+        // Only adversarial input exceeds the budget or the number of passes. It may still contain personal data.
         Cow::Owned(REMOVED.to_owned())
     }
 }
@@ -190,9 +190,9 @@ fn once(text: &str) -> Option<String> {
     Some(scrubbed)
 }
 
-/// Whether a text may contain a match: it has a digit, a character of an address, a query or a private key, a word that
-/// is long enough for a token, or a character that may be a variant of one. Most short texts have none and need no
-/// pass.
+/// Whether a text may contain a match: it has a digit, a character of an address or a query, the dashes of a private
+/// key, a word that is long enough for a token, or a non-ASCII character, which may be a variant of one of these. Most
+/// short texts have none and need no pass.
 fn may_hold(text: &str) -> bool {
     let required = |byte: u8| matches!(byte, b'@' | b'%' | b'=') || byte.is_ascii_digit();
     text.bytes().any(required)

@@ -20,7 +20,7 @@ pub enum Error {
         code: String,
     },
     /// An item exceeds the size limit ([`LARGEST`]). A retry fails too.
-    #[error("an item of {measured} bytes is larger than the {LARGEST} that the table keeps")]
+    #[error("an item of {measured} bytes exceeds the limit of {LARGEST} bytes")]
     TooLarge {
         /// Its size as stored, in bytes.
         measured: usize,
@@ -35,15 +35,15 @@ pub enum Error {
     },
 }
 
-/// One of several reads, the others of which must not fail because of it: what cannot be read counts as gone, with a
-/// warning that names its kind and its tenant.
+/// Turns an unreadable item into `None`, so that it does not fail the other reads of a request. Logs a warning with the
+/// item's kind and its tenant.
 pub fn unless_unreadable<T>(
     read: Result<Option<T>, Error>,
     tenant: &TenantId,
 ) -> Result<Option<T>, Error> {
     match read {
         Err(error @ Error::Unreadable { .. }) => {
-            tracing::warn!(%tenant, %error, "what cannot be read is left out");
+            tracing::warn!(%tenant, %error, "an item that cannot be read is left out");
             Ok(None)
         }
         read => read,
@@ -98,7 +98,7 @@ impl Error {
     pub(crate) fn undecodable(item: &'static str, error: &serde_json::Error) -> Self {
         Self::unreadable(
             item,
-            format!("not as written, at column {}", error.column()),
+            format!("unexpected JSON at column {}", error.column()),
         )
     }
 }

@@ -29,7 +29,8 @@ async fn the_evaluation_read_matches_the_cost_card() {
     assert_eq!(metered.meter.take(), Cost::calls(5).reads(6.5));
     let request = json!({"tenant": "acme", "day": Utc::now().date_naive().to_string()});
     exporter.handle(&request, None).await.unwrap();
-    // The four shards of a day; all are of one user, and so in one of them.
+    // Reads the four shards of the day, the three rows in one call, and the turn of each. One shard has all rows,
+    // because they belong to one user.
     assert_eq!(metered.meter.take(), Cost::calls(8).reads(8.0));
 }
 
@@ -51,8 +52,8 @@ async fn the_training_export_matches_the_cost_card() {
         json!({"tenant": "acme", "training": {"project": "order-service", "from": today}});
     metered.meter.take();
     exporter.handle(&request, None).await.unwrap();
-    // The four shards of the day in the index and of its markers; the conversation, and its turns in one
-    // call.
+    // Reads the four shards of the day in the index, the four shards of its activity markers, the conversation, and
+    // its turns in one call.
     let without = metered.meter.take();
     assert_eq!(without, Cost::calls(10).reads(10.0));
     let edit = json!({"message_id": "m0", "signal": "edit", "reason": "c"});

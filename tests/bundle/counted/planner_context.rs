@@ -32,7 +32,7 @@ async fn rejection(app: &TestApp, token: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_planner_context_has_the_words_of_the_event_that_rejects_and_no_settled_complaint() {
+async fn the_planner_context_quotes_the_rejecting_event_and_omits_a_settled_complaint() {
     let (app, ada) = with_turn().await;
     rate(&app, &ada, "unsafe", Some("OLD")).await;
     wait_for_status(&app, &ada, "rejected").await;
@@ -63,7 +63,7 @@ async fn the_planner_context_has_the_words_of_an_earlier_rejection_too() {
     let event = about_the_turn("ada", "rejection", json!({"comment": comment}));
     submit(&app, &ada, &event).await;
     wait_for_status(&app, &ada, "rejected").await;
-    // A thumb without words, which is counted once it is among the reactions.
+    // A thumb without a reason. It counts once the report lists it among the reactions.
     rate(&app, &ada, "not_helpful", None).await;
     reported(&app, &ada, 2).await;
     let found = rejection(&app, &ada).await;

@@ -4,7 +4,7 @@ use hearback_wire::Integer;
 
 /// Maximum number of items on a page.
 pub const MAX_LIMIT: i64 = 500;
-/// The number of items on a page that a request allows.
+/// The `limit` of a request: the maximum number of items on a page.
 pub type PageLimit = Integer<1, MAX_LIMIT>;
 /// The default page limit.
 pub const DEFAULT_LIMIT: PageLimit = Integer(100);
