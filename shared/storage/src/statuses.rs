@@ -1,8 +1,8 @@
 //! The status of turns: in their rows, and in an index.
 //!
 //! The index lists a project's turns for those who may read all of them, so it has the status that others see: the one
-//! without private feedback. A row with such a verdict has the two key attributes of the sparse index; the update that
-//! changes the verdict changes them too. A neutral row has neither.
+//! without message signals, which are private. A row with such a verdict has the two key attributes of the sparse index;
+//! the update that changes the verdict changes them too. A neutral row has neither.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -49,8 +49,8 @@ struct Change {
     part: &'static str,
     /// Its new value.
     value: String,
-    /// The status of the turn after the change, as others see it.
-    status: FeedbackStatus,
+    /// The status of the turn after the change, as others see it; `None` if they see no change.
+    status: Option<FeedbackStatus>,
     /// Parts that must be unchanged since they were read, because the status depends on them.
     depends_on: &'static [&'static str],
 }
@@ -79,7 +79,7 @@ impl Note<'_> {
                 Ok(Some(Change {
                     part: USER_FEEDBACK,
                     value: json_text(feedback)?,
-                    status: status.status(),
+                    status: Some(status.status()),
                     depends_on: match order {
                         Some(Ordering::Equal) => &[GIVEN_FEEDBACK, USER_FEEDBACK],
                         Some(_) | None => &[GIVEN_FEEDBACK],
@@ -90,19 +90,26 @@ impl Note<'_> {
                 let Some(given) = given.with(*act) else {
                     return Ok(None);
                 };
-                let verdict = given.shared().verdict(act.recency.received_at());
-                let status = TurnStatus {
-                    inferred: part(row, USER_FEEDBACK)?,
-                    explicit: verdict,
-                };
-                Ok(Some(Change {
+                let change = Change {
                     part: GIVEN_FEEDBACK,
                     value: json_text(&given)?,
-                    status: status.status(),
-                    depends_on: match verdict {
+                    status: None,
+                    depends_on: &[GIVEN_FEEDBACK],
+                };
+                if act.kind.is_private() {
+                    return Ok(Some(change));
+                }
+                let status = TurnStatus {
+                    inferred: part(row, USER_FEEDBACK)?,
+                    explicit: given.shared().verdict(act.recency.received_at()),
+                };
+                Ok(Some(Change {
+                    status: Some(status.status()),
+                    depends_on: match status.explicit {
                         Some(_) => &[GIVEN_FEEDBACK],
                         None => &[GIVEN_FEEDBACK, USER_FEEDBACK],
                     },
+                    ..change
                 }))
             }
         }
@@ -157,8 +164,8 @@ impl Store {
     }
 
     /// Stores explicit feedback of the turn's user, or its withdrawal, unless later feedback of the
-    /// same kind is stored. Idempotent. One call, two if the turn has feedback; writes as for an
-    /// inference.
+    /// same kind is stored. Idempotent. One call, two if the turn has explicit feedback, or an
+    /// inference that counts again; writes as for an inference.
     pub async fn note_given_feedback(&self, core: &ReactionCore) -> Result<(), Error> {
         let turn = (&core.at, core.turn_ts);
         let note = Note::Given(ExplicitAct::of(core));
@@ -209,8 +216,6 @@ impl Store {
             .key(PK, AttributeValue::S(keys::conversation(&at.within)))
             .key(SK, AttributeValue::S(keys::turn(&at.turn)))
             .expression_attribute_names("#part", change.part)
-            .expression_attribute_names("#status", STATUS)
-            .expression_attribute_names("#status_at", STATUS_AT)
             .expression_attribute_values(":part", AttributeValue::S(change.value.clone()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
@@ -238,21 +243,28 @@ impl Store {
             }
             update = update.expression_attribute_names(name, *part);
         }
-        let update = if change.status == FeedbackStatus::Neutral {
-            update.update_expression(format!("{set} REMOVE #status, #status_at"))
-        } else {
-            let ConversationRef {
-                tenant, project, ..
-            } = &at.within;
-            let shard = self.shard(at.within.conversation.as_str());
-            let status = keys::turn_status(tenant, project, change.status, shard);
-            let status_at = keys::turn_time(turn_ts, at);
-            update
-                .update_expression(format!("{set}, #status = :status, #status_at = :status_at"))
-                .expression_attribute_values(":status", AttributeValue::S(status))
-                .expression_attribute_values(":status_at", AttributeValue::S(status_at))
-        };
-        let update = update.condition_expression(conditions.join(" AND "));
+        if let Some(status) = change.status {
+            if status == FeedbackStatus::Neutral {
+                set.push_str(" REMOVE #status, #status_at");
+            } else {
+                let ConversationRef {
+                    tenant, project, ..
+                } = &at.within;
+                let shard = self.shard(at.within.conversation.as_str());
+                let status = keys::turn_status(tenant, project, status, shard);
+                let status_at = keys::turn_time(turn_ts, at);
+                set.push_str(", #status = :status, #status_at = :status_at");
+                update = update
+                    .expression_attribute_values(":status", AttributeValue::S(status))
+                    .expression_attribute_values(":status_at", AttributeValue::S(status_at));
+            }
+            update = update
+                .expression_attribute_names("#status", STATUS)
+                .expression_attribute_names("#status_at", STATUS_AT);
+        }
+        let update = update
+            .update_expression(set)
+            .condition_expression(conditions.join(" AND "));
         Ok(match outcome("UpdateItem", update.send().await)? {
             WriteOutcome::Done => None,
             WriteOutcome::Conflict(row) => Some(row.unwrap_or_default()),

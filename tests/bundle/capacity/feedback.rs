@@ -157,6 +157,22 @@ async fn a_message_signal_costs_two_reads_and_a_write_with_its_index_entries() {
 }
 
 #[tokio::test]
+async fn a_message_signal_on_a_turn_with_an_inference_costs_no_more() {
+    let metered = Metered::start().await;
+    let body = message("m", "a", "b");
+    metered.call(Method::PUT, &path("c", "t"), &body).await;
+    let mut accepted = turn_body("Perfect, thanks, that works!", "You are welcome.");
+    accepted["ts"] = json!("2025-11-06T15:40:00Z");
+    metered.call(Method::PUT, &path("c", "u"), &accepted).await;
+    let signal = json!({"message_id": "m", "signal": "helpful"});
+    metered.call(Method::POST, SIGNALS, &signal).await;
+    assert_eq!(
+        metered.generate_of_signal("helpful").await,
+        Cost::calls(7).reads(1.5).writes(6.0)
+    );
+}
+
+#[tokio::test]
 async fn an_unknown_message_costs_the_same_as_one_of_another_project() {
     let metered = Metered::start().await;
     let turn = "/conversations/acme/billing/c/turns/t";

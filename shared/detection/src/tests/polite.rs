@@ -1,6 +1,7 @@
 //! Complaints with polite or praising words make no machine reaction `ok`, and questions and thanks with words of a
 //! complaint stay what they are.
 
+use super::after::{After, verdict};
 use super::*;
 
 const COMPLAINTS: &[&str] = &[
@@ -53,19 +54,10 @@ const NO_COMPLAINTS: &[&str] = &[
     "Obrigado por tudo",
 ];
 
-fn detect(message: &str) -> Detection {
-    Detector::embedded().detect(&Exchange {
-        prev_query: Some("How do I change the password of my account?"),
-        prev_response: Some("Open the settings, choose Security, and press Change password."),
-        message,
-        ..Exchange::default()
-    })
-}
-
 #[test]
 fn questions_and_thanks_are_no_complaints() {
     for message in NO_COMPLAINTS {
-        let detection = detect(message);
+        let detection = verdict(&After::Steps, message);
         assert_ne!(
             detection.feedback_type,
             FeedbackStatus::Rejected,
@@ -77,7 +69,7 @@ fn questions_and_thanks_are_no_complaints() {
 #[test]
 fn polite_complaints_make_no_machine_reaction_ok() {
     for message in COMPLAINTS {
-        let detection = detect(message);
+        let detection = verdict(&After::Steps, message);
         let is_praise =
             detection.feedback_type == FeedbackStatus::Accepted && detection.confidence >= 0.7;
         assert!(!is_praise, "{message}: {detection:?}");

@@ -100,6 +100,12 @@ impl FeedbackKind {
             signal => Some(signal.as_str()),
         }
     }
+
+    /// Whether only the turn's user sees feedback of this kind: message signals.
+    #[must_use]
+    pub fn is_private(self) -> bool {
+        self.signal_name().is_some()
+    }
 }
 
 /// What a model may learn from a reaction.

@@ -137,7 +137,7 @@ impl ExplicitFeedback {
     #[must_use]
     pub fn shared(&self) -> Self {
         let mut shared = self.clone();
-        shared.0.retain(|kind, _| kind.signal_name().is_none());
+        shared.0.retain(|kind, _| !kind.is_private());
         shared
     }
 
