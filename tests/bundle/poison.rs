@@ -236,6 +236,7 @@ async fn run_relay(
     let stream = engine.store.stream_arn().await.unwrap();
     let relay = Relay {
         stream: Stream::new(engine.clients.streams.clone(), stream),
+        writes: None,
         store: engine.store.clone(),
         blobs: engine.blobs(),
         sqs,

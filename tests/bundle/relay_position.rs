@@ -8,7 +8,7 @@ use chrono::Utc;
 use hearback_local::clients::Clients;
 use hearback_local::data_dir::DataDir;
 use hearback_local::engines::{
-    self, Access, EngineLifecycle, KeyPair, Maintenance, Sockets, Threads,
+    self, Access, EngineLifecycle, KeyPair, Maintenance, Sockets, Threads, Writes,
 };
 use hearback_local::files::POSITION_FILE;
 use hearback_local::health::Health;
@@ -79,6 +79,7 @@ struct Engines {
     clients: Clients,
     store: Store,
     maintenance: Maintenance,
+    writes: Writes,
     data: DataDir,
     _running: (DropGuard, Threads),
 }
@@ -98,7 +99,8 @@ impl Engines {
             tasks: &TaskTracker::new(),
             health: &Health::default(),
         };
-        let threads = engines::start(&data, sockets, maintenance.clone(), lifecycle).unwrap();
+        let (threads, writes) =
+            engines::start(&data, sockets, maintenance.clone(), lifecycle).unwrap();
         let keys = KeyPair::of_folder(data.path()).unwrap();
         let clients = Clients::of_engines(&Access { endpoints, keys });
         let store = Store::new(clients.dynamodb.clone(), Names::default().table());
@@ -108,6 +110,7 @@ impl Engines {
             store,
             maintenance,
             data,
+            writes,
             _running: (stop.drop_guard(), threads),
         }
     }
@@ -163,6 +166,7 @@ impl Engines {
         let health = Health::default();
         let relay = Relay {
             stream: Stream::new(self.clients.streams.clone(), arn),
+            writes: Some(self.writes.clone()),
             store: self.store.clone(),
             blobs: Blobs::new(self.clients.s3.clone(), names.bucket()),
             sqs: self.clients.sqs.clone(),

@@ -85,7 +85,8 @@ impl Engine {
             tasks: &TaskTracker::new(),
             health: &Health::default(),
         };
-        let threads = engines::start(&data, sockets, Maintenance::default(), lifecycle).unwrap();
+        let (threads, _) =
+            engines::start(&data, sockets, Maintenance::default(), lifecycle).unwrap();
         let keys = KeyPair::of_folder(data.path()).unwrap();
         let embedded = Some((stop.drop_guard(), threads, data));
         Self::at(Access { endpoints, keys }, embedded).await

@@ -31,7 +31,9 @@ use crate::check::{self, BackgroundCheck};
 use crate::clients::Clients;
 use crate::connections::{self, ConnectionLimits};
 use crate::data_dir::DataDir;
-use crate::engines::{self, Access, EngineLifecycle, KeyPair, Maintenance, Sockets, Threads};
+use crate::engines::{
+    self, Access, EngineLifecycle, KeyPair, Maintenance, Sockets, Threads, Writes,
+};
 use crate::event_source::{Consumer, EventSource};
 use crate::files::{
     ENDPOINTS_FILE, GATEWAY_FILE, POSITION_FILE, PSEUDONYM_KEY_FILE, QUEUES_FILE, TABLE_FILE,
@@ -170,7 +172,7 @@ impl Bundle {
         };
         let verified = manifest::verify(data.path(), used, &options.accept)?;
         let (progress, clock) = (RelayProgress::default(), options.clock);
-        let (clients, access, threads) = if let Some(url) = &options.endpoint_url {
+        let (clients, access, engine) = if let Some(url) = &options.endpoint_url {
             (Clients::of_endpoint(url), None, None)
         } else {
             let sockets = Sockets::bind(options.port).await?;
@@ -186,12 +188,13 @@ impl Bundle {
                 tasks: &engines.tracker,
                 health: &health,
             };
-            let threads = engines::start(&data, sockets, maintenance, lifecycle)?;
+            let engine = engines::start(&data, sockets, maintenance, lifecycle)?;
             replace_json(&data.path().join(ENDPOINTS_FILE), &endpoints)?;
             let keys = KeyPair::of_folder(data.path())?;
             let access = Access { endpoints, keys };
-            (Clients::of_engines(&access), Some(access), Some(threads))
+            (Clients::of_engines(&access), Some(access), Some(engine))
         };
+        let (threads, writes) = engine.unzip();
         let tokens = Tokens::new(&secret(data.path(), TOKEN_KEY_FILE)?);
         secret(data.path(), PSEUDONYM_KEY_FILE)?;
         verified.complete()?;
@@ -244,7 +247,7 @@ impl Bundle {
             _threads: threads,
             data,
         };
-        bundle.start_workers().await?;
+        bundle.start_workers(writes).await?;
         bundle.serve(gateway)?;
         let address = bundle.address.to_string();
         replace_json(&bundle.data.path().join(GATEWAY_FILE), &address)?;
@@ -252,9 +255,10 @@ impl Bundle {
     }
 
     /// Starts the relay and the event sources.
-    async fn start_workers(&self) -> Result<()> {
+    async fn start_workers(&self, writes: Option<Writes>) -> Result<()> {
         let relay = Relay {
             stream: self.stream().await?,
+            writes,
             store: self.store.clone(),
             blobs: self.blobs.clone(),
             sqs: self.clients.sqs.clone(),

@@ -21,9 +21,11 @@ use hearback_signals::publish;
 use hearback_storage::stream::{RESULTS, SUBMITTED, deleted_turn, key_record};
 use hearback_storage::{Blobs, Error, Store};
 use serde_json::Value;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::delivery::{OutgoingMessage, SendOutcome, send};
+use crate::engines::Writes;
 use crate::health::{Health, LoopStatus};
 use crate::live::OpenSockets;
 use crate::position::RelayPosition;
@@ -33,6 +35,9 @@ use crate::stream::{Stream, StreamBatch};
 /// Pause after a read that returned all records, so that the next one returns several: many small sends would cost more
 /// than processing the messages.
 const BATCH_WINDOW: Duration = Duration::from_millis(50);
+/// How long to wait for a write before the stream is read nevertheless: the engine's maintenance deletes expired items
+/// without a request.
+const IDLE_POLL: Duration = Duration::from_secs(1);
 /// Pause after an error.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -45,6 +50,8 @@ const LOG_TRIES: u32 = 5;
 pub struct Relay {
     /// The stream.
     pub stream: Stream,
+    /// The writes of the embedded engine; `None` for another one, which is polled.
+    pub writes: Option<Writes>,
     /// The table.
     pub store: Store,
     /// The bucket.
@@ -65,6 +72,17 @@ pub struct Relay {
 struct Task {
     record: usize,
     work: Work,
+}
+
+/// The records of a read that were delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Delivered {
+    /// None: there were none.
+    Nothing,
+    /// All that there were.
+    All,
+    /// As many as a read returns; there may be more.
+    Full,
 }
 
 enum Work {
@@ -109,27 +127,36 @@ impl Relay {
     pub async fn run(mut self, stop: CancellationToken) {
         let status = self.health.register("relay");
         while !stop.is_cancelled() {
-            let pause = match self.deliver_new(&status, &stop).await {
-                Ok(is_full) => {
+            match self.deliver_new(&status, &stop).await {
+                Ok(delivered) => {
                     status.succeeded();
-                    if is_full {
-                        continue;
-                    }
-                    BATCH_WINDOW
+                    stop.run_until_cancelled(self.pause(delivered)).await;
                 }
                 Err(error) => {
                     status.failed(&format!("{error:#}"), 0);
                     // A shard iterator may have expired. Continue from the stored position.
                     self.stream.close();
-                    RETRY_PAUSE
+                    stop.run_until_cancelled(sleep(RETRY_PAUSE)).await;
                 }
-            };
-            stop.run_until_cancelled(tokio::time::sleep(pause)).await;
+            }
         }
     }
 
-    /// Delivers the new records of each shard, and returns whether there may be more.
-    async fn deliver_new(&mut self, status: &LoopStatus, stop: &CancellationToken) -> Result<bool> {
+    /// Waits until the stream is worth another read.
+    async fn pause(&self, delivered: Delivered) {
+        match (delivered, &self.writes) {
+            (Delivered::Full, _) => {}
+            (Delivered::Nothing, Some(writes)) => _ = timeout(IDLE_POLL, writes.next()).await,
+            (Delivered::Nothing | Delivered::All, _) => sleep(BATCH_WINDOW).await,
+        }
+    }
+
+    /// Delivers the new records of each shard.
+    async fn deliver_new(
+        &mut self,
+        status: &LoopStatus,
+        stop: &CancellationToken,
+    ) -> Result<Delivered> {
         let started = Instant::now();
         let mut shards = self.stream.shards();
         if shards.is_empty() {
@@ -137,27 +164,31 @@ impl Relay {
             self.position.opened(&opened);
             shards = self.stream.shards();
         }
-        let mut is_full = false;
+        let mut delivered = Delivered::Nothing;
         let mut ended = false;
         for shard in &shards {
             let batch = self.stream.read(shard).await?;
             if !batch.records.is_empty() {
                 self.deliver(shard, &batch, status, stop).await?;
                 if stop.is_cancelled() {
-                    return Ok(true);
+                    return Ok(Delivered::Full);
                 }
+                delivered = delivered.max(Delivered::All);
             }
-            is_full |= batch.is_full;
+            if batch.is_full {
+                delivered = Delivered::Full;
+            }
             ended |= !self.stream.advance(shard, batch);
         }
         if ended {
             // Reopen the stream to find the children of the shard that ended.
             self.stream.close();
+            delivered = delivered.max(Delivered::All);
         }
-        if !is_full {
+        if delivered < Delivered::Full {
             self.health.caught_up(started);
         }
-        Ok(is_full)
+        Ok(delivered)
     }
 
     /// Delivers the records of a batch and moves the position past them. Returns earlier only on `stop`, with the
@@ -193,8 +224,7 @@ impl Relay {
             self.health.set_waiting(waiting.len());
             if let Some(reason) = failure {
                 status.failed(&reason, waiting.len());
-                stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE))
-                    .await;
+                stop.run_until_cancelled(sleep(RETRY_PAUSE)).await;
             }
             if stop.is_cancelled() {
                 return Ok(());

@@ -32,6 +32,7 @@ use tokio_util::task::TaskTracker;
 pub use self::keys::KeyPair;
 pub use self::maintenance::Maintenance;
 use self::sigv4::Verifier;
+pub use self::table::Writes;
 use crate::atomic::read_json;
 use crate::data_dir::DataDir;
 use crate::files::{BUCKET_FOLDER, ENDPOINTS_FILE, QUEUES_FILE, TABLE_FILE};
@@ -174,13 +175,14 @@ pub struct EngineLifecycle<'a> {
     pub health: &'a Health,
 }
 
-/// Starts the engines on a folder. They run until they are stopped, or until the returned threads are dropped.
+/// Starts the engines on a folder. They run until they are stopped, or until the returned threads are dropped. Also
+/// returns the writes of the table.
 pub fn start(
     data: &DataDir,
     sockets: Sockets,
     maintenance: Maintenance,
     lifecycle: EngineLifecycle<'_>,
-) -> Result<Threads> {
+) -> Result<(Threads, Writes)> {
     let EngineLifecycle {
         stop,
         tasks,
@@ -203,12 +205,10 @@ pub fn start(
     let rejections = RejectionLog::default();
     tasks.spawn(rejections.clone().report(stop.clone()));
     let threads = Threads::start().context("cannot start the threads of the DynamoDB engine")?;
+    let writes = Writes::default();
     if let Some(runtime) = &threads.0 {
-        let engine = signed(
-            monitored(table::routes(database), "table", health),
-            &keys,
-            "dynamodb",
-        );
+        let engine = table::routes(database, writes.clone());
+        let engine = signed(monitored(engine, "table", health), &keys, "dynamodb");
         let engine = counted(engine, "at the DynamoDB port", &rejections);
         let engine = serve("DynamoDB", sockets.dynamodb, engine, stop);
         tasks.spawn_on(engine, runtime.handle());
@@ -221,7 +221,7 @@ pub fn start(
 
     let folder = data.folder(BUCKET_FOLDER)?;
     bucket::start(&folder, sockets.s3, (&keys, rejections), lifecycle)?;
-    Ok(threads)
+    Ok((threads, writes))
 }
 
 /// Serves the API by which frames are posted to WebSockets, on any free port, and returns how to call it.

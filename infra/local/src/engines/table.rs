@@ -3,6 +3,8 @@
 //! This replaces the engine's own server, which serves pages of every origin, accepts every signature, and cannot be
 //! configured otherwise.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
@@ -12,6 +14,7 @@ use axum::routing::post;
 use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
 
 use super::EngineFault;
 use crate::files::TABLE_FILE;
@@ -21,14 +24,43 @@ const MAX_BODY: usize = 16 * 1_048_576;
 const PREFIXES: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 const UNKNOWN: &str = r#"{"__type":"com.amazon.coral.service#UnknownOperationException"}"#;
 
-pub(super) fn routes(database: Database) -> Router {
+/// The operations that may add a record to the stream.
+const WRITES: [&str; 8] = [
+    "BatchExecuteStatement",
+    "BatchWriteItem",
+    "DeleteItem",
+    "ExecuteStatement",
+    "ExecuteTransaction",
+    "PutItem",
+    "TransactWriteItems",
+    "UpdateItem",
+];
+
+/// Tells one reader of the stream when the engine was asked to write, so that the reader need not poll.
+#[derive(Debug, Clone, Default)]
+pub struct Writes(Arc<Notify>);
+
+impl Writes {
+    /// Waits for a write after the last that this returned for.
+    pub async fn next(&self) {
+        self.0.notified().await;
+    }
+}
+
+#[derive(Clone)]
+struct Table {
+    database: Database,
+    writes: Writes,
+}
+
+pub(super) fn routes(database: Database, writes: Writes) -> Router {
     Router::new()
         .route("/", post(respond))
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(database)
+        .with_state(Table { database, writes })
 }
 
-async fn respond(State(database): State<Database>, headers: HeaderMap, body: Bytes) -> Response {
+async fn respond(State(table): State<Table>, headers: HeaderMap, body: Bytes) -> Response {
     let target = headers
         .get("x-amz-target")
         .and_then(|target| target.to_str().ok());
@@ -39,8 +71,11 @@ async fn respond(State(database): State<Database>, headers: HeaderMap, body: Byt
     });
     // This blocks the thread, so the engine runs on its own threads.
     let mut fault = None;
-    let (status, body) = match operation.and_then(|operation| perform(&database, operation, &body))
-    {
+    let performed = operation.and_then(|operation| perform(&table.database, operation, &body));
+    if operation.is_some_and(|operation| WRITES.contains(&operation)) {
+        table.writes.0.notify_one();
+    }
+    let (status, body) = match performed {
         Some(Ok(response)) => (StatusCode::OK, response),
         Some(Err(error)) => {
             let status = StatusCode::from_u16(error.status_code());
