@@ -6,22 +6,17 @@ import os
 import pathlib
 import subprocess
 import sys
-import urllib.parse
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import follow_feed
 import pytest
-from bundle import PATIENCE, PROJECT, Bundle, eventually, default_command
+from bundle import EVENTS_OF_RATING, FEED, PATIENCE, PROJECT, Bundle, default_command, eventually
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 CLIENT = pathlib.Path(follow_feed.__file__)
-# Of one rating: it was processed, and gives a reward and a policy update.
-EVENTS = 3
 # Frames that a client sends as fast as it can.
 FLOOD = 300
-FEED = "/v1/feedback/events"
 REPORT, ON_BEHALF = "feedback:report", "feedback:on-behalf"
 
 
@@ -44,20 +39,6 @@ def connected(monkeypatch):
         yield connected
 
 
-def rate(user, project=PROJECT, **more):
-    event = {
-        "feedbackId": str(uuid.uuid4()),
-        "userId": user.name,
-        "sessionId": "s",
-        "artifactId": str(uuid.uuid4()),
-        "feedbackChannel": "explicit",
-        "feedbackType": "rating",
-        "data": {"rating": 5},
-        "context": {"projectId": project} if project else {},
-    }
-    return user.call("POST", "/v1/feedback/submit", event | more)["feedbackId"]
-
-
 def signal(user):
     """Submits a message signal, which is private; returns the id of its event."""
     user.register("1")
@@ -69,16 +50,6 @@ def signal(user):
 def ask(socket, **frame):
     socket.send(json.dumps(frame))
     return json.loads(socket.recv(timeout=PATIENCE))
-
-
-def listed(user):
-    """The events that the feed lists for a caller."""
-    events, cursor = [], ""
-    while cursor is not None:
-        page = user.call("GET", f"{FEED}?limit=500{cursor}")
-        events += page["events"]
-        cursor = page["next_cursor"] and "&cursor=" + urllib.parse.quote(page["next_cursor"])
-    return events
 
 
 def feedback_of(event):
@@ -109,7 +80,7 @@ def test_the_client_prints_each_event_once_across_restarts(bundle):
     printed = bundle.folder / "events"
     with open(printed, "w") as output:
         client = subprocess.Popen(
-            [sys.executable, CLIENT, str(rounds * EVENTS)],
+            [sys.executable, CLIENT, str(rounds * EVENTS_OF_RATING)],
             env={
                 **os.environ,
                 "HEARBACK_URL": bundle.url,
@@ -119,14 +90,14 @@ def test_the_client_prints_each_event_once_across_restarts(bundle):
             stdout=output,
         )
     for number in range(1, rounds + 1):
-        rate(user)
-        eventually(lambda: printed.read_text().count("\n"), number * EVENTS)
+        user.rate()
+        eventually(lambda: printed.read_text().count("\n"), number * EVENTS_OF_RATING)
         if number < rounds:
             bundle.stop()
             bundle.start()
     assert client.wait(PATIENCE) == 0
     ids = [json.loads(line)["eventId"] for line in printed.read_text().splitlines()]
-    assert sorted(ids) == sorted(event["eventId"] for event in listed(user))
+    assert sorted(ids) == sorted(event["eventId"] for event in user.listed())
 
 
 def test_every_caller_receives_what_it_may_see_and_nothing_else(bundle, connected):
@@ -147,13 +118,13 @@ def test_every_caller_receives_what_it_may_see_and_nothing_else(bundle, connecte
     for name, socket in sockets.items():
         assert ask(socket, action="subscribe")["type"] == "subscribed", name
     given = {
-        "ada's": rate(ada),
-        "ada's, anonymous": rate(ada, privacyFlags={"anonymize": True}),
-        "ada's, elsewhere": rate(ada, "other"),
-        "ada's, nowhere": rate(ada, None),
+        "ada's": ada.rate(),
+        "ada's, anonymous": ada.rate(privacyFlags={"anonymize": True}),
+        "ada's, elsewhere": ada.rate("other"),
+        "ada's, nowhere": ada.rate(None),
         "ada's, private": signal(ada),
-        "bob's": rate(bob, "other"),
-        "the stranger's": rate(stranger),
+        "bob's": bob.rate("other"),
+        "the stranger's": stranger.rate(),
     }
     names = {feedback_id: name for name, feedback_id in given.items()}
     of_ada = {name for name in given if name.startswith("ada's")}
@@ -170,8 +141,8 @@ def test_every_caller_receives_what_it_may_see_and_nothing_else(bundle, connecte
         "stranger": {"the stranger's"},
     }
     for name, caller in callers.items():
-        eventually(lambda: {names[feedback_of(event)] for event in listed(caller)}, sees[name])
-        expected = {event["eventId"] for event in listed(caller)}
+        eventually(lambda: {names[feedback_of(event)] for event in caller.listed()}, sees[name])
+        expected = {event["eventId"] for event in caller.listed()}
         received = Received(sockets[name])
         eventually(received.ids, expected)
         assert {names[feedback_of(event)] for event in received.events.values()} == sees[name], name
@@ -191,9 +162,9 @@ def test_bad_frames_and_a_flood_disturb_no_other_connection(bundle, connected):
     with ThreadPoolExecutor() as threads:
         answers = threads.submit(lambda: [json.loads(of_bob.recv(timeout=PATIENCE))["type"] for _ in range(FLOOD)])
         threads.submit(lambda: [of_bob.send('{"action": "subscribe"}') for _ in range(FLOOD)])
-        rated = rate(ada)
+        rated = ada.rate()
         received = Received(of_ada)
-        eventually(lambda: len(received.ids()), EVENTS)
+        eventually(lambda: len(received.ids()), EVENTS_OF_RATING)
         assert {feedback_of(event) for event in received.events.values()} == {rated}
         assert set(answers.result()) == {"subscribed"}
     too_large = connected(bob)

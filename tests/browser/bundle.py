@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import uuid
 
 # Comes with moto.
 import boto3
@@ -21,6 +22,9 @@ PROJECT = "hearback-demo"
 # The gateway, and the engines of DynamoDB, SQS and S3.
 PORTS = 4
 PATIENCE = 30
+FEED = "/v1/feedback/events"
+# The events in the feed of one rating: it was processed, and gives a reward and a policy update.
+EVENTS_OF_RATING = 3
 
 
 def eventually(ask, expected, patience=PATIENCE):
@@ -154,6 +158,29 @@ class User:
         """Submits a signal without a page."""
         body = {"message_id": self.message(turn), "signal": signal, "reason": reason}
         self.call("POST", "/api/v1/feedback", body)
+
+    def rate(self, project=PROJECT, **more):
+        """Submits a rating; returns its id."""
+        event = {
+            "feedbackId": str(uuid.uuid4()),
+            "userId": self.name,
+            "sessionId": "s",
+            "artifactId": str(uuid.uuid4()),
+            "feedbackChannel": "explicit",
+            "feedbackType": "rating",
+            "data": {"rating": 5},
+            "context": {"projectId": project} if project else {},
+        }
+        return self.call("POST", "/v1/feedback/submit", event | more)["feedbackId"]
+
+    def listed(self):
+        """The events that the feed lists for this caller."""
+        events, cursor = [], ""
+        while cursor is not None:
+            page = self.call("GET", f"{FEED}?limit=500{cursor}")
+            events += page["events"]
+            cursor = page["next_cursor"] and "&cursor=" + urllib.parse.quote(page["next_cursor"])
+        return events
 
     def register(self, turn, project=PROJECT):
         """Registers an answer that the demo does not show."""

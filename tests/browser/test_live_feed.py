@@ -1,11 +1,10 @@
 """The live feed on a page, under the content security policy of the demo page."""
 
 import json
-import uuid
 
 from playwright.sync_api import expect
 
-from bundle import Bundle, eventually
+from bundle import EVENTS_OF_RATING, Bundle, eventually
 
 # Follows the feed with the options that a test gives, and keeps what the page is told.
 FOLLOW = """async (options) => {
@@ -22,23 +21,6 @@ FOLLOW = """async (options) => {
         onState: (state, error) => window.states.push([state, error?.status ?? null]),
     });
 }"""
-
-# Of one rating: it was processed, and gives a reward and a policy update.
-EVENTS = 3
-
-
-def submit(user, number):
-    event = {
-        "feedbackId": str(uuid.uuid4()),
-        "userId": user.name,
-        "sessionId": "s",
-        "feedbackChannel": "explicit",
-        "feedbackType": "rating",
-        "artifactId": f"artifact-{number}",
-        "data": {"rating": 5},
-    }
-    user.call("POST", "/v1/feedback/submit", event)
-
 
 class Follower:
     """A page that follows the feed."""
@@ -66,8 +48,8 @@ class Follower:
         return self
 
 
-def listed(user):
-    return {event["eventId"] for event in user.call("GET", "/v1/feedback/events")["events"]}
+def ids(user):
+    return {event["eventId"] for event in user.listed()}
 
 
 def received_once(follower, count):
@@ -78,14 +60,14 @@ def received_once(follower, count):
 def test_a_page_receives_events_as_they_happen_and_those_it_missed(new_context, user):
     context = new_context()
     follower = Follower(context, user).follow().is_open()
-    submit(user, 1)
-    received_once(follower, EVENTS)
-    assert set(follower.events()) == listed(user)
+    user.rate()
+    received_once(follower, EVENTS_OF_RATING)
+    assert set(follower.events()) == ids(user)
     last = follower.page.evaluate("window.feed.lastEventId")
     follower.page.close()
-    submit(user, 2)
+    user.rate()
     follower = Follower(context, user).follow(after=last)
-    eventually(lambda: set(follower.events()), listed(user))
+    eventually(lambda: set(follower.events()), ids(user))
 
 
 def test_a_page_connects_again_and_receives_each_event_once(tmp_path, bundle, new_context):
@@ -93,23 +75,23 @@ def test_a_page_connects_again_and_receives_each_event_once(tmp_path, bundle, ne
     try:
         user = own.user("ada")
         follower = Follower(new_context(), user).follow().is_open()
-        submit(user, 1)
-        received_once(follower, EVENTS)
+        user.rate()
+        received_once(follower, EVENTS_OF_RATING)
         own.stop()
         eventually(lambda: follower.states()[-1], ("waiting", 0))
         own.start()
-        submit(user, 2)
-        received_once(follower, 2 * EVENTS)
-        assert set(follower.events()) == listed(user)
+        user.rate()
+        received_once(follower, 2 * EVENTS_OF_RATING)
+        assert set(follower.events()) == ids(user)
     finally:
         own.stop()
 
 
 def test_a_page_that_fails_on_an_event_receives_the_next(new_context, user):
     follower = Follower(new_context(), user).follow(fails=True).is_open()
-    submit(user, 1)
-    received_once(follower, EVENTS)
-    assert follower.errors == EVENTS * ["a mistake of the page"]
+    user.rate()
+    received_once(follower, EVENTS_OF_RATING)
+    assert follower.errors == EVENTS_OF_RATING * ["a mistake of the page"]
     assert follower.states()[-1] == ("open", None)
 
 
@@ -125,8 +107,8 @@ def test_what_the_server_rejects_ends_the_feed(new_context, user):
 
 
 def test_a_page_that_closes_the_feed_within_a_frame_resumes_before_it(new_context, user):
-    submit(user, 1)
-    eventually(lambda: len(listed(user)), EVENTS)
+    user.rate()
+    eventually(lambda: len(ids(user)), EVENTS_OF_RATING)
     after = user.call("GET", "/v1/feedback/events?limit=1")["last_event_id"]
     context = new_context()
     follower = Follower(context, user).follow(after=after, closes=True)
@@ -134,7 +116,7 @@ def test_a_page_that_closes_the_feed_within_a_frame_resumes_before_it(new_contex
     assert len(follower.events()) == 1
     last = follower.page.evaluate("window.feed.lastEventId")
     follower = Follower(context, user).follow(after=last)
-    received_once(follower, EVENTS)
+    received_once(follower, EVENTS_OF_RATING)
 
 
 def test_a_page_connects_again_after_an_error_of_api_gateway(new_context, user):
@@ -150,16 +132,16 @@ def test_a_page_connects_again_after_an_error_of_api_gateway(new_context, user):
     context.route_web_socket(lambda url: True, fail_first)
     follower = Follower(context, user).follow().is_open()
     assert ("waiting", 503) in follower.states()
-    submit(user, 1)
-    received_once(follower, EVENTS)
+    user.rate()
+    received_once(follower, EVENTS_OF_RATING)
 
 
 def test_a_closed_feed_receives_nothing(new_context, user):
     follower = Follower(new_context(), user).follow().is_open()
     follower.page.evaluate("window.feed.close()")
     eventually(lambda: follower.states()[-1], ("closed", None))
-    submit(user, 1)
-    eventually(lambda: len(listed(user)), EVENTS)
+    user.rate()
+    eventually(lambda: len(ids(user)), EVENTS_OF_RATING)
     assert follower.events() == []
 
 

@@ -10,7 +10,7 @@ import urllib.parse
 
 import pytest
 
-from bundle import eventually
+from bundle import FEED, eventually
 
 # The browser resolves it to this machine (conftest), as in a DNS rebinding attack.
 REBOUND = "rebound.example"
@@ -89,6 +89,17 @@ SUBMIT = """({ url, type, fields }) => {
     }
     document.body.append(frame, form);
     form.submit();
+}"""
+
+
+# Opens a WebSocket at each URL, and returns the URLs that were opened.
+CONNECT = """async urls => {
+    const attempts = urls.map(url => new Promise(resolve => {
+        const socket = new WebSocket(url);
+        socket.addEventListener('open', () => resolve(url));
+        socket.addEventListener('close', () => resolve(null));
+    }));
+    return (await Promise.all(attempts)).filter(url => url);
 }"""
 
 
@@ -176,6 +187,21 @@ def test_a_form_of_another_origin_writes_nothing(bundle, page, other_origin, rea
     assert not read_store() ^ before
 
 
+def sockets_at(host, ports):
+    """The URLs of the live feed at these ports, without a ticket and with tickets that nobody was given."""
+    tickets = ("", "?ticket=", "?ticket=planted", f"?ticket={'A' * 43}")
+    return [f"ws://{host}:{port}{FEED}{ticket}" for port in ports for ticket in tickets]
+
+
+def test_a_page_of_another_origin_opens_no_socket_without_a_ticket(bundle, user, page, other_origin):
+    page.goto(other_origin)
+    assert page.evaluate(CONNECT, sockets_at("127.0.0.1", bundle.ports)) == []
+    # The port is the right one: with a ticket it opens.
+    given = user.call("POST", f"{FEED}/ticket")
+    url = f"{given['url']}?ticket={urllib.parse.quote(given['ticket'])}"
+    assert page.evaluate(CONNECT, [url]) == [url]
+
+
 def test_a_name_that_resolves_to_this_machine_is_rejected(bundle, user, page, read_store):
     before = read_store()
     for port, status in zip(bundle.ports, (421, 403, 403, 403), strict=True):
@@ -202,6 +228,7 @@ def test_a_name_that_resolves_to_this_machine_is_rejected(bundle, user, page, re
             {"token": user.token, "bucket": BUCKET},
         )
         assert set(outcomes) == {status}, (port, outcomes)
+        assert page.evaluate(CONNECT, sockets_at(REBOUND, [port])) == []
     assert not read_store() ^ before
 
 
