@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::imports;
 
-const TRIES: usize = 200;
+const TRIES: usize = 40;
 
 /// Pairs of events with one dedupe key: all first events, then all second ones.
 struct Pairs {
