@@ -8,7 +8,7 @@ use chrono::Utc;
 use hearback_local::clients::Clients;
 use hearback_local::data_dir::DataDir;
 use hearback_local::engines::{
-    self, Access, EngineLifecycle, KeyPair, Maintenance, Sockets, Threads, Writes,
+    self, Access, EngineLifecycle, KeyPair, Maintenance, Sockets, Threads,
 };
 use hearback_local::files::POSITION_FILE;
 use hearback_local::health::Health;
@@ -18,6 +18,7 @@ use hearback_local::position::RelayPosition;
 use hearback_local::provision;
 use hearback_local::relay::Relay;
 use hearback_local::stream::Stream;
+use hearback_local::writes::Writes;
 use hearback_storage::{Blobs, Store};
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::events::{acceptance, id};

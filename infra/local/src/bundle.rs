@@ -31,9 +31,7 @@ use crate::check::{self, BackgroundCheck};
 use crate::clients::Clients;
 use crate::connections::{self, ConnectionLimits};
 use crate::data_dir::DataDir;
-use crate::engines::{
-    self, Access, EngineLifecycle, KeyPair, Maintenance, Sockets, Threads, Writes,
-};
+use crate::engines::{self, Access, EngineLifecycle, KeyPair, Maintenance, Sockets, Threads};
 use crate::event_source::{Consumer, EventSource};
 use crate::files::{
     ENDPOINTS_FILE, GATEWAY_FILE, POSITION_FILE, PSEUDONYM_KEY_FILE, QUEUES_FILE, TABLE_FILE,
@@ -54,6 +52,7 @@ use crate::relay::Relay;
 use crate::secrets::secret;
 use crate::stream::Stream;
 use crate::token::Tokens;
+use crate::writes::Writes;
 
 /// Workers of a queue, each with its own batch.
 const EVENT_SOURCES: usize = 2;

@@ -12,6 +12,8 @@ use chrono::{DateTime, Utc};
 use hearback_lambda::clock::Clock;
 use serde_json::{Value, json};
 
+use crate::writes::WritesPosition;
+
 /// Lag of the relay above which the bundle is not ready, as for `SignalsAgeAlarm` in AWS.
 const MAX_LAG: Duration = Duration::from_mins(5);
 /// How long the last failure of an engine counts.
@@ -28,12 +30,32 @@ struct State {
     started: Instant,
     loops: Vec<Loop>,
     faults: BTreeMap<&'static str, Fault>,
-    /// The relay's lag, and when it was measured on the monotonic clock; `None` before the relay has read the stream.
-    lag: Option<(Duration, Instant)>,
+    /// The relay's lag; `None` before the relay has read the stream.
+    lag: Option<Lag>,
     /// Records that were read but not delivered yet.
     waiting: usize,
     /// Records that became dead letters since the start.
     dead_letters: u64,
+}
+
+#[derive(Debug)]
+struct Lag {
+    measured: Duration,
+    /// When it was measured, on the monotonic clock.
+    at: Instant,
+    /// Everything that was written until then is delivered.
+    caught_up: Option<WritesPosition>,
+}
+
+impl Lag {
+    /// The lag grows from the measured one, unless nothing was written since.
+    fn now(&self) -> Duration {
+        if self.caught_up.as_ref().is_some_and(WritesPosition::is_last) {
+            Duration::ZERO
+        } else {
+            self.measured + self.at.elapsed()
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -112,17 +134,22 @@ impl Health {
 
     /// Records that everything written before `at` is delivered.
     pub fn relayed_until(&self, at: DateTime<Utc>) {
-        self.set_lag((Utc::now() - at).to_std().unwrap_or_default());
+        self.set_lag((Utc::now() - at).to_std().unwrap_or_default(), None);
     }
 
-    /// Records that everything written before `at` is delivered, whatever the machine's clock shows.
-    pub fn caught_up(&self, at: Instant) {
-        self.set_lag(at.elapsed());
+    /// Records that everything written before `at` is delivered, whatever the machine's clock shows. `position` is that
+    /// of the writes at that time, if the engine records them.
+    pub fn caught_up(&self, at: Instant, position: Option<WritesPosition>) {
+        self.set_lag(at.elapsed(), position);
     }
 
-    fn set_lag(&self, lag: Duration) {
+    fn set_lag(&self, measured: Duration, caught_up: Option<WritesPosition>) {
         let mut state = self.state();
-        state.lag = Some((lag, Instant::now()));
+        state.lag = Some(Lag {
+            measured,
+            at: Instant::now(),
+            caught_up,
+        });
         state.waiting = 0;
     }
 
@@ -178,7 +205,7 @@ impl Health {
 
     fn document_at(&self, now: Instant, probed: Vec<Value>) -> Value {
         let state = self.state();
-        let lag = state.lag.map(|(lag, at)| lag + at.elapsed());
+        let lag = state.lag.as_ref().map(Lag::now);
         let loops = state.loops.iter();
         let mut failing: Vec<_> = loops.filter_map(|entry| entry.problem(now)).collect();
         if lag.unwrap_or_else(|| state.started.elapsed()) > MAX_LAG && !state.loops.is_empty() {
@@ -306,7 +333,7 @@ mod tests {
     fn a_loop_that_is_stuck_in_a_batch_is_reported_until_it_is_done() {
         let health = Health::default();
         let signals = health.register("signals");
-        health.caught_up(Instant::now());
+        health.caught_up(Instant::now(), None);
         signals.begin_batch(Duration::from_secs(30));
         assert_eq!(health.document()["status"], "ok");
         let report = health.document_at(after(31), Vec::new());
@@ -327,7 +354,7 @@ mod tests {
         assert_eq!(health.document()["failing"][0]["part"], "relay");
         health.relayed_until(Utc::now() - late);
         assert_eq!(health.document()["failing"][0]["part"], "relay");
-        health.caught_up(Instant::now());
+        health.caught_up(Instant::now(), None);
         assert_eq!(health.document()["status"], "ok");
         assert_eq!(
             Health::default().document()["status"],

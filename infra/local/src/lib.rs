@@ -50,3 +50,4 @@ pub mod secrets;
 pub mod slots;
 pub mod stream;
 pub mod token;
+pub mod writes;

@@ -25,12 +25,12 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::delivery::{OutgoingMessage, SendOutcome, send};
-use crate::engines::Writes;
 use crate::health::{Health, LoopStatus};
 use crate::live::OpenSockets;
 use crate::position::RelayPosition;
 use crate::provision::QueueUrls;
 use crate::stream::{Stream, StreamBatch};
+use crate::writes::{Writes, WritesPosition};
 
 /// Pause after a read that returned all records, so that the next one returns several: many small sends would cost more
 /// than processing the messages.
@@ -122,15 +122,29 @@ fn is_internal(error: &Error) -> bool {
     matches!(error, Error::Unavailable { code, .. } if code == "InternalError")
 }
 
+/// Waits until the stream is worth another read. The last one began at this position.
+async fn pause(delivered: Delivered, position: Option<WritesPosition>) {
+    match (delivered, position) {
+        (Delivered::Full, _) => {}
+        (Delivered::Nothing, Some(mut position)) => _ = timeout(IDLE_POLL, position.next()).await,
+        (Delivered::Nothing | Delivered::All, _) => sleep(BATCH_WINDOW).await,
+    }
+}
+
 impl Relay {
     /// Runs until `stop`.
     pub async fn run(mut self, stop: CancellationToken) {
         let status = self.health.register("relay");
         while !stop.is_cancelled() {
+            let started = Instant::now();
+            let position = self.writes.as_ref().map(Writes::position);
             match self.deliver_new(&status, &stop).await {
                 Ok(delivered) => {
                     status.succeeded();
-                    stop.run_until_cancelled(self.pause(delivered)).await;
+                    if delivered < Delivered::Full {
+                        self.health.caught_up(started, position.clone());
+                    }
+                    stop.run_until_cancelled(pause(delivered, position)).await;
                 }
                 Err(error) => {
                     status.failed(&format!("{error:#}"), 0);
@@ -142,22 +156,12 @@ impl Relay {
         }
     }
 
-    /// Waits until the stream is worth another read.
-    async fn pause(&self, delivered: Delivered) {
-        match (delivered, &self.writes) {
-            (Delivered::Full, _) => {}
-            (Delivered::Nothing, Some(writes)) => _ = timeout(IDLE_POLL, writes.next()).await,
-            (Delivered::Nothing | Delivered::All, _) => sleep(BATCH_WINDOW).await,
-        }
-    }
-
     /// Delivers the new records of each shard.
     async fn deliver_new(
         &mut self,
         status: &LoopStatus,
         stop: &CancellationToken,
     ) -> Result<Delivered> {
-        let started = Instant::now();
         let mut shards = self.stream.shards();
         if shards.is_empty() {
             let opened = self.stream.open(&self.position.read()?).await?;
@@ -184,9 +188,6 @@ impl Relay {
             // Reopen the stream to find the children of the shard that ended.
             self.stream.close();
             delivered = delivered.max(Delivered::All);
-        }
-        if delivered < Delivered::Full {
-            self.health.caught_up(started);
         }
         Ok(delivered)
     }

@@ -32,12 +32,12 @@ use tokio_util::task::TaskTracker;
 pub use self::keys::KeyPair;
 pub use self::maintenance::Maintenance;
 use self::sigv4::Verifier;
-pub use self::table::Writes;
 use crate::atomic::read_json;
 use crate::data_dir::DataDir;
 use crate::files::{BUCKET_FOLDER, ENDPOINTS_FILE, QUEUES_FILE, TABLE_FILE};
 use crate::health::Health;
 use crate::rejections::RejectionLog;
+use crate::writes::Writes;
 
 /// The region of the engines.
 pub const REGION: &str = "us-east-1";

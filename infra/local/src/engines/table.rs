@@ -3,8 +3,6 @@
 //! This replaces the engine's own server, which serves pages of every origin, accepts every signature, and cannot be
 //! configured otherwise.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
@@ -14,10 +12,10 @@ use axum::routing::post;
 use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::Notify;
 
 use super::EngineFault;
 use crate::files::TABLE_FILE;
+use crate::writes::Writes;
 
 /// As in DynamoDB: 16 MiB, in a batch.
 const MAX_BODY: usize = 16 * 1_048_576;
@@ -35,17 +33,6 @@ const WRITES: [&str; 8] = [
     "TransactWriteItems",
     "UpdateItem",
 ];
-
-/// Tells one reader of the stream when the engine was asked to write, so that the reader need not poll.
-#[derive(Debug, Clone, Default)]
-pub struct Writes(Arc<Notify>);
-
-impl Writes {
-    /// Waits for a write after the last that this returned for.
-    pub async fn next(&self) {
-        self.0.notified().await;
-    }
-}
 
 #[derive(Clone)]
 struct Table {
@@ -73,7 +60,7 @@ async fn respond(State(table): State<Table>, headers: HeaderMap, body: Bytes) ->
     let mut fault = None;
     let performed = operation.and_then(|operation| perform(&table.database, operation, &body));
     if operation.is_some_and(|operation| WRITES.contains(&operation)) {
-        table.writes.0.notify_one();
+        table.writes.record();
     }
     let (status, body) = match performed {
         Some(Ok(response)) => (StatusCode::OK, response),
