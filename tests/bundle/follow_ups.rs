@@ -179,6 +179,27 @@ async fn a_detection_of_low_confidence_sets_the_status_without_a_machine_reactio
 }
 
 #[tokio::test]
+async fn a_complaint_with_polite_words_makes_no_machine_ok() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    register(&app, &ada, "t0", (0, "laptops under $1000")).await;
+    for (at, message) in (1..).zip([
+        "Thanks a lot, now my account is locked",
+        "Why is this so useless?",
+        "merci pour rien",
+        "Thanks, but my order is still missing",
+    ]) {
+        register(&app, &ada, &format!("t{at}"), (60 * at, message)).await;
+        let before = turn(&app, &ada, &format!("t{}", at - 1)).await;
+        assert_ne!(before["user_feedback_status"], "accepted", "{message}");
+        for artifact in before["reactions"].as_array().unwrap() {
+            let verdict = &artifact["reaction"]["reaction"];
+            assert_eq!(verdict, "not_ok", "{message}: {artifact}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_repeated_question_is_a_machine_not_ok_and_a_new_subject_is_no_reaction() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
