@@ -17,7 +17,9 @@ use hearback_tests::function_set::{FunctionSet, TIME};
 use hearback_tests::functions::call;
 use hearback_tests::queue;
 use hearback_tests::rows::rows;
-use hearback_tests::turns::{PERIOD, SIGNALS, conversation_path, message, path, turn_body};
+use hearback_tests::turns::{
+    BY_STATUS, PERIOD, SIGNALS, conversation_path, message, path, turn_body,
+};
 use hearback_turns::Registry;
 use serde_json::{Value, json};
 
@@ -230,14 +232,22 @@ async fn after_the_retention_of_an_event_its_turn_is_as_it_was_before() {
         let (_, turn) = ask(&functions, (Method::GET, &turn), &Value::Null).await;
         let (_, context) = ask(&functions, (Method::GET, &context), &Value::Null).await;
         let (_, found) = ask(&functions, (Method::POST, search), &query).await;
+        let listed = async |scopes| {
+            let list = (Method::GET, BY_STATUS);
+            let (_, list) = call(&functions, ("order-service", scopes), list, &Value::Null).await;
+            list["turns"].as_array().unwrap().len()
+        };
         (
             turn["user_feedback_status"].clone(),
             context["rejection"].is_null(),
             found["strategies"].as_array().unwrap().len(),
+            [listed("").await, listed("feedback:report").await],
         )
     };
-    assert_eq!(seen(registered).await, (json!("rejected"), false, 0));
-    assert_eq!(seen(two_days_later).await, (json!("neutral"), true, 1));
+    let given = seen(registered).await;
+    assert_eq!(given, (json!("rejected"), false, 0, [1, 1]));
+    let expired = seen(two_days_later).await;
+    assert_eq!(expired, (json!("neutral"), true, 1, [0, 0]));
 }
 
 #[tokio::test]

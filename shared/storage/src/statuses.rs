@@ -476,7 +476,7 @@ impl Store {
         let mut turns: Vec<TurnRef> = marks.iter().map(|(_, mark)| mark.at.clone()).collect();
         turns.sort();
         turns.dedup();
-        let rows = self.kept_turns(&turns).await?;
+        let rows = self.kept_turns(&turns, listed.now).await?;
         let rows: BTreeMap<_, _> = turns.into_iter().zip(rows).collect();
         let rows = marks.into_iter().filter_map(|(position, mark)| {
             let row = rows.get(&mark.at)?.as_ref();

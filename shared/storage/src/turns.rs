@@ -54,16 +54,17 @@ impl Store {
         item.map(|item| index_row(&item, now)).transpose()
     }
 
-    /// The index rows of distinct turns, even if they have expired, in the order of the turns. One
-    /// call for each hundred, one read for each 4 KB of each.
-    pub async fn kept_turns(&self, turns: &[TurnRef]) -> Result<Vec<Option<IndexRow>>, Error> {
+    /// The index rows of distinct turns with their status at `now`, even if the turns have expired, in the order of the
+    /// turns. One call for each hundred, one read for each 4 KB of each.
+    pub async fn kept_turns(
+        &self,
+        turns: &[TurnRef],
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Option<IndexRow>>, Error> {
         let key = |at: &TurnRef| (keys::conversation(&at.within), keys::turn(&at.turn));
         let keys: Vec<_> = turns.iter().map(key).collect();
         let items = self.get_batch(&keys).await?.into_iter();
-        let row = |item: Item| {
-            let row = index_row(&item, DateTime::<Utc>::MIN_UTC);
-            item::readable(&item, row)
-        };
+        let row = |item: Item| item::readable(&item, index_row(&item, now));
         Ok(items.map(|item| item.and_then(row)).collect())
     }
 
