@@ -19,11 +19,11 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::events::event::{Channel, EventContext, EventCore, FeedbackType, Rating};
+use crate::events::event::{Channel, EventCore, FeedbackType, Rating};
 use crate::events::retention::LEDGER_DAYS;
 use crate::feedback::message_signal::{MessageSignal, StoredSignal};
 use crate::feedback::reaction::{
-    FeedbackKind, Origin, Reaction, ReactionCore, StoredReaction, TrainingUse,
+    FeedbackKind, Reaction, ReactionCore, StoredReaction, TrainingUse,
 };
 use crate::identity::caller::{Caller, Forbidden};
 use crate::identity::identifier::ProjectId;
@@ -44,39 +44,34 @@ pub fn of_signal(signal: &StoredSignal, now: DateTime<Utc>) -> Option<StoredReac
     let reason = signal.reason.as_deref().filter(|_| !core.retracted);
     Some(StoredReaction {
         core: ReactionCore {
-            id: core.act,
-            at: core.at.clone(),
-            turn_ts: core.turn_ts,
-            user_id: core.user_id.clone(),
             kind,
-            origin: Origin::User,
             reaction: Some(verdict).filter(|_| !core.retracted),
-            confidence: 1.0,
-            follow_up: false,
-            // Given again, it is the latest feedback again.
-            ts: core.updated_at,
             received_at: now,
             submitted_at: Some(core.updated_at),
-            replaces: None,
-            mirror: false,
             own: core.own,
             track_id: core.track_id.clone(),
             user_type: core.user_type.clone(),
             bundle_id: core.bundle_id.clone(),
-            context: EventContext::default(),
             // A row of the training export is based on the signal itself. This may only contradict the row.
             training_use: if core.exclude_from_training {
                 TrainingUse::Nothing
             } else {
                 TrainingUse::Verdict
             },
-            trail: Vec::new(),
             // A tombstone is kept longer than any message about the withdrawn signal can be in flight.
             expires_at: if core.retracted {
                 Some(core.ts + TimeDelta::days(LEDGER_DAYS.into()))
             } else {
                 core.expires_at
             },
+            // Given again, it is the latest feedback again.
+            ..ReactionCore::new(
+                core.act,
+                core.at.clone(),
+                core.turn_ts,
+                core.user_id.clone(),
+                core.updated_at,
+            )
         },
         text: reason.unwrap_or_default().to_owned(),
     })
@@ -125,25 +120,10 @@ pub fn of_event(
     let event_expires_at = event.expires_at();
     StoredReaction {
         core: ReactionCore {
-            id: event.feedback_id,
-            at: turn.at.clone(),
-            turn_ts: turn.ts,
-            own: event.user_id == turn.user_id,
-            user_id: event.user_id.clone(),
             kind: FeedbackKind::Event,
-            origin: Origin::User,
             reaction: verdict(event),
-            confidence: 1.0,
-            follow_up: false,
-            ts: event.timestamp,
             received_at: now,
             submitted_at: Some(event.received_at),
-            replaces: None,
-            mirror: false,
-            track_id: turn.track_id.clone(),
-            user_type: turn.user_type.clone(),
-            bundle_id: turn.bundle_id.clone(),
-            context: EventContext::default(),
             training_use: if event.privacy.exclude_from_training {
                 TrainingUse::Nothing
             } else if event.may_have_correction() {
@@ -151,10 +131,15 @@ pub fn of_event(
             } else {
                 TrainingUse::Verdict
             },
-            trail: Vec::new(),
             expires_at: Some(turn.expires_at.map_or(event_expires_at, |expires_at| {
                 expires_at.min(event_expires_at)
             })),
+            ..ReactionCore::on(
+                turn,
+                event.feedback_id,
+                event.user_id.clone(),
+                event.timestamp,
+            )
         },
         text: comment.unwrap_or_default(),
     }

@@ -8,10 +8,7 @@ use std::str::Chars;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Number, Value};
 
-use crate::events::event::EventContext;
-use crate::feedback::reaction::{
-    FeedbackKind, Origin, Reaction, ReactionCore, StoredReaction, TrainingUse,
-};
+use crate::feedback::reaction::{Origin, Reaction, ReactionCore, StoredReaction};
 use crate::identity::identifier::{TurnId, UserId};
 use crate::turns::turn::TurnRef;
 use hearback_wire::parse::{instant, number_in, one_of};
@@ -56,28 +53,10 @@ impl StoredReaction {
         let legacy = legacy.unwrap_or_default();
         Self {
             core: ReactionCore {
-                id: Uuid::nil(),
-                at,
-                turn_ts: legacy.ts,
-                user_id: user,
-                kind: FeedbackKind::Reaction,
                 origin: legacy.origin,
                 reaction: legacy.reaction,
                 confidence: legacy.confidence,
-                follow_up: false,
-                ts: legacy.ts,
-                received_at: legacy.ts,
-                submitted_at: None,
-                replaces: None,
-                mirror: false,
-                own: false,
-                track_id: None,
-                user_type: None,
-                bundle_id: None,
-                context: EventContext::default(),
-                training_use: TrainingUse::Verdict,
-                trail: Vec::new(),
-                expires_at: None,
+                ..ReactionCore::new(Uuid::nil(), at, legacy.ts, user, legacy.ts)
             },
             text: legacy.text,
         }

@@ -10,7 +10,7 @@ use crate::events::event::{EventContext, is_false};
 use crate::events::recency::Recency;
 use crate::identity::identifier::{Label, UserId, UserRef};
 use crate::identity::privacy::Pseudonyms;
-use crate::turns::turn::{ConversationRef, TurnRef};
+use crate::turns::turn::{ConversationRef, TurnCore, TurnRef};
 
 mod request;
 mod trail;
@@ -207,6 +207,56 @@ pub struct ReactionCore {
     /// When the reaction expires: with its turn. A separate attribute of the row, which the pipes do not send.
     #[serde(skip)]
     pub expires_at: Option<DateTime<Utc>>,
+}
+
+impl ReactionCore {
+    /// A user's act at `ts`, without a verdict and the labels of its turn.
+    #[must_use]
+    pub fn new(
+        id: Uuid,
+        at: TurnRef,
+        turn_ts: DateTime<Utc>,
+        user_id: UserId,
+        ts: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            id,
+            at,
+            turn_ts,
+            user_id,
+            kind: FeedbackKind::Reaction,
+            origin: Origin::User,
+            reaction: None,
+            confidence: 1.0,
+            follow_up: false,
+            ts,
+            received_at: ts,
+            submitted_at: None,
+            replaces: None,
+            mirror: false,
+            own: false,
+            track_id: None,
+            user_type: None,
+            bundle_id: None,
+            context: EventContext::default(),
+            training_use: TrainingUse::Verdict,
+            trail: Vec::new(),
+            expires_at: None,
+        }
+    }
+
+    /// A user's act on `turn` at `ts`, without a verdict.
+    #[must_use]
+    pub fn on(turn: &TurnCore, id: Uuid, user_id: UserId, ts: DateTime<Utc>) -> Self {
+        Self {
+            own: user_id == turn.user_id,
+            track_id: turn.track_id.clone(),
+            user_type: turn.user_type.clone(),
+            bundle_id: turn.bundle_id.clone(),
+            expires_at: turn.expires_at,
+            ..Self::new(id, turn.at.clone(), turn.ts, user_id, ts)
+        }
+    }
 }
 
 /// A reaction with its text.

@@ -7,10 +7,7 @@ use hearback_wire::{Errors, FieldError, Members, Number, Text, from_json_with, r
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{
-    FeedbackKind, MAX_TEXT, MIN_CONFIDENCE, NAMESPACE, Origin, Reaction, ReactionCore,
-    StoredReaction, TrainingUse,
-};
+use super::{MAX_TEXT, MIN_CONFIDENCE, NAMESPACE, Origin, Reaction, ReactionCore, StoredReaction};
 use crate::events::recency::{AHEAD, MAX_AHEAD};
 use crate::identity::caller::{Caller, Forbidden, Scope};
 use crate::identity::identifier::UserId;
@@ -121,28 +118,13 @@ impl NewReaction {
         let id = self.id(&turn.at, &user_id, ts);
         StoredReaction {
             core: ReactionCore {
-                id,
-                at: turn.at.clone(),
-                turn_ts: turn.ts,
-                own: user_id == turn.user_id,
-                user_id,
-                kind: FeedbackKind::Reaction,
                 origin: self.origin,
                 reaction: self.reaction,
                 confidence: self.confidence,
-                follow_up: false,
-                ts,
                 received_at: now,
-                submitted_at: None,
-                replaces: None,
                 mirror: self.mirror.unwrap_or(mirror),
-                track_id: turn.track_id.clone(),
-                user_type: turn.user_type.clone(),
-                bundle_id: turn.bundle_id.clone(),
                 context: turn.context(),
-                training_use: TrainingUse::Verdict,
-                trail: Vec::new(),
-                expires_at: turn.expires_at,
+                ..ReactionCore::on(turn, id, user_id, ts)
             },
             text: self.text,
         }
