@@ -209,6 +209,11 @@ impl Matrix {
         let path = sent.path(&route);
         let request_text = format!("{path} {:?} {}", sent.body, caller.claims);
         let revealed = format!("{:?} {}", response.headers, response.text);
+        let in_view = row.name.contains("in the owner's view");
+        let is_owners_view = caller.name == "owner" || cell.is_the_owners && in_view;
+        for private in sent.private.iter().filter(|_| !is_owners_view) {
+            assert!(!revealed.contains(private), "{private}: {about}");
+        }
         let secrets = self.owner.secrets.iter();
         let revealed: Vec<_> = secrets
             .filter(|secret| revealed.contains(*secret) && !request_text.contains(*secret))

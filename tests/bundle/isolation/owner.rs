@@ -18,6 +18,8 @@ pub const WORDS: &str = "cinnamonandvetiver";
 pub const REJECTED: [&str; 3] = ["conv7301", "turn4410", "msg9127"];
 /// The turn that the owner accepts.
 pub const ACCEPTED: [&str; 3] = ["conv7302", "turn4411", "msg9128"];
+/// The turn whose status follows from a message signal alone, so that only the owner sees it.
+pub const PRIVATE: [&str; 3] = ["conv7303", "turn4412", "msg9129"];
 
 const SESSION: &str = "session6620";
 const ARTIFACT: &str = "artifact3093";
@@ -33,6 +35,8 @@ pub struct Owner {
     pub event: String,
     /// The id of the event of the owner's message signal.
     pub signal_event: String,
+    /// The id of the owner's event about the rejected turn.
+    pub about_turn: String,
     /// The id of the owner's anonymous event.
     pub anonymous_event: String,
     /// The pseudonym of that event.
@@ -98,13 +102,19 @@ pub async fn create(app: &TestApp, pseudonym: String) -> Owner {
     let patched = app.put(&token, &preferences, &patch).await;
     assert_eq!(patched.status, StatusCode::OK, "{:?}", patched.body);
     let registration = registration(REJECTED[2], "How do I return a parcel?");
-    register(app, REJECTED, &registration, &reaction()).await;
+    register(app, REJECTED, &registration).await;
+    react(app, REJECTED, &reaction()).await;
     let accepted = self::registration(ACCEPTED[2], "Which gaming laptops are there?");
     let praise = json!({"reaction": "ok", "text": format!("Thanks, {WORDS}")});
-    register(app, ACCEPTED, &accepted, &praise).await;
+    register(app, ACCEPTED, &accepted).await;
+    react(app, ACCEPTED, &praise).await;
+    let private = self::registration(PRIVATE[2], "Is this mushroom edible?");
+    register(app, PRIVATE, &private).await;
     let mut counts = signal();
     counts["signal"] = json!("inaccurate");
-    for signal in [signal(), counts] {
+    let alone = json!({"message_id": PRIVATE[2], "signal": "unsafe"});
+    // The first in the list is the last.
+    for signal in [alone, counts, signal()] {
         let body = app.post(&token, SIGNALS, &signal).await;
         assert_eq!(body.status, StatusCode::CREATED, "{:?}", body.body);
     }
@@ -116,12 +126,12 @@ pub async fn create(app: &TestApp, pseudonym: String) -> Owner {
     let anonymous = app.submit(&token, &anonymous_event()).await;
     assert_eq!(anonymous.status, StatusCode::ACCEPTED, "{anonymous:?}");
 
-    let events = ledger(app, &token, 7).await;
+    let events = ledger(app, &token, 8).await;
     mirrored(app, &token).await;
     let rows = app.get(&token, SIGNALS).await.body;
     let row = &rows["feedback"][0];
     let names = [OWNER, WORDS, SESSION, ARTIFACT, TRACE];
-    let mut secrets: Vec<_> = [&names[..], &REJECTED, &ACCEPTED]
+    let mut secrets: Vec<_> = [&names[..], &REJECTED, &ACCEPTED, &PRIVATE]
         .concat()
         .into_iter()
         .map(ToOwned::to_owned)
@@ -135,13 +145,14 @@ pub async fn create(app: &TestApp, pseudonym: String) -> Owner {
     let ids = ids.chain([&row["id"], &erasure]);
     secrets.extend(ids.map(text));
     // Names, events, their learning signals, the signal's row and the erasure.
-    assert_eq!(secrets.len(), 11 + 7 + 12 + 2, "{secrets:?}");
+    assert_eq!(secrets.len(), 14 + 8 + 14 + 2, "{secrets:?}");
     secrets.push(pseudonym.clone());
     Owner {
         registration,
         version: 1,
         event: text(&submitted.body["feedbackId"]),
         signal_event: text(&row["feedback_id"]),
+        about_turn: text(&about_turn.body["feedbackId"]),
         anonymous_event: text(&anonymous.body["feedbackId"]),
         pseudonym,
         secrets,
@@ -169,18 +180,15 @@ fn registration(message_id: &str, question: &str) -> Value {
     turn
 }
 
-async fn register(
-    app: &TestApp,
-    [conversation, turn, _]: [&str; 3],
-    body: &Value,
-    reaction: &Value,
-) {
-    let (token, path) = (app.token(OWNER), path(conversation, turn));
-    let response = app.put(&token, &path, body).await;
+async fn register(app: &TestApp, [conversation, turn, _]: [&str; 3], body: &Value) {
+    let token = app.token(OWNER);
+    let response = app.put(&token, &path(conversation, turn), body).await;
     assert_eq!(response.status, StatusCode::CREATED, "{:?}", response.body);
-    let response = app
-        .post(&token, &format!("{path}/feedback"), reaction)
-        .await;
+}
+
+async fn react(app: &TestApp, [conversation, turn, _]: [&str; 3], reaction: &Value) {
+    let feedback = format!("{}/feedback", path(conversation, turn));
+    let response = app.post(&app.token(OWNER), &feedback, reaction).await;
     assert_eq!(response.status, StatusCode::OK, "{:?}", response.body);
 }
 

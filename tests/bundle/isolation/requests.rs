@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::callers::Caller;
-use super::owner::{ACCEPTED, OWNER, Owner, PROJECT, REJECTED, event, reaction, signal};
+use super::owner::{ACCEPTED, OWNER, Owner, PRIVATE, PROJECT, REJECTED, event, reaction, signal};
 use super::table::Row;
 
 /// A request.
@@ -21,6 +21,8 @@ pub struct Sent {
     pub writes: bool,
     /// Whether the response to the owner contains the owner's data.
     pub shows: bool,
+    /// What follows from the owner's message signals, and is in the owner's view only.
+    pub private: &'static [&'static str],
 }
 
 impl Sent {
@@ -90,6 +92,7 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
         body: None,
         writes: false,
         shows: true,
+        private: &[],
     };
     let writes = || Sent {
         writes: true,
@@ -140,6 +143,12 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
             reads().with_name("feedbackId", &owner.signal_event)
         }
         "`DELETE /v1/feedback/{feedbackId}`" => writes(),
+        "`DELETE /v1/feedback/{feedbackId}` of an anonymous event" => {
+            writes().with_name("feedbackId", &owner.anonymous_event)
+        }
+        "`DELETE /v1/feedback/{feedbackId}` about the owner's turn" => {
+            writes().with_name("feedbackId", &owner.about_turn)
+        }
         "`DELETE /v1/feedback/{feedbackId}` of a signal" => {
             writes().with_name("feedbackId", &owner.signal_event)
         }
@@ -183,6 +192,13 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
             at.with_name("turn_id", "turn-1").with_body(turn)
         }
         "`GET …/turns/{turn_id}`" | "`GET …/turns/{turn_id}/feedback-context`" => reads(),
+        "`GET …/turns/{turn_id}` with a message signal"
+        | "`GET …/turns/{turn_id}/feedback-context` with a message signal" => Sent {
+            private: &["\"rejected\"", "by:unsafe"],
+            ..reads()
+                .with_name("conversation_id", PRIVATE[0])
+                .with_name("turn_id", PRIVATE[1])
+        },
         "`POST …/turns/{turn_id}/feedback` of the owner's" => writes().with_body(reaction()),
         "`POST …/turns/{turn_id}/feedback` of the caller's own" => {
             writes().with_body(json!({"reaction": "neutral", "text": "So so."}))
@@ -202,9 +218,10 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
         "`POST /conversations/{tenant}/{project}/strategies/search`" => {
             reads().with_body(json!({"query": "Which gaming laptops are there?"}))
         }
-        "`GET /conversations/{tenant}/{project}/turns`" => {
-            reads().with_query("?user_feedback_status=rejected".to_owned())
-        }
+        "`GET /conversations/{tenant}/{project}/turns`" => Sent {
+            private: &[PRIVATE[1]],
+            ..reads().with_query("?user_feedback_status=rejected".to_owned())
+        },
         "`POST /api/v1/feedback`" => writes().with_body(signal()),
         "`GET /api/v1/feedback`" => reads(),
         "`DELETE /api/v1/feedback`" => {
