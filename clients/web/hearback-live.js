@@ -111,7 +111,7 @@ export function followFeed({ onEvent, onState = () => {}, after = null, filter, 
           last = frame.lastEventId;
         }
       } else if (frame.type === "error" || !frame.type) {
-        // API Gateway answers what failed without a word from the function with a frame without a type.
+        // If the function fails, API Gateway answers with a frame without a type.
         const status = STATUSES.get(frame.error) ?? 503;
         ended.reject(new HearbackError(frame.detail ?? frame.message, { status, problem: frame }));
       }

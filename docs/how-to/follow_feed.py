@@ -63,7 +63,7 @@ def follow(token, after=None, only=None):
         try:
             subscribe = {"action": "subscribe", "after": after, "filter": only or {}}
             for frame in frames(take_ticket(token()), subscribe):
-                # API Gateway answers what failed without a word from the function with a frame without a type.
+                # If the function fails, API Gateway answers with a frame without a type.
                 if frame.get("type", "error") == "error":
                     if frame.get("error") in ("invalid_request", "forbidden"):
                         raise Rejected(json.dumps(frame))

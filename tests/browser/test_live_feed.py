@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from bundle import EVENTS_OF_RATING, Bundle, eventually
 
-# Follows the feed with the options that a test gives, and keeps what the page is told.
+# Follows the feed with the options that a test gives, and keeps what the page receives.
 FOLLOW = """async (options) => {
     const { followFeed } = await import('/demo/hearback-live.js');
     window.events = [];

@@ -209,9 +209,9 @@ async fn filters_select_events() {
     assert_eq!(events[0]["eventType"], "learning.signal.generated");
     // A project that the token does not have.
     let subscribe = json!({"action": "subscribe", "filter": {"projectId": "another"}});
-    let refused = live.ask(&subscribe).await;
+    let rejected = live.ask(&subscribe).await;
     assert_eq!(
-        (&refused["type"], &refused["error"]),
+        (&rejected["type"], &rejected["error"]),
         (&json!("error"), &json!("forbidden"))
     );
 }

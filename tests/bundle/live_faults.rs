@@ -36,7 +36,7 @@ impl World {
     }
 
     /// Runs an operation of a new connection with each fault at each of its calls, of which there are so many at least.
-    async fn whatever_call_fails(&self, least: u32, operation: impl AsyncFn(&Faults, &str)) {
+    async fn with_each_call_failing(&self, least: u32, operation: impl AsyncFn(&Faults, &str)) {
         for fault in Fault::ALL {
             let calls = Faults::at_each_call(fault, async |faults| {
                 let id = format!("{fault:?}-{}", uuid::Uuid::new_v4());
@@ -72,7 +72,7 @@ async fn a_repeated_message_delivers_what_the_first_did_not() {
             assert_eq!(all, world.expected, "{id}");
         }
     };
-    world.whatever_call_fails(7, operation).await;
+    world.with_each_call_failing(7, operation).await;
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_repeated_subscription_holds_whatever_the_first_left() {
         assert!(functions.publish("ada").await);
         assert_eq!(received(&sent(&mut frames)), world.expected, "{id}");
     };
-    world.whatever_call_fails(4, operation).await;
+    world.with_each_call_failing(4, operation).await;
 }
 
 #[tokio::test]
@@ -115,5 +115,5 @@ async fn a_ticket_whose_connection_failed_is_replaced_by_another() {
         assert!(functions.publish("ada").await);
         assert_eq!(received(&sent(&mut frames)), world.expected, "{id}");
     };
-    world.whatever_call_fails(2, operation).await;
+    world.with_each_call_failing(2, operation).await;
 }

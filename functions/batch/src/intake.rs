@@ -96,7 +96,7 @@ impl NotStored {
     pub(crate) fn rejection(self) -> Result<RejectionReason, Error> {
         let detail = self.to_string();
         match self {
-            Self::EventRejected(refused) => Ok(refused.into()),
+            Self::EventRejected(rejection) => Ok(rejection.into()),
             Self::TooLarge { .. } => Ok(RejectionReason::of_event(TOO_LARGE, detail)),
             Self::Failed(error) => Err(error),
         }

@@ -36,7 +36,7 @@ enum NotCounted {
     NoConversation,
     /// Events of this kind say nothing about a turn.
     NoVerdict,
-    /// The turn was not registered when the event was processed.
+    /// The turn was not registered when the event was processed, or has expired since.
     TurnNotRegistered,
     /// An earlier event has the same dedupe key.
     Deduplicated,

@@ -58,7 +58,7 @@ impl MessageFailure for Failure {
 }
 
 impl Delivery {
-    /// A connection that is open. One whose time has come is told so and closed, and so is one without a row, whose
+    /// A connection that is open. One whose time is over receives a goodbye and is closed. So is one without a row: its
     /// user was erased.
     pub(crate) async fn open(&self, id: &str) -> Result<Option<Connection>, Failure> {
         match self.store.connection(id).await {
@@ -128,7 +128,7 @@ impl Delivery {
                     self.forget(id).await?;
                     return Ok(false);
                 }
-                refused => {
+                rejected => {
                     // The rest follows when the client reads again. The last entry may be sent in part.
                     if let Some(last) = last {
                         let entries = part.entries.into_iter();
@@ -136,7 +136,7 @@ impl Delivery {
                         progress.advance(last, entries, now);
                     }
                     (check, more) = (true, false);
-                    failure = refused.err();
+                    failure = rejected.err();
                 }
             }
             if !more {
@@ -180,7 +180,7 @@ impl Delivery {
         reader.read(progress.position(), progress.ahead()).await
     }
 
-    /// Posts events until one frame is refused; returns the position of the last event that was sent, too.
+    /// Posts events until one frame is rejected; returns the position of the last event that was sent, too.
     async fn post(
         &self,
         id: &str,
@@ -193,7 +193,7 @@ impl Delivery {
             let frame = ServerFrame::Events(events, progress.settled(last, now));
             match self.sockets.post(id, &frame).await {
                 Ok(Posted::Sent) => sent = Some(last),
-                refused => return (sent, refused),
+                rejected => return (sent, rejected),
             }
         }
         (sent, Ok(Posted::Sent))

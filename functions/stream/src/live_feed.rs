@@ -71,7 +71,7 @@ impl LiveFeed {
         })
     }
 
-    /// A client sends a frame. What fails is told to the client, which can send the frame again.
+    /// A client sends a frame. The client receives what failed and can send the frame again.
     pub async fn receive(&self, id: &str, text: &str) {
         if let Err(failure) = self.process(id, text).await {
             tracing::error!(%failure, "a frame was not processed");

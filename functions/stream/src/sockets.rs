@@ -18,12 +18,12 @@ pub const CONNECTIONS_URL: &str = "HEARBACK_CONNECTIONS_URL";
 #[derive(Debug, Clone)]
 pub struct Sockets(Client);
 
-/// What became of a frame.
+/// The result of a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Posted {
     /// It is on its way.
     Sent,
-    /// It was refused for now: the client does not read what was sent before, or the API cannot be reached.
+    /// It was rejected for now: the client does not read what was sent before, or the API cannot be reached.
     Busy,
     /// The connection is closed.
     Gone,
@@ -38,7 +38,7 @@ impl Sockets {
     /// Posts through the API at this endpoint.
     #[must_use]
     pub fn new(aws: &Aws) -> Self {
-        // A frame that is refused is posted later, by a message of the queue.
+        // A rejected frame is posted later, by a message of the queue.
         let config = aws_sdk_apigatewaymanagement::config::Builder::from(&aws.config())
             .retry_config(RetryConfig::disabled());
         Self(Client::from_conf(config.build()))

@@ -29,7 +29,7 @@ use uuid::Uuid;
 const IDLE: Duration = Duration::from_mins(10);
 /// How long a client may take to read a frame.
 const SLOW: Duration = Duration::from_mins(1);
-/// Frames that wait for a client. More are refused until it reads them.
+/// Frames that wait for a client. More are rejected until it reads them.
 const WAITING: usize = 32;
 /// Open sockets at a time.
 const MAX_SOCKETS: usize = 4_096;
@@ -47,7 +47,7 @@ pub enum Outgoing {
     Close,
 }
 
-/// Why a frame was refused.
+/// Why a frame was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     Gone,

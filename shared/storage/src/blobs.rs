@@ -171,7 +171,7 @@ impl Blobs {
         at: &TurnRef,
         change: impl Fn(&mut TurnLog) -> bool,
     ) -> Result<(), Error> {
-        // The version that the row pointed to, and the one that lost the conflict.
+        // The version that the row pointed to, and the one whose write conflicted.
         let mut rejected: Option<(String, String)> = None;
         let mut missing = None;
         for _ in 0..CHANGE_TRIES {

@@ -28,7 +28,7 @@ const SUBSCRIPTION: &str = "subscription";
 /// The id of the subscription, which a condition compares.
 const SUBSCRIPTION_ID: &str = "subscription_id";
 const PROGRESS: &str = "progress";
-/// How long rows are kept after their connection has ended: its end is told by a message that may be late.
+/// How long rows are kept after their connection has ended: the message about its end may be late.
 const KEPT_AFTER: TimeDelta = TimeDelta::minutes(15);
 
 /// A connection.

@@ -168,14 +168,14 @@ pub(super) async fn read_event(
             submission.event.core.position = Some(position);
             Ok((order.next(&submission.event.core), submission))
         }
-        Err(refused) => {
+        Err(rejection) => {
             let anonymous = requests_anonymity(&body);
             let line = if anonymous {
                 storable_body(&body).to_string()
             } else {
                 String::from_utf8_lossy(&line).into_owned()
             };
-            Err(rejected(refused.into(), Some(line), anonymous))
+            Err(rejected(rejection.into(), Some(line), anonymous))
         }
     }
 }

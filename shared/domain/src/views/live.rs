@@ -20,7 +20,7 @@ use crate::views::feed::{EventType, FeedFilter, FeedPosition, FeedView, SETTLED_
 
 /// How long a ticket can be used.
 pub const TICKET_LIFETIME: TimeDelta = TimeDelta::seconds(60);
-/// How long a connection lasts at most: a WebSocket API would close it after two hours, without a word.
+/// How long a connection lasts at most: a WebSocket API would close it after two hours, without a goodbye.
 pub const MAX_DURATION: TimeDelta = TimeDelta::minutes(118);
 /// Bytes of a message, as API Gateway limits them.
 pub const MAX_MESSAGE: usize = 128 * 1024;

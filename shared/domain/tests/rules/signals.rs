@@ -92,3 +92,17 @@ fn each_row_of_the_signal_table_gives_its_signals() {
         );
     }
 }
+
+#[test]
+fn the_magnitude_of_an_implicit_event_is_its_reward_times_its_confidence() {
+    let magnitude = |channel: &str| {
+        let mut body = example();
+        body["feedbackChannel"] = json!(channel);
+        body["feedbackType"] = json!("rejection");
+        body["data"] = json!({});
+        let update = signals_for(&submitted(&body), None).policy_update;
+        update.map(|update| update.magnitude)
+    };
+    assert_eq!(magnitude("explicit"), Some(0.75));
+    assert_eq!(magnitude("implicit"), Some(0.375));
+}

@@ -220,7 +220,7 @@ impl Store {
     }
 
     /// Replaces other users' events by orphans: once an event has expired, another user's event may
-    /// have its id. One that cannot be read is taken for the user's.
+    /// have its id. An unreadable one counts as the user's.
     async fn own_events(
         &self,
         user: &UserId,
