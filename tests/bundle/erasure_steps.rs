@@ -14,7 +14,7 @@ use hearback_local::gateway;
 use hearback_storage::erasures::{DataSource, PageSize, PersonalData};
 use hearback_storage::preferences::Freshness;
 use hearback_tests::engine::Engine;
-use hearback_tests::events::{acceptance, ingested};
+use hearback_tests::events::{acceptance, ingested_at};
 use hearback_tests::faults::Faults;
 use hearback_tests::function_set::FunctionSet;
 use hearback_tests::functions::call;
@@ -37,6 +37,8 @@ async fn no_new_data_of_the_user_is_kept_while_an_erasure_is_open() {
     let put = |message_id: &str| message(message_id, "Which?", "This.");
     let (status, _) = world.ask((Method::PUT, &turn), &put("m")).await;
     assert_eq!(status, StatusCode::CREATED);
+    let (before, _) = world.submit_words("w").await;
+    let withdraw = format!("/v1/feedback/{}", before.as_str().unwrap());
     world.erase().await;
 
     let version = json!({"preferenceVersion": 0, "globalPreferences": {"learningMode": true}});
@@ -58,6 +60,7 @@ async fn no_new_data_of_the_user_is_kept_while_an_erasure_is_open() {
         ),
         (Method::PUT, preferences, version),
         (Method::POST, &*reset, Value::Null),
+        (Method::DELETE, &*withdraw, Value::Null),
     ] {
         let (status, response) = world.ask((method, path), &body).await;
         assert_eq!(status, StatusCode::CONFLICT, "{path}");
@@ -321,10 +324,7 @@ async fn an_event_queued_before_an_erasure_stays_erased_however_often_it_is_deli
     let engine = Engine::start().await;
     let world = World::of(&engine);
     let event = acceptance("ada");
-    let mut batch = ingested(&event);
-    let sent = Utc::now().timestamp_millis().to_string();
-    let attributes = &mut batch.records[0].attributes;
-    attributes.insert("SentTimestamp".to_owned(), sent);
+    let batch = ingested_at(Utc::now(), &event);
     world.erase().await;
     world.finish().await;
     let ingest = engine.ingest(engine.store.clone());

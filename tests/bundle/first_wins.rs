@@ -3,10 +3,11 @@
 
 use axum::Router;
 use axum::http::{Method, StatusCode};
+use chrono::{TimeDelta, Utc};
 use hearback_domain::events::import::PIECE_BYTES;
 use hearback_domain::learning::publication::Outcome;
 use hearback_tests::engine::Engine;
-use hearback_tests::events::{acceptance, ingested};
+use hearback_tests::events::{acceptance, ingested, ingested_at};
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::functions::{call, functions_of, stored_event};
 use hearback_tests::queue;
@@ -107,6 +108,25 @@ async fn the_first_of_two_equal_events_in_a_message_counts() {
     // A message may come twice.
     for _ in 0..2 {
         let response = ingest.handle(message.clone()).await;
+        assert!(response.batch_item_failures.is_empty());
+    }
+    pairs.assert_first_wins(&engine).await;
+}
+
+#[tokio::test]
+async fn the_first_of_two_equal_events_in_two_messages_counts() {
+    let engine = Engine::start().await;
+    let pairs = Pairs::new();
+    let ingest = engine.ingest(engine.store.clone());
+    let (firsts, seconds) = pairs.events.split_at(TRIES);
+    let sent = Utc::now();
+    // The message that was sent last comes first.
+    for (sent, events) in [
+        (sent, seconds),
+        (sent - TimeDelta::milliseconds(10), firsts),
+    ] {
+        let message = ingested_at(sent, &json!({"events": events}));
+        let response = ingest.handle(message).await;
         assert!(response.batch_item_failures.is_empty());
     }
     pairs.assert_first_wins(&engine).await;

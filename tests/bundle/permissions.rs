@@ -156,6 +156,13 @@ fn turn() -> (Method, &'static str, Value) {
     )
 }
 
+fn about_the_turn() -> Value {
+    let mut event = acceptance("ada");
+    event["context"]["conversationId"] = json!("c");
+    event["context"]["turnId"] = json!("t");
+    event
+}
+
 fn reaction() -> (Method, &'static str, Value) {
     let path = "/conversations/acme/order-service/c/turns/t/feedback";
     (
@@ -188,8 +195,11 @@ async fn the_role_of_submit_allows_its_calls() {
     recorded.prepare(&[turn()]).await;
     let functions = service(hearback_submit::routes().router(recorded.app()));
     let withdrawal = format!("{SIGNALS}?message_id=m&signal=edit");
+    let event = about_the_turn();
+    let submitted = format!("/v1/feedback/{}", event["feedbackId"].as_str().unwrap());
     let calls = [
-        (Method::POST, "/v1/feedback/submit", acceptance("ada")),
+        (Method::POST, "/v1/feedback/submit", event),
+        (Method::DELETE, &submitted, Value::Null),
         reaction(),
         signal(),
         (Method::DELETE, &withdrawal, Value::Null),
@@ -367,10 +377,12 @@ async fn the_roles_of_erasure_and_eraser_allow_their_calls() {
 #[tokio::test]
 async fn the_role_of_signals_allows_its_calls() {
     let recorded = Recorded::start().await;
-    let event = acceptance("ada");
+    let event = about_the_turn();
     let submitted = (Method::POST, "/v1/feedback/submit", event.clone());
+    let withdrawn = format!("/v1/feedback/{}", event["feedbackId"].as_str().unwrap());
+    let withdrawn = (Method::DELETE, &*withdrawn, Value::Null);
     recorded
-        .prepare(&[turn(), reaction(), signal(), submitted])
+        .prepare(&[turn(), reaction(), signal(), submitted, withdrawn])
         .await;
     let engine = &recorded.engine;
     let generator = Generator::new(
@@ -379,11 +391,15 @@ async fn the_role_of_signals_allows_its_calls() {
         DeadLetters::new(engine.clients.sqs.clone(), &engine.queues.dead_letters),
         Clock::system(),
     );
-    let batch = queue::batch([
-        event_message(engine, &event["feedbackId"]).await,
-        reaction_message(engine, "c", "ada").await,
-        signal_message(engine, "ada", "m", "edit").await,
-    ]);
+    let batch = queue::batch(
+        [
+            event_message(engine, &event["feedbackId"]).await,
+            reaction_message(engine, "c", "ada").await,
+            signal_message(engine, "ada", "m", "edit").await,
+        ]
+        .into_iter()
+        .chain(queue::submitted(engine, "RETRACTION").await),
+    );
     // A redelivery makes other calls, and so does a delivery after the user's erasure.
     for at in 0..3 {
         if at == 2 {

@@ -1,6 +1,7 @@
 //! Events to submit.
 
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -38,6 +39,16 @@ pub fn id(event: &Value) -> String {
 #[must_use]
 pub fn ingested(body: &Value) -> SqsEvent {
     ingested_of("acme", body)
+}
+
+/// The same with a message that was sent at this time.
+#[must_use]
+pub fn ingested_at(sent: DateTime<Utc>, body: &Value) -> SqsEvent {
+    let mut batch = ingested(body);
+    let attributes = &mut batch.records[0].attributes;
+    let sent = sent.timestamp_millis().to_string();
+    attributes.insert("SentTimestamp".to_owned(), sent);
+    batch
 }
 
 /// A batch of the ingest queue with one message of a tenant.

@@ -203,8 +203,21 @@ async fn reports_match_the_cost_card() {
         assert_eq!(spent, (StatusCode::OK, Cost::calls(2).reads(1.5)));
     }
     // Across users: four shards of a day, and the conversation.
-    let spent = metered.report(&day).await;
-    assert_eq!(spent, (StatusCode::OK, Cost::calls(5).reads(5.0)));
+    let across_users = (StatusCode::OK, Cost::calls(5).reads(5.0));
+    assert_eq!(metered.report(&day).await, across_users);
+    // Which of several acts is their user's voice is decided without another read.
+    let inferred = json!({
+        "reaction": "not_ok", "origin": "machine", "confidence": 0.9, "ts": "2025-11-06T15:30:00Z"
+    });
+    let (back_end, feedback) = (
+        ("order-service", "feedback:on-behalf"),
+        format!("{turn}/feedback"),
+    );
+    let request = (Method::POST, feedback.as_str());
+    let (status, _) = call(&metered.functions, back_end, request, &inferred).await;
+    assert_eq!(status, StatusCode::OK);
+    metered.meter.take();
+    assert_eq!(metered.report(&day).await, across_users);
     // All of time: four shards of today, the months, and two reads of each day of the one month.
     let (status, spent) = metered.report(&all).await;
     assert_eq!(status, StatusCode::OK);

@@ -2,6 +2,7 @@
 
 use axum::http::{Method, StatusCode};
 use hearback_tests::engine::Cost;
+use hearback_tests::events::acceptance;
 use hearback_tests::functions::call;
 use hearback_tests::turns::{BY_STATUS, message, path, turn_body};
 use serde_json::{Value, json};
@@ -108,6 +109,18 @@ async fn a_follow_up_writes_the_status_and_the_machine_reaction_of_the_turn_befo
     // The turn, and the preferences of its user.
     let rejected = metered.call(Method::GET, &context("t"), &Value::Null).await;
     assert_eq!(rejected, (StatusCode::OK, Cost::calls(2).reads(1.5)));
+    // An event that rejects it: what it counts as, with its comment.
+    let mut event = acceptance("ada");
+    event["feedbackType"] = json!("rejection");
+    event["data"] = json!({"comment": "That is the result of 2002"});
+    event["context"]["conversationId"] = json!("c");
+    event["context"]["turnId"] = json!("t");
+    metered
+        .call(Method::POST, "/v1/feedback/submit", &event)
+        .await;
+    metered.generate(&[event]).await;
+    let quoting = metered.call(Method::GET, &context("t"), &Value::Null).await;
+    assert_eq!(quoting, (StatusCode::OK, Cost::calls(3).reads(2.5)));
     // Also reads the turn before, for the number of consecutive rejections.
     let third = metered.call(Method::PUT, &path("c", "v"), &rejection).await;
     // The number of writes depends on whether a new minute has begun.

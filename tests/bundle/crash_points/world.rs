@@ -7,7 +7,7 @@ use hearback_batch::notification;
 use hearback_lambda::clock::Clock;
 use hearback_storage::files::import_key;
 use hearback_tests::engine::Engine;
-use hearback_tests::events::ingested;
+use hearback_tests::events::ingested_at;
 use hearback_tests::faults::Faults;
 use hearback_tests::function_set::FunctionSet;
 use hearback_tests::functions::call;
@@ -183,12 +183,9 @@ impl World {
             Operation::Ingest => {
                 let mut invalid = event(3, "a");
                 invalid["data"]["rating"] = json!(9);
-                let mut batch =
-                    ingested(&json!({"events": [event(1, "a"), event(2, "b"), invalid]}));
+                let events = json!({"events": [event(1, "a"), event(2, "b"), invalid]});
+                let mut batch = ingested_at(now(), &events);
                 batch.records[0].message_id = Some("message".to_owned());
-                let sent = now().timestamp_millis().to_string();
-                let attributes = &mut batch.records[0].attributes;
-                attributes.insert("SentTimestamp".to_owned(), sent);
                 functions
                     .ingest
                     .handle(batch)

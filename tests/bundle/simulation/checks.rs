@@ -310,6 +310,11 @@ impl Ledger {
                 assert_eq!(core.user_id.as_str(), tenant.name_in(sent), "{core:?}");
             }
         }
+        for id in tenant.withdrawn.iter().map(ToString::to_string) {
+            let core = self.events.get(&id).filter(|core| !is_being_erased(core));
+            let is_lost = core.is_some() && !self.retracted.contains(&id);
+            assert!(!is_lost, "a withdrawal is lost: {core:?}");
+        }
         let events: Vec<_> = self.events.keys().collect();
         let outcomes: Vec<_> = self.outcomes.keys().collect();
         assert_eq!(events, outcomes, "each event has an outcome");
