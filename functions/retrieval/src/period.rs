@@ -16,7 +16,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::MAX_BODY;
-use walk::{ReportPosition, Walk};
+use walk::{PeriodPosition, Walk};
 
 pub(crate) fn routes() -> Routes<WithBlobs> {
     routes!(WithBlobs => list_conversations_in_period)
@@ -70,7 +70,7 @@ async fn list_conversations_in_period(
     let (tenant, project) = (within.tenant.as_str(), within.project.as_str());
     let query = request.fingerprint(tenant, project, within.caller.view());
     let position = match &request.cursor {
-        None => ReportPosition::first(&request, app.clock.now()),
+        None => PeriodPosition::first(&request, app.clock.now()),
         Some(cursor) => app.cursors.open(&query, cursor).map_err(Problem::cursor)?,
     };
     let page = Walk::new(&app, &within, &request, position).page().await?;

@@ -75,7 +75,7 @@ async fn list_turns_with_feedback(
     let cursors = &app.app.cursors;
     let now = app.app.clock.now();
     let position = match &request.cursor {
-        None => ReportPosition {
+        None => TurnReportPosition {
             since: request.since(now),
             after: After::default(),
         },
@@ -104,7 +104,7 @@ async fn list_turns_with_feedback(
 
 /// Where a page begins: the content of a cursor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct ReportPosition {
+struct TurnReportPosition {
     /// Feedback before this time is left out, on all pages.
     since: DateTime<Utc>,
     after: After,
@@ -126,7 +126,7 @@ struct Report<'a> {
     within: &'a InConversation,
     request: &'a TurnReportRequest,
     now: DateTime<Utc>,
-    position: ReportPosition,
+    position: TurnReportPosition,
     bytes: usize,
     turns: Vec<TurnWithFeedback>,
 }

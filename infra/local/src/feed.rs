@@ -46,7 +46,7 @@ pub struct Feed {
 }
 
 #[derive(Deserialize)]
-struct Ticket {
+struct TicketResponse {
     ticket: String,
     url: String,
 }
@@ -127,7 +127,7 @@ impl Feed {
                 .and_then(Value::as_str)
                 .unwrap_or_default()
         );
-        let Ticket { ticket, url } = serde_json::from_value(body)?;
+        let TicketResponse { ticket, url } = serde_json::from_value(body)?;
         let connected = connect_async(format!("{url}?ticket={ticket}")).await;
         // The error may name the URL, with its ticket.
         let (socket, _) = connected.ok().context("the bundle accepts no WebSocket")?;

@@ -153,7 +153,7 @@ pub(crate) struct SocketGateway {
 }
 
 #[derive(Deserialize)]
-struct Ticket {
+struct TicketQuery {
     #[serde(default)]
     ticket: String,
 }
@@ -174,8 +174,8 @@ pub(crate) async fn accept_sockets(
         Ok(upgrade) => upgrade,
         Err(rejection) => return Problem::of_status(rejection.status()).into_response(),
     };
-    let ticket = Query::<Ticket>::try_from_uri(&head.uri);
-    let ticket = ticket.map(|Query(Ticket { ticket })| ticket);
+    let ticket = Query::<TicketQuery>::try_from_uri(&head.uri);
+    let ticket = ticket.map(|Query(TicketQuery { ticket })| ticket);
     let id = Uuid::new_v4().simple().to_string();
     let Some(frames) = gateway.sockets.open(&id) else {
         return Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded")

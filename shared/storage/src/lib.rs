@@ -1,7 +1,7 @@
 //! Access to the table and the bucket: keys, items, and the conditions of writes.
 //!
 //! No other crate knows the keys. There is no trait and no mock: tests run against a real engine.
-//! Conditions decide between concurrent writers, never a read before the write.
+//! Conditions decide between concurrent writers, never a read before the write. Start with [`table`] and [`events`].
 //!
 //! | item | module | written under the condition that |
 //! |---|---|---|
@@ -23,8 +23,8 @@
 //!
 //! [`blobs`], [`exports`] and [`files`] access the bucket, [`unpacked`] reads packed files, and
 //! [`versions`] deletes permanently. [`training`] has the reads of the training export. [`queued`]
-//! finds events that the signal generator has not received. [`table`] defines the table, [`stream`]
-//! reads its stream.
+//! finds events that the signal generator has not received, [`turns_by_status`] lists turns. [`table`] defines the
+//! table, [`stream`] reads its stream.
 //!
 //! Of our crates it imports `detection` and `domain`.
 
@@ -61,6 +61,7 @@ pub mod training;
 mod transactions;
 pub mod turn_rows;
 pub mod turns;
+pub mod turns_by_status;
 pub mod unpacked;
 pub mod vectors;
 pub mod versions;

@@ -25,14 +25,14 @@ use hearback_storage::Error;
 
 use page::Room;
 pub(super) use page::Walk;
-pub(super) use position::ReportPosition;
+pub(super) use position::PeriodPosition;
 
 /// A completed page.
 pub(super) struct CompletedPage {
     /// The conversations.
     pub(super) items: Vec<ConversationFeedback>,
     /// Where the next page begins, if there is one.
-    pub(super) next: Option<ReportPosition>,
+    pub(super) next: Option<PeriodPosition>,
 }
 
 impl Walk<'_> {

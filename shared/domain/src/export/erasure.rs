@@ -191,11 +191,11 @@ struct Line {
     feedback_id: Option<Uuid>,
     conversation_id: Option<String>,
     turn_id: Option<String>,
-    provenance: Option<Provenance>,
+    provenance: Option<LineProvenance>,
 }
 
 #[derive(Deserialize)]
-struct Provenance {
+struct LineProvenance {
     project: String,
     conversation_id: String,
     turn_ids: Vec<String>,

@@ -14,7 +14,7 @@ use hearback_lambda::params::InProject;
 use hearback_storage::Error;
 use hearback_storage::months::ActiveMonths;
 
-use super::position::ReportPosition;
+use super::position::PeriodPosition;
 use crate::part::{Part, UpTo};
 use crate::period::minutes::instant;
 use crate::visible;
@@ -47,7 +47,7 @@ pub(in crate::period) struct Walk<'a> {
     pub(super) within: &'a InProject,
     pub(super) request: &'a PeriodRequest,
     pub(super) as_of: DateTime<Utc>,
-    pub(super) position: ReportPosition,
+    pub(super) position: PeriodPosition,
     pub(super) listed: HashSet<u64>,
     /// The positions of conversations that were read for this page. They are not read again to be skipped.
     pub(super) known: HashMap<u64, Option<ConversationPosition>>,
@@ -70,7 +70,7 @@ impl<'a> Walk<'a> {
         app: &'a App,
         within: &'a InProject,
         request: &'a PeriodRequest,
-        position: ReportPosition,
+        position: PeriodPosition,
     ) -> Self {
         Self {
             app,

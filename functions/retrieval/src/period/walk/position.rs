@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::part::UpTo;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in crate::period) struct ReportPosition {
+pub(in crate::period) struct PeriodPosition {
     /// When the first page was read, in microseconds.
     pub(super) as_of: i64,
     /// The latest position of the next conversation, in microseconds.
@@ -26,7 +26,7 @@ pub(in crate::period) struct ReportPosition {
     pub(super) continued: Option<(ConversationId, UpTo)>,
 }
 
-impl ReportPosition {
+impl PeriodPosition {
     pub(in crate::period) fn first(request: &PeriodRequest, now: DateTime<Utc>) -> Self {
         // No reaction is later than this: it is the end of a period without one.
         let latest = request.end.min(now + recency::MAX_AHEAD);

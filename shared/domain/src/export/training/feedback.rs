@@ -27,7 +27,7 @@ use crate::identity::identifier::UserId;
 /// The feedback on an answer. A row is based on that of a period; all of it may contradict the row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Feedback {
-    ratings: Vec<Rating>,
+    ratings: Vec<AnswerRating>,
     edits: Vec<StoredSignal>,
     corrections: Vec<Uuid>,
     /// The number of signals and events of the period that are excluded from training.
@@ -36,7 +36,7 @@ pub struct Feedback {
 
 /// A reaction, signal or event that rates the answer.
 #[derive(Debug, Clone, PartialEq)]
-struct Rating {
+struct AnswerRating {
     user: UserId,
     origin: Origin,
     value: RatingValue,
@@ -156,7 +156,7 @@ impl Feedback {
                 }
                 MessageSignal::Regenerate => continue,
             };
-            feedback.ratings.push(Rating {
+            feedback.ratings.push(AnswerRating {
                 user: core.user_id.clone(),
                 origin: Origin::User,
                 value,
@@ -198,7 +198,7 @@ impl Feedback {
             };
             feedback
                 .ratings
-                .extend(Rating::of(core, in_period && usable));
+                .extend(AnswerRating::of(core, in_period && usable));
         }
         feedback.ratings.sort_by_key(|rating| rating.recency);
         feedback
@@ -247,7 +247,7 @@ impl Feedback {
 }
 
 /// The verdict in the ratings that a row may be based on, unless all ratings together give another.
-fn undisputed(ratings: &[&Rating]) -> Consensus {
+fn undisputed(ratings: &[&AnswerRating]) -> Consensus {
     let usable: Vec<_> = (ratings.iter().copied())
         .filter(|rating| rating.usable)
         .collect();
@@ -262,13 +262,13 @@ fn undisputed(ratings: &[&Rating]) -> Consensus {
     }
 }
 
-fn consensus_of(ratings: &[&Rating]) -> Consensus {
+fn consensus_of(ratings: &[&AnswerRating]) -> Consensus {
     let users: BTreeSet<_> = ratings.iter().map(|rating| &rating.user).collect();
     let mut explicit = Vec::new();
     let mut inferred = Vec::new();
     for user in users {
         let of_user = |origin| {
-            let own = move |rating: &&Rating| rating.user == *user && rating.origin == origin;
+            let own = move |rating: &&AnswerRating| rating.user == *user && rating.origin == origin;
             ratings.iter().copied().filter(own)
         };
         match explicit_verdict(&of_user(Origin::User).collect::<Vec<_>>()) {
@@ -288,7 +288,7 @@ fn consensus_of(ratings: &[&Rating]) -> Consensus {
 }
 
 /// The verdict of a user's explicit ratings: a fault, or else the last rating.
-fn explicit_verdict(ratings: &[&Rating]) -> ExplicitVerdict {
+fn explicit_verdict(ratings: &[&AnswerRating]) -> ExplicitVerdict {
     let fault = ratings
         .iter()
         .find(|rating| rating.value == RatingValue::Fault);
@@ -320,7 +320,7 @@ fn consensus(verdicts: impl IntoIterator<Item = AnswerVerdict>) -> Consensus {
     consensus
 }
 
-impl Rating {
+impl AnswerRating {
     /// The rating in a reaction; `None` for a tombstone.
     fn of(core: &ReactionCore, usable: bool) -> Option<Self> {
         let good = match core.reaction? {
