@@ -237,6 +237,31 @@ fn the_alarms_page_lists_exactly_the_alarms_of_the_template() {
 }
 
 #[test]
+fn damaged_data_raises_an_alarm() {
+    let filters = resources("AWS::Logs::MetricFilter").into_iter();
+    let filters: BTreeMap<_, _> = filters
+        .map(|(_, filter)| {
+            let properties = &filter["Properties"];
+            let [group] = referred(&properties["LogGroupName"])
+                .into_iter()
+                .collect::<Vec<_>>()
+                .try_into()
+                .unwrap();
+            (group, properties.clone())
+        })
+        .collect();
+    let alarm = &resource("DamagedDataAlarm");
+    for function in names("AWS::Serverless::Function") {
+        let group = function.replace("Function", "LogGroup");
+        let filter = &filters[&group];
+        assert_eq!(filter["FilterPattern"], "{ $.damaged IS TRUE }", "{group}");
+        let metric = &filter["MetricTransformations"][0];
+        let counted = (&metric["MetricNamespace"], &metric["MetricName"]);
+        assert_eq!(counted, (&alarm["Namespace"], &alarm["MetricName"]));
+    }
+}
+
+#[test]
 fn the_deployment_page_counts_the_resources_of_the_template() {
     let queues = names("AWS::SQS::Queue");
     let dead = queues.iter().filter(|name| name.ends_with("DeadLetters"));

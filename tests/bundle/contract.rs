@@ -205,6 +205,24 @@ fn the_pipes_of_the_template_and_the_relay_select_the_same_records() {
 }
 
 #[test]
+fn every_frame_of_a_websocket_reaches_its_function() {
+    let routes = resources("AWS::ApiGatewayV2::Route").into_iter();
+    let keys = routes.map(|(name, route)| {
+        let route = &route["Properties"];
+        assert_eq!(
+            route["Target"],
+            json!({"Sub": "integrations/${StreamIntegration}"}),
+            "{name}"
+        );
+        route["RouteKey"].clone()
+    });
+    let keys: Vec<_> = keys.collect();
+    assert_eq!(keys, ["$connect", "$default", "$disconnect"]);
+    let called = resource("StreamIntegration")["IntegrationUri"].to_string();
+    assert!(called.contains("${StreamFunction.Arn}"), "{called}");
+}
+
+#[test]
 fn a_pipe_sends_a_record_without_free_text() {
     let record = json!({
         "eventName": "INSERT",

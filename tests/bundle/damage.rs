@@ -138,6 +138,23 @@ async fn check_finds_changed_values_and_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn check_finds_an_item_of_which_a_part_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path();
+    create_folder(data).await;
+    let database = Connection::open(data.join("dynamodb.sqlite")).unwrap();
+    let cut = "UPDATE hearback SET item_json = json_set(item_json, '$.core.S', '{')
+         WHERE json_extract(item_json, '$.SK.S') LIKE 'TURN#%'";
+    let turns = database.execute(cut, []).unwrap();
+    assert!(turns > 0);
+    drop(database);
+    let (is_whole, lines) = check(data).await;
+    assert!(!is_whole);
+    let expected = format!("dynamodb.sqlite: FAILED: {turns} of");
+    assert!(lines.contains(&expected), "{lines}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn check_finds_a_missing_turn_log_and_a_damaged_position() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();

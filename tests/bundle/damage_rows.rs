@@ -1,16 +1,22 @@
 //! A row or a log that cannot be read, between good ones, stops none of those that read, process or erase the others.
 
+use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use axum::http::Method;
 use chrono::{TimeDelta, Utc};
 use hearback_export::Exporter;
 use hearback_lambda::clock::Clock;
 use hearback_local::names::Names;
 use hearback_local::redrive::{DeadLetterQueue, RedriveSummary, redrive};
 use hearback_tests::app::{TestApp, eventually};
+use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, id};
+use hearback_tests::functions::{call, functions_of};
 use hearback_tests::queue::count;
 use hearback_tests::rows::{Row, attribute, damage, rows};
 use hearback_tests::stored::Stored;
@@ -124,6 +130,69 @@ async fn erase(app: &TestApp, user: &str) -> Value {
     .await
 }
 
+/// What is logged in this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(line)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_logged_with_its_kind_and_tenant_but_no_data() {
+    let log = Log::default();
+    let written = log.clone();
+    let subscriber = tracing_subscriber::fmt().json().flatten_event(true);
+    let subscriber = subscriber.with_writer(move || written.clone()).finish();
+    let _logging = tracing::subscriber::set_default(subscriber);
+    let engine = Engine::start().await;
+    let functions = functions_of(&engine);
+    let send = async |method: Method, path: &str, body: &Value| {
+        let caller = ("order-service", "");
+        let (status, body) = call(&functions, caller, (method, path), body).await;
+        assert!(status.is_success(), "{status} {body}");
+    };
+    for turn in ["t1", "t2"] {
+        let at = path("c", turn);
+        let body = message(turn, "Where is the laptop?", "In the shop.");
+        send(Method::PUT, &at, &body).await;
+        let reaction = json!({"reaction": "not_ok", "text": "no"});
+        send(Method::POST, &format!("{at}/feedback"), &reaction).await;
+    }
+    let (dynamodb, table) = (&engine.clients.dynamodb, engine.names.table());
+    for key in ["TURN#t2", "REACTION#t1#user#ada"] {
+        let rows = rows(dynamodb, &table).await;
+        let row = rows.iter().find(|row| attribute(row, "SK") == key).unwrap();
+        damage(dynamodb, &table, row, "core").await;
+    }
+    let report = format!("{}/turns-with-feedbacks", conversation_path("c"));
+    send(Method::POST, &report, &json!({})).await;
+    send(Method::GET, BY_STATUS, &Value::Null).await;
+    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let lines = logged
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let damaged: BTreeSet<_> = lines
+        .filter(|line| line["damaged"] == true)
+        .map(|line| ["tenant", "partition", "row"].map(|name| line[name].to_string()))
+        .collect();
+    let row = |row: &str| ["acme", "CONV", row].map(|part| format!("{part:?}"));
+    assert_eq!(
+        damaged,
+        BTreeSet::from([row("REACTION"), row("TURN")]),
+        "{logged}"
+    );
+    for data in ["ada", "laptop", "t1", "t2"] {
+        assert!(!logged.contains(data), "{data}: {logged}");
+    }
+}
+
 #[tokio::test]
 async fn damage_between_good_rows_stops_no_reader_worker_export_or_erasure() {
     futures::future::join_all(CASES.into_iter().map(check)).await;
@@ -205,12 +274,32 @@ async fn check(
             assert!(listed.contains(turn), "{name}: {asked}: {listed}");
         }
     }
-    let event = acceptance("ada");
-    app.submit(&token, &event).await;
-    assert_eq!(
-        app.outcome(&token, &id(&event)).await["status"],
-        "processed"
-    );
+    for (conversation, turn) in [("c1", "t1"), ("c2", "t2"), ("c1", "t3")] {
+        let context = format!("{}/feedback-context", path(conversation, turn));
+        let response = app.get(&token, &context).await;
+        // Nothing can be said about a turn that cannot be read itself.
+        let expected = if (name, turn) == ("a turn", "t2") {
+            500
+        } else {
+            200
+        };
+        assert_eq!(
+            response.status, expected,
+            "{name}: {context}: {:?}",
+            response.body
+        );
+    }
+    for turn in ["t1", "t2"] {
+        let mut event = acceptance("ada");
+        event["context"]["conversationId"] = json!(if turn == "t1" { "c1" } else { "c2" });
+        event["context"]["turnId"] = json!(turn);
+        app.submit(&token, &event).await;
+        let outcome = app.outcome(&token, &id(&event)).await;
+        assert_eq!(outcome["status"], "processed", "{name}: {turn}");
+        let withdraw = format!("/v1/feedback/{}", id(&event));
+        let withdrawn = app.delete(&token, &withdraw).await;
+        assert_eq!(withdrawn.status, 204, "{name}: {:?}", withdrawn.body);
+    }
     exports(&app, name).await;
     let (_, erasure) = tokio::join!(erase(&app, "eve"), erase(&app, "ada"));
     assert_eq!(erasure["removed"]["turns"], 5, "{name}: {erasure}");

@@ -17,7 +17,7 @@ use hearback_tests::live::{LiveFunctions, process};
 use hearback_tests::permissions::{Permission, Recorder};
 use hearback_tests::queue;
 use hearback_tests::rows::damage_pointers;
-use hearback_tests::template::{each, resource};
+use hearback_tests::template::{each, resource, resources};
 use hearback_tests::turns::{
     BY_STATUS, FEED, PERIOD, SIGNALS, conversation_path, event_message, message, path,
     reaction_message, signal_message,
@@ -26,6 +26,15 @@ use serde_json::{Value, json};
 
 use crate::erasure_steps::world::World;
 use crate::{erasure, imports};
+
+/// The folders of the bucket.
+const FOLDERS: [&str; 5] = [
+    "turn-logs",
+    "exports",
+    "imports",
+    "imports-work",
+    "erasures",
+];
 
 /// The permissions of a function's role in the template, each with a pattern of resources.
 fn allowed(function: &str) -> Vec<Permission> {
@@ -175,6 +184,23 @@ fn reaction() -> (Method, &'static str, Value) {
 fn signal() -> (Method, &'static str, Value) {
     let body = json!({"message_id": "m", "signal": "edit", "reason": "x", "chat_id": "elsewhere"});
     (Method::POST, SIGNALS, body)
+}
+
+#[test]
+fn a_role_allows_objects_by_whole_folders() {
+    let functions = resources("AWS::Serverless::Function").into_iter();
+    let patterns = functions.flat_map(|(function, _)| allowed(&function));
+    let mut count = 0;
+    for (action, pattern) in patterns.filter(|(action, _)| action.starts_with("s3:")) {
+        // `imports*` would be the files of a folder `imports-of-others`, too.
+        let folder = pattern
+            .strip_suffix("/*")
+            .and_then(|at| at.rsplit(['/', '=']).next());
+        let folder = folder.unwrap_or_else(|| panic!("{action} on {pattern}"));
+        assert!(FOLDERS.contains(&folder), "{action} on {pattern}");
+        count += 1;
+    }
+    assert!(count > 20, "{count}");
 }
 
 #[tokio::test]

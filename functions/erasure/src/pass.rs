@@ -91,6 +91,7 @@ impl<'a> Pass<'a> {
             if self.damaged {
                 self.note_found().await?;
                 tracing::warn!(
+                    damaged = true,
                     "a row that leads to a user's data cannot be read: the whole table is searched"
                 );
                 return self.continue_later(Step::Search(name, None)).await;

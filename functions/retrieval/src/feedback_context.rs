@@ -25,6 +25,7 @@ use hearback_lambda::{App, Problem, WithBlobs, routes};
 use hearback_storage::message_signals::SignalFilter;
 use hearback_storage::preferences::Freshness;
 use hearback_storage::turn_rows::IndexRow;
+use hearback_storage::unless_unreadable;
 
 /// The media types of the response, the default first.
 const MEDIA_TYPES: [&str; 2] = [JSON, MARKDOWN];
@@ -174,14 +175,18 @@ async fn text_of(
     recency: Recency,
 ) -> Result<Option<String>, Problem> {
     let (at, now) = (&row.core.at, app.clock.now());
+    let tenant = &at.within.tenant;
     let rejection = match kind {
         FeedbackKind::Reaction => {
             let user = Some(&row.core.user_id);
-            let found = app.store.turn_and_reaction(at, user, now).await?;
-            let current = found.and_then(|(_, current)| current);
+            let found = app.store.turn_and_reaction(at, user, now).await;
+            let current = unless_unreadable(found, tenant)?.and_then(|(_, current)| current);
             current.map(|current| current.value)
         }
-        FeedbackKind::Event => app.store.counted_event(at, recency.id(), now).await?,
+        FeedbackKind::Event => {
+            let found = app.store.counted_event(at, recency.id(), now).await;
+            unless_unreadable(found, tenant)?
+        }
         FeedbackKind::Helpful
         | FeedbackKind::NotHelpful
         | FeedbackKind::Inaccurate

@@ -60,7 +60,6 @@ async fn refresh_timeline(
     within.caller = within.caller.on_behalf_of(request.user_id.take())?;
     let rows = rows(&app, &within, &request.turns()).await?;
     let all = within.caller.has(Scope::Report);
-    let mut unreadable = 0_usize;
     let mut reactions = Vec::new();
     for row in rows {
         match row {
@@ -77,12 +76,8 @@ async fn refresh_timeline(
                     reactions.extend(from_legacy(legacy, user));
                 }
             }
-            ReactionRow::Unreadable => unreadable += 1,
-            ReactionRow::Reaction(_) | ReactionRow::Counted(_) => {}
+            ReactionRow::Reaction(_) | ReactionRow::Counted(_) | ReactionRow::Unreadable => {}
         }
-    }
-    if unreadable > 0 {
-        tracing::warn!(unreadable, "reactions skipped");
     }
     Ok(Json(refresh(&request, &reactions, app.clock.now())))
 }

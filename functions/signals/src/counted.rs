@@ -7,7 +7,7 @@ use hearback_domain::feedback::counted;
 use hearback_domain::feedback::reaction::{FeedbackKind, StoredReaction};
 use hearback_domain::turns::turn::TurnCore;
 use hearback_lambda::clock::Clock;
-use hearback_storage::{Attempt, Store, Versioned, update};
+use hearback_storage::{Attempt, Store, Versioned, unless_unreadable, update};
 use uuid::Uuid;
 
 use crate::failure::Failure;
@@ -94,7 +94,7 @@ pub(crate) async fn uncount_event(
     Ok(())
 }
 
-/// The turn that an event is about, if it is registered.
+/// The turn that an event is about, if it is registered and can be read.
 pub(crate) async fn turn_of(
     store: &Store,
     clock: Clock,
@@ -103,6 +103,7 @@ pub(crate) async fn turn_of(
     let Some(at) = counted::turn_of(event) else {
         return Ok(None);
     };
-    let turn = store.turn(&at, clock.now()).await?;
+    let turn = store.turn(&at, clock.now()).await;
+    let turn = unless_unreadable(turn, &event.tenant)?;
     Ok(turn.map(|turn| turn.core))
 }

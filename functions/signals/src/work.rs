@@ -312,6 +312,7 @@ impl Learner<'_> {
                 if !lessons.is_empty() && has_hidden_lessons(&newer) {
                     tracing::warn!(
                         tenant = %self.owner.tenant,
+                        damaged = true,
                         "not learned: a preference version that cannot be read may have learned it"
                     );
                     return Ok(crossings);

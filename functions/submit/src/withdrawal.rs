@@ -13,6 +13,7 @@ use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::rejections::{ForbiddenRejection, Rejections};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, routes};
+use hearback_storage::unless_unreadable;
 
 /// The route of withdrawals.
 pub(crate) fn routes() -> Routes<App> {
@@ -55,7 +56,10 @@ async fn withdraw_feedback(
     app.reject_during_erasure(event.owner()).await?;
     if stored.retraction.is_none() {
         let turn = match turn_of(event) {
-            Some(at) => app.store.turn(&at, app.clock.now()).await?,
+            Some(at) => {
+                let turn = app.store.turn(&at, app.clock.now()).await;
+                unless_unreadable(turn, &event.tenant)?
+            }
             None => None,
         };
         // Take the publication time last: readers of the feed wait only some seconds for late entries.

@@ -2,8 +2,9 @@
 //!
 //! `SQLite` detects damage only where it reads, and its error does not name the file. So the structure of each database
 //! is checked before it is used. `SQLite` cannot detect a changed byte inside a value; the complete check finds it if
-//! the value is no longer valid JSON, and in objects, which have checksums. It also finds turns whose log is missing.
-//! The engine's metadata cannot show that an object is missing, because it stays when an object is deleted.
+//! the value, or a part of it, is no longer valid JSON, and in objects, which have checksums. It also finds turns whose
+//! log is missing. The engine's metadata cannot show that an object is missing, because it stays when an object is
+//! deleted.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -206,14 +207,31 @@ fn schema(path: &Path) -> Result<Vec<String>> {
     Ok(Vec::new())
 }
 
+/// The attributes of items that are JSON texts.
+const JSON_PARTS: [&str; 7] = [
+    "core",
+    "counted",
+    "follow_up",
+    "outcome",
+    "retraction",
+    "said",
+    "user_feedback",
+];
+
 /// Counts the items of the table's engine, indexes included, and those that cannot be read.
 fn items(path: &Path) -> Result<(i64, i64)> {
     let connection = open(path)?;
     let (mut items, mut unreadable) = (0, 0);
+    // NULL is the result for an attribute that an item does not have.
+    let parts = JSON_PARTS.map(|part| {
+        format!("coalesce(NOT json_valid(json_extract(item_json, '$.{part}.S')), FALSE)")
+    });
+    let is_unreadable = format!(
+        "CASE WHEN json_valid(item_json) THEN {} ELSE TRUE END",
+        parts.join(" OR ")
+    );
     for table in item_tables(&connection)? {
-        let count = format!(
-            "SELECT count(*), coalesce(sum(NOT json_valid(item_json)), 0) FROM \"{table}\""
-        );
+        let count = format!("SELECT count(*), coalesce(sum({is_unreadable}), 0) FROM \"{table}\"");
         let (all, bad): (i64, i64) =
             connection.query_row(&count, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         items += all;

@@ -1,7 +1,7 @@
 //! Checks whether table, queues and bucket can be written and read, when `/health` is requested, and at most every two
 //! seconds.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -214,14 +214,16 @@ impl Inner {
     }
 
     fn disk(&self) -> Result<()> {
-        let Some(folder) = &self.folder else {
-            return Ok(());
-        };
-        let disk = rustix::fs::statvfs(folder).context("cannot read the state of the disk")?;
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        anyhow::ensure!(free >= MIN_FREE, "it has {} MB left", free / 1_000_000);
-        Ok(())
+        self.folder.as_deref().map_or(Ok(()), has_room)
     }
+}
+
+/// Whether the disk of a folder has room for what the bundle writes.
+fn has_room(folder: &Path) -> Result<()> {
+    let disk = rustix::fs::statvfs(folder).context("cannot read the state of the disk")?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    anyhow::ensure!(free >= MIN_FREE, "it has {} MB left", free / 1_000_000);
+    Ok(())
 }
 
 /// The error code of a call; the message could quote data.
@@ -230,4 +232,17 @@ where
     E: aws_sdk_dynamodb::error::ProvideErrorMetadata,
 {
     anyhow::anyhow!("{what} failed: {}", hearback_lambda::aws::error_code(error))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_a_failure() {
+        has_room(&std::env::temp_dir()).unwrap();
+        // Linux reports that this one has no free block.
+        let error = has_room(Path::new("/proc")).unwrap_err();
+        assert_eq!(error.to_string(), "it has 0 MB left");
+    }
 }

@@ -95,7 +95,7 @@ impl Blobs {
         let log = self.json(TURN_LOG, key).await;
         if let Err(error @ Error::Unreadable { .. }) = &log {
             // Its key has digests only.
-            tracing::warn!(key, %error, "a turn log cannot be read");
+            tracing::warn!(key, %error, damaged = true, "a turn log cannot be read");
         }
         log
     }

@@ -309,7 +309,7 @@ fn number(value: impl Into<serde_json::Number>) -> AttributeValue {
 /// another request replaces it.
 fn erasure_or_unreadable(row: &Item) -> Erasure {
     erasure(row).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the row of an erasure cannot be read");
+        tracing::warn!(%error, damaged = true, "the row of an erasure cannot be read");
         Erasure::unreadable(until(row).ok().flatten())
     })
 }

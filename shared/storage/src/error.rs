@@ -43,7 +43,7 @@ pub fn unless_unreadable<T>(
 ) -> Result<Option<T>, Error> {
     match read {
         Err(error @ Error::Unreadable { .. }) => {
-            tracing::warn!(%tenant, %error, "an item that cannot be read is left out");
+            tracing::warn!(%tenant, %error, damaged = true, "an item that cannot be read is left out");
             Ok(None)
         }
         read => read,

@@ -120,7 +120,8 @@ pub(crate) fn embedded_string(text: &str, member: &str) -> Option<String> {
     values.next()?.ok()
 }
 
-/// A row among others: one that cannot be read is left out, with a warning that names its kind and its tenant.
+/// A row among others: one that cannot be read is left out, with a warning that names its kind and its tenant. The
+/// template's metric counts every warning with `damaged`.
 pub(crate) fn readable<T>(item: &Item, read: Result<T, Error>) -> Option<T> {
     match read {
         Ok(read) => Some(read),
@@ -134,6 +135,7 @@ pub(crate) fn readable<T>(item: &Item, read: Result<T, Error>) -> Option<T> {
                 row = row.filter(|row| row.bytes().all(|byte| byte.is_ascii_uppercase())),
                 tenant = tenant.unwrap_or_default(),
                 %error,
+                damaged = true,
                 "a row that cannot be read is left out"
             );
             None

@@ -230,16 +230,12 @@ fn live(page: &[Item], now: DateTime<Utc>) -> impl Iterator<Item = ReactionRow> 
 
 pub(crate) fn row(item: &Item) -> ReactionRow {
     if item.contains_key(CORE) {
-        return match stored(item, CORE) {
-            Ok(reaction) => ReactionRow::Reaction(Box::new(reaction)),
-            Err(_) => ReactionRow::Unreadable,
-        };
+        let reaction = item::readable(item, stored(item, CORE)).map(Box::new);
+        return reaction.map_or(ReactionRow::Unreadable, ReactionRow::Reaction);
     }
     if item.contains_key(COUNTED) {
-        return match stored(item, COUNTED) {
-            Ok(counted) => ReactionRow::Counted(Box::new(counted)),
-            Err(_) => ReactionRow::Unreadable,
-        };
+        let counted = item::readable(item, stored(item, COUNTED)).map(Box::new);
+        return counted.map_or(ReactionRow::Unreadable, ReactionRow::Counted);
     }
     legacy_of(item).map_or(ReactionRow::Unreadable, |legacy| {
         ReactionRow::Legacy(legacy, key_of(item).map(|(_, user)| user))

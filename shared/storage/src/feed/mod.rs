@@ -121,11 +121,8 @@ impl Store {
         let rows = self.get_batch(&keys).await?;
         let rows = keys.iter().zip(rows).filter_map(|(key, row)| {
             let row = row.filter(|row| !item::is_expired(row, now))?;
-            entry(key, &row).unwrap_or_else(|error| {
-                // The others are listed.
-                tracing::warn!(%error, "an entry of the feed cannot be read");
-                None
-            })
+            // The others are listed.
+            item::readable(&row, entry(key, &row)).flatten()
         });
         Ok(FeedEntries {
             entries: rows.collect(),
