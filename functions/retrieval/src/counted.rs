@@ -6,8 +6,8 @@ use hearback_domain::feedback::reaction::Reaction;
 use hearback_domain::identity::identifier::TurnId;
 use hearback_domain::learning::publication::Outcome;
 use hearback_lambda::App;
+use hearback_storage::Error;
 use hearback_storage::events::StoredEvent;
-use hearback_storage::{Error, unless_unreadable};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -79,7 +79,6 @@ async fn verdict(app: &App, event: &EventCore) -> Result<Result<Reaction, NotCou
     }
     let now = app.clock.now();
     let row = app.store.counted_event(&turn, event.feedback_id, now);
-    let row = unless_unreadable(row.await, &event.tenant)?;
-    let verdict = row.and_then(|row| row.core.reaction);
+    let verdict = row.await?.and_then(|row| row.core.reaction);
     Ok(verdict.ok_or(NotCounted::TurnNotRegistered))
 }

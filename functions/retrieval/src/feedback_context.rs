@@ -175,18 +175,15 @@ async fn text_of(
     recency: Recency,
 ) -> Result<Option<String>, Problem> {
     let (at, now) = (&row.core.at, app.clock.now());
-    let tenant = &at.within.tenant;
     let rejection = match kind {
         FeedbackKind::Reaction => {
             let user = Some(&row.core.user_id);
             let found = app.store.turn_and_reaction(at, user, now).await;
-            let current = unless_unreadable(found, tenant)?.and_then(|(_, current)| current);
+            let current = unless_unreadable(found, &at.within.tenant)?;
+            let current = current.and_then(|(_, current)| current);
             current.map(|current| current.value)
         }
-        FeedbackKind::Event => {
-            let found = app.store.counted_event(at, recency.id(), now).await;
-            unless_unreadable(found, tenant)?
-        }
+        FeedbackKind::Event => app.store.counted_event(at, recency.id(), now).await?,
         FeedbackKind::Helpful
         | FeedbackKind::NotHelpful
         | FeedbackKind::Inaccurate

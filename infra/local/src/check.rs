@@ -14,15 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use hearback_storage::JSON_ATTRIBUTES;
 use rusqlite::{Connection, InterruptHandle, OpenFlags};
 use s3s::crypto::{Checksum, Md5};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::files::{BUCKET_FOLDER, MANIFEST_FILE, POSITION_FILE, QUEUES_FILE, TABLE_FILE};
 use crate::manifest::{self, RESTORE};
-use crate::position;
+use crate::{object_metadata, position};
 
 /// Databases of up to this many bytes are checked before the start; this takes about a second for each GB in the page
 /// cache. Larger ones are checked while the bundle runs.
@@ -207,23 +206,12 @@ fn schema(path: &Path) -> Result<Vec<String>> {
     Ok(Vec::new())
 }
 
-/// The attributes of items that are JSON texts.
-const JSON_PARTS: [&str; 7] = [
-    "core",
-    "counted",
-    "follow_up",
-    "outcome",
-    "retraction",
-    "said",
-    "user_feedback",
-];
-
 /// Counts the items of the table's engine, indexes included, and those that cannot be read.
 fn items(path: &Path) -> Result<(i64, i64)> {
     let connection = open(path)?;
     let (mut items, mut unreadable) = (0, 0);
     // NULL is the result for an attribute that an item does not have.
-    let parts = JSON_PARTS.map(|part| {
+    let parts = JSON_ATTRIBUTES.map(|part| {
         format!("coalesce(NOT json_valid(json_extract(item_json, '$.{part}.S')), FALSE)")
     });
     let is_unreadable = format!(
@@ -357,7 +345,11 @@ fn list(folder: &Path, root: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
 
 /// Reads an object. Returns whether it was compared with a checksum.
 fn object(path: &Path, root: &Path) -> Result<bool> {
-    let metadata = metadata(path, root)?;
+    let within = path.strip_prefix(root)?.to_string_lossy();
+    let (bucket, key) = within
+        .split_once('/')
+        .context("the object is not in a bucket")?;
+    let metadata = object_metadata::read(root, bucket, key)?;
     let member = |name: &str| metadata.get(name).and_then(Value::as_str);
     // The ETag of a multipart upload is not a digest of the object, and its checksums are those of an earlier object.
     let Some(etag) = member("e_tag").filter(|etag| !etag.contains('-')) else {
@@ -380,24 +372,5 @@ fn digest<C: Checksum>(path: &Path) -> Result<String> {
             return Ok(hex::encode(checksum.finalize()));
         };
         checksum.update(bytes);
-    }
-}
-
-/// The engine's metadata of an object.
-fn metadata(path: &Path, root: &Path) -> Result<Map<String, Value>> {
-    let within = path.strip_prefix(root)?.to_string_lossy();
-    let (bucket, key) = within
-        .split_once('/')
-        .context("the object is not in a bucket")?;
-    let encoded = |text: &str| BASE64_URL_SAFE_NO_PAD.encode(text);
-    let name = format!(
-        ".bucket-{}.object-{}.internal.json",
-        encoded(bucket),
-        encoded(key)
-    );
-    match std::fs::read(root.join(name)) {
-        Ok(bytes) => serde_json::from_slice(&bytes).context("its metadata is not valid JSON"),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Map::new()),
-        Err(error) => Err(error.into()),
     }
 }

@@ -35,6 +35,7 @@ pub mod load;
 mod log_limit;
 pub mod manifest;
 pub mod names;
+mod object_metadata;
 mod open_files;
 pub mod position;
 mod probe;

@@ -2,6 +2,11 @@
 
 /// The part of an item that streams and queues carry: everything except free text.
 pub(crate) const CORE: &str = "core";
+/// The core of feedback that counts as a reaction. It has another name than [`CORE`], so that the
+/// stream's readers ignore it: its feedback act is in the ledger already.
+pub(crate) const COUNTED: &str = "counted";
+/// The inference of the turn about the one before it.
+pub(crate) const FOLLOW_UP: &str = "follow_up";
 /// Free text, which stays in the table.
 pub(crate) const TEXT: &str = "text";
 /// The source of an event that its writer sends to the signal generator itself, instead of the
@@ -18,3 +23,14 @@ pub(crate) const USER_FEEDBACK: &str = "user_feedback";
 /// Explicit feedback of the turn's user, by means:
 /// [`ExplicitFeedback`](hearback_domain::feedback::turn_status::ExplicitFeedback).
 pub(crate) const GIVEN_FEEDBACK: &str = "said";
+
+/// The attributes that are JSON texts.
+pub const JSON_ATTRIBUTES: [&str; 7] = [
+    CORE,
+    COUNTED,
+    FOLLOW_UP,
+    GIVEN_FEEDBACK,
+    OUTCOME,
+    RETRACTION,
+    USER_FEEDBACK,
+];

@@ -66,6 +66,7 @@ pub mod unpacked;
 pub mod vectors;
 pub mod versions;
 
+pub use attributes::JSON_ATTRIBUTES;
 pub use blobs::Blobs;
 pub use conditional::{Attempt, Replaced, Versioned, WriteToken, Written, update};
 pub use error::{Error, unless_unreadable};

@@ -17,9 +17,9 @@ use hearback_domain::learning::ledger::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::attributes::CORE;
+use crate::attributes::{CORE, COUNTED};
 use crate::item::{self, Item};
-use crate::reactions::{COUNTED, ReactionRow, row};
+use crate::reactions::{ReactionRow, row};
 use crate::reads::{Key, key_of};
 use crate::stream::{SUBMITTED, Submitted, submitted};
 use crate::table::{EXPIRES_AT, PK, SK};

@@ -9,16 +9,13 @@ use hearback_domain::identity::identifier::{TurnId, UserId};
 use hearback_domain::turns::turn::{ConversationRef, TurnCore, TurnRef};
 use uuid::Uuid;
 
-use crate::attributes::{CORE, TEXT};
+use crate::attributes::{CORE, COUNTED, TEXT};
 use crate::item::{self, Builder, Item};
 use crate::table::SK;
 use crate::turn_rows;
 use crate::{Error, Replaced, Store, Versioned, keys};
 
 const REACTION: &str = "reaction";
-/// The core of feedback that counts as a reaction. It has another name than [`CORE`], so that the
-/// stream's readers ignore it: its feedback act is in the ledger already.
-pub(crate) const COUNTED: &str = "counted";
 
 /// A row of a conversation's reactions.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +78,7 @@ impl Store {
             .await
     }
 
-    /// An event that counts for a turn, unless it has expired by `now`. One call, one read.
+    /// An event that counts for a turn, unless it has expired by `now` or cannot be read. One call, one read.
     pub async fn counted_event(
         &self,
         at: &TurnRef,
@@ -91,7 +88,7 @@ impl Store {
         let key = keys::counted_event(&at.turn, event);
         let item = self.get(keys::conversation(&at.within), key).await?.item;
         let item = item.filter(|item| !item::is_expired(item, now));
-        item.as_ref().map(|item| stored(item, COUNTED)).transpose()
+        Ok(item.and_then(|item| item::readable(&item, stored(&item, COUNTED))))
     }
 
     /// The current reaction at the key of this one, unless it is of an older system. One call, one read.

@@ -9,15 +9,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Error;
-use crate::attributes::{CORE, GIVEN_FEEDBACK, HOSTED_URI, TEXT, USER_FEEDBACK};
+use crate::attributes::{CORE, FOLLOW_UP, GIVEN_FEEDBACK, HOSTED_URI, TEXT, USER_FEEDBACK};
 use crate::item::{self, Item};
 
 /// The name of the item in errors.
 pub(crate) const TURN: &str = "turn";
 pub(crate) const TAGS: &str = "tags";
 pub(crate) const EMBEDDING: &str = "embedding";
-/// The inference of the turn about the one before it.
-pub(crate) const FOLLOW_UP: &str = "follow_up";
 
 /// An index row.
 #[derive(Debug, Clone, PartialEq)]

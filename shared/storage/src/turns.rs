@@ -8,11 +8,11 @@ use hearback_domain::identity::identifier::MessageId;
 use hearback_domain::turns::turn::{Turn, TurnCore, TurnRef, quantized};
 use serde::{Deserialize, Serialize};
 
-use crate::attributes::{CORE, HOSTED_URI, TEXT};
+use crate::attributes::{CORE, FOLLOW_UP, HOSTED_URI, TEXT};
 use crate::conditional::changed;
 use crate::item::{self, Builder, Item};
 use crate::table::{PK, SK};
-use crate::turn_rows::{EMBEDDING, FOLLOW_UP, IndexRow, TAGS, TURN, index_row, json_text};
+use crate::turn_rows::{EMBEDDING, IndexRow, TAGS, TURN, index_row, json_text};
 use crate::{Error, Store, Written, keys};
 
 /// The turn of a message.

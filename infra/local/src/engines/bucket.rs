@@ -1,6 +1,7 @@
 //! The S3 engine: objects as files.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Result;
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
@@ -10,6 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use percent_encoding::percent_decode_str;
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use s3s::{Body, HttpResponse};
@@ -23,6 +25,7 @@ use super::keys::KeyPair;
 use super::object_keys::ObjectKeys;
 use super::rejection::EngineRejection;
 use crate::files::BUCKET_FOLDER;
+use crate::object_metadata;
 use crate::rejections::RejectionLog;
 
 /// How often a failed read or deletion is repeated. The engine fails if another request deletes a file between two of
@@ -54,10 +57,12 @@ pub(super) fn start(
     ));
     service.set_access(ObjectKeys);
     let service = service.build();
+    let root: Arc<Path> = folder.into();
     let service = service_fn(move |request: Request<Incoming>| {
         let (service, health) = (service.clone(), health.clone());
         let rejections = rejections.clone();
         let method = request.method().clone();
+        let (root, path) = (root.clone(), request.uri().path().to_owned());
         async move {
             let response = match check_origin(request.uri(), request.headers()) {
                 Ok(()) => {
@@ -65,12 +70,14 @@ pub(super) fn start(
                     let again = repeatable.then(|| copy_of_head(&request));
                     let mut response = service.call(request.map(Body::from)).await;
                     for _ in 0..RETRIES {
-                        match &again {
-                            Some(again) if is_failure(&response) => {
-                                response = service.call(copy_of_head(again)).await;
-                            }
-                            _ => break,
+                        if !is_failure(&response) {
+                            break;
                         }
+                        put_aside_damaged_metadata(&root, &path);
+                        let Some(again) = &again else {
+                            break;
+                        };
+                        response = service.call(copy_of_head(again)).await;
                     }
                     let response = response.map(without_old_checksums);
                     if is_failure(&response) {
@@ -121,6 +128,23 @@ pub(super) fn start(
 fn is_failure<E>(response: &Result<HttpResponse, E>) -> bool {
     let status = response.as_ref().map(HttpResponse::status);
     status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR) == StatusCode::INTERNAL_SERVER_ERROR
+}
+
+/// Without damaged metadata the engine reads an object, which is then not compared with its checksum.
+fn put_aside_damaged_metadata(root: &Path, path: &str) {
+    let path = percent_decode_str(path).decode_utf8_lossy();
+    let Some((bucket, key)) = path.trim_start_matches('/').split_once('/') else {
+        return;
+    };
+    match object_metadata::put_aside_damaged(root, bucket, key) {
+        Ok(false) => {}
+        Ok(true) => tracing::warn!(
+            damaged = true,
+            key,
+            "the metadata of an object cannot be read and was put aside"
+        ),
+        Err(error) => tracing::error!(%error, key, "damaged metadata cannot be renamed"),
+    }
 }
 
 /// The request without its body, which reads and deletions do not have.

@@ -30,10 +30,9 @@ use uuid::Uuid;
 
 use super::RowGroup;
 use crate::activity::Activity;
-use crate::attributes::{CORE, HOSTED_URI};
+use crate::attributes::{CORE, COUNTED, HOSTED_URI};
 use crate::claims::claimant;
 use crate::item::{self, Item, embedded_string};
-use crate::reactions::COUNTED;
 use crate::reads::{self, Key};
 use crate::table::{AUTHOR, BY_AUTHOR, PK, SK};
 use crate::turn_rows::{self, TURN};
