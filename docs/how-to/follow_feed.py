@@ -7,6 +7,7 @@ Needs Python 3.10 or newer.
 """
 
 import collections
+import http.client
 import json
 import os
 import random
@@ -21,8 +22,9 @@ from websockets.sync.client import connect
 URL = os.environ.get("HEARBACK_URL", "http://127.0.0.1:3000").rstrip("/")
 # In seconds. The server ends a connection that is idle for ten minutes.
 PING_EVERY = 120
+SUBSCRIBED_WITHIN = 30
 FIRST_WAIT, LONGEST_WAIT = 1, 60
-# How many events are recognised when they are repeated.
+# How many events are recognised when they are repeated: more than arrive within 15 seconds.
 REMEMBERED = 5_000
 
 
@@ -48,6 +50,7 @@ def frames(url, subscribe):
     """Yields what the server sends on one connection."""
     with connect(url) as socket:
         socket.send(json.dumps(subscribe))
+        yield json.loads(socket.recv(timeout=SUBSCRIBED_WITHIN))
         while True:
             try:
                 yield json.loads(socket.recv(timeout=PING_EVERY))
@@ -61,7 +64,9 @@ def follow(token, after=None, only=None):
     wait = FIRST_WAIT
     while True:
         try:
-            subscribe = {"action": "subscribe", "after": after, "filter": only or {}}
+            subscribe = {"action": "subscribe", "filter": only or {}}
+            if after:
+                subscribe["after"] = after
             for frame in frames(take_ticket(token()), subscribe):
                 # If the function fails, API Gateway answers with a frame without a type.
                 if frame.get("type", "error") == "error":
@@ -77,7 +82,7 @@ def follow(token, after=None, only=None):
                 # Only now: the next connection repeats what was not yielded yet.
                 after = frame.get("lastEventId", after)
                 wait = FIRST_WAIT
-        except (OSError, WebSocketException) as error:
+        except (OSError, ValueError, http.client.HTTPException, WebSocketException) as error:
             # Not the error of a WebSocket: it may name the URL, with its ticket.
             reason = error if isinstance(error, OSError) else type(error).__name__
             print(f"connecting again: {reason}", file=sys.stderr)
@@ -89,7 +94,7 @@ def follow(token, after=None, only=None):
 if __name__ == "__main__":
     left = int(sys.argv[1]) if len(sys.argv) > 1 else -1
     try:
-        for event in follow(lambda: os.environ["HEARBACK_TOKEN"], after=os.environ.get("HEARBACK_AFTER") or None):
+        for event in follow(lambda: os.environ["HEARBACK_TOKEN"], after=os.environ.get("HEARBACK_AFTER")):
             print(json.dumps(event), flush=True)
             left -= 1
             if left == 0:

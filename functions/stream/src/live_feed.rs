@@ -133,13 +133,10 @@ impl LiveFeed {
             return Ok(());
         }
         let now = clock.now();
-        let (earliest, latest) = (
-            FeedPosition::before(now - TimeDelta::days(LEDGER_DAYS.into())),
-            FeedPosition::before(now),
-        );
-        // What is being written now has a time before it.
+        let earliest = FeedPosition::before(now - TimeDelta::days(LEDGER_DAYS.into()));
+        // An entry that is being written now may precede a later position.
         let settled = FeedPosition::before(now - SETTLED_AFTER);
-        let after = after.unwrap_or(settled).clamp(earliest, latest);
+        let after = after.unwrap_or(settled).clamp(earliest, settled);
         let mut progress = Progress::from(after);
         progress.plan_check(now);
         let subscription = Subscription {

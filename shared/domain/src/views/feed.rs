@@ -42,7 +42,7 @@ pub struct FeedPosition {
 
 /// An event id that no message has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be an eventId, or a last_event_id of this feed")]
+#[error("must be an eventId, or the id at the end of a page or frame, of this feed")]
 pub struct InvalidEventId;
 
 impl FeedPosition {
