@@ -90,9 +90,14 @@ impl LiveClient {
 
     /// The next frame; `None` if the connection is closed.
     pub async fn receive(&mut self) -> Option<Value> {
+        let frame = tokio::time::timeout(PATIENCE, self.next());
+        frame.await.expect("a frame in time")
+    }
+
+    /// The same, however long it takes.
+    pub async fn next(&mut self) -> Option<Value> {
         loop {
-            let frame = tokio::time::timeout(PATIENCE, self.0.next());
-            match frame.await.expect("a frame in time") {
+            match self.0.next().await {
                 Some(Ok(Message::Text(text))) => return Some(serde_json::from_str(&text).unwrap()),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(_) | Err(_)) | None => return None,

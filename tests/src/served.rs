@@ -75,7 +75,14 @@ impl Served {
         self.request_with("feedback:on-behalf", "back-end", method, path)
     }
 
-    fn request_with(&self, scope: &str, user: &str, method: Method, path: &str) -> RequestBuilder {
+    /// A request of a user with scopes.
+    pub fn request_with(
+        &self,
+        scope: &str,
+        user: &str,
+        method: Method,
+        path: &str,
+    ) -> RequestBuilder {
         let token = self.tokens.sign(Claims {
             sub: user.to_owned(),
             tenant: "acme".to_owned(),
