@@ -4,6 +4,8 @@
 //! it is delivered again, and those that were stored are recognized. After [`queue::LAST_RECEIVES`] the function itself
 //! sends the rest to the DLQ, so that only the structure of an anonymous event is stored there.
 
+use std::sync::Arc;
+
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, Utc};
 use futures::future::{join_all, try_join_all};
@@ -13,7 +15,7 @@ use hearback_domain::identity::caller::Caller;
 use hearback_domain::identity::identifier::{TenantId, UserId};
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::dead_letters::{DeadLetters, NotSent};
-use hearback_lambda::queue::{self, RetryLimit, item_failure_of_task, receives};
+use hearback_lambda::queue::{self, RetryLimit, TENANT, item_failure_of_task, receives};
 use hearback_lambda::settings::setting;
 use hearback_lambda::{BadSetting, FromEnv};
 use hearback_scrub::REMOVED;
@@ -22,8 +24,6 @@ use serde_json::Value;
 
 use crate::intake::{Intake, Sender, back_end};
 
-/// The message attribute with the tenant of the events.
-pub const TENANT: &str = "tenant";
 /// The setting that names the URL of the queue for dead letters of the ingest queue.
 pub const INGEST_DEAD_LETTERS_URL: &str = "HEARBACK_INGEST_DEAD_LETTERS_URL";
 /// The user id of the sender.
@@ -71,15 +71,15 @@ impl Ingest {
     /// Processes a batch of messages, and returns those that must be delivered again.
     pub async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         let messages = batch.records.into_iter().map(|message| {
-            let ingest = self.clone();
-            let id = message.message_id.clone().unwrap_or_default();
+            let (ingest, message) = (self.clone(), Arc::new(message));
+            let processed = message.clone();
             // A task of its own: a panic affects this message only.
-            let task = tokio::spawn(async move { ingest.process(&message).await });
-            async move { (id, task.await) }
+            let task = tokio::spawn(async move { ingest.process(&processed).await });
+            async move { (message, task.await) }
         });
         let mut response = SqsBatchResponse::default();
-        for (message_id, ended) in join_all(messages).await {
-            let failure = item_failure_of_task(message_id, ended);
+        for (message, ended) in join_all(messages).await {
+            let failure = item_failure_of_task(&message, ended);
             response.batch_item_failures.extend(failure);
         }
         response

@@ -17,5 +17,5 @@ pub use events::{LISTED_ERRORS, MAX_BODY, MAX_EVENTS, routes};
 pub use imports::{
     IMPORTS_DEAD_LETTERS_URL, IMPORTS_URL, Importer, Queues, SIGNALS_BULK_URL, SLICE, notification,
 };
-pub use ingest::{INGEST_DEAD_LETTERS_URL, Ingest, TENANT};
+pub use ingest::{INGEST_DEAD_LETTERS_URL, Ingest};
 pub use intake::Intake;

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `exports/…/*.jsonl` | the line is removed |
 //! | an imported file | the file is deleted: its events are in the table |
+//! | an imported file whose report cannot be read | the same, if it is not newer than the report |
+//! | an imported file whose report cannot be read | the same, unless it is newer than the report |
 //! | a file that is not imported yet | nothing: its events are removed when they are imported |
 //! | `rejects.jsonl` and its continuations | the line is removed |
 //!
@@ -12,6 +14,7 @@
 //! Noncurrent versions of exports and of reports are deleted with every erasure, so that no person is found in them.
 //! Those of files to import expire by the bucket's rules.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use hearback_domain::events::import::{
     Bounds, ImportReport, MAX_LINE_BYTES, MIN_LINE_BYTES, Packing, Reject,
 };
@@ -20,7 +23,7 @@ use hearback_domain::text::lines::Lines;
 use hearback_storage::blobs::body_not_read;
 use hearback_storage::files::{REPORT, is_rejects, is_report, report_key};
 use hearback_storage::files::{imports_of, signal_exports_of, training_exports_of};
-use hearback_storage::unpacked::{UnpackError, Unpacked};
+use hearback_storage::unpacked::{UnpackError, Unpacked, packing_of};
 use hearback_storage::versions::ListedObject;
 use hearback_storage::{Blobs, Error};
 use serde_json::Value;
@@ -58,6 +61,7 @@ pub async fn erase_files(
     is_over: &(dyn Fn() -> bool + Send + Sync),
 ) -> Result<ErasedFiles, Error> {
     let mut run = Run {
+        tenant,
         blobs,
         belongs,
         is_over,
@@ -102,6 +106,7 @@ impl Kind {
 }
 
 struct Run<'a> {
+    tenant: &'a TenantId,
     blobs: &'a Blobs,
     belongs: Belongs<'a>,
     is_over: &'a (dyn Fn() -> bool + Send + Sync),
@@ -174,21 +179,34 @@ impl Run<'_> {
     /// Deletes an imported file if a line of it is the person's; returns `false` if the time is up before that is
     /// known.
     async fn imported_file(&mut self, listed: &ListedObject) -> Result<bool, Error> {
-        let Some(report) = self.report_of(&listed.key).await? else {
+        let Some(import) = self.import_of(&listed.key).await? else {
             return Ok(true);
         };
-        let Some((file, body)) = self.blobs.open(&listed.key).await? else {
+        let Some((file, mut body)) = self.blobs.open(&listed.key).await? else {
             return Ok(true);
         };
         // The report may be that of an earlier file with this key.
-        if listed.modified.max(file.modified) > report.started_at {
+        if listed.modified.max(file.modified) > import.started_at {
             return Ok(true);
         }
-        let bound = match report.packing {
+        let packing = if let Some(packing) = import.packing {
+            packing
+        } else {
+            let packing = packing_of(&mut body).await.map_err(|_| body_not_read())?;
+            let Some((again, from_start)) = self.blobs.open(&listed.key).await? else {
+                return Ok(true);
+            };
+            if again.etag != file.etag {
+                return Err(body_not_read());
+            }
+            body = from_start;
+            packing
+        };
+        let bound = match packing {
             Packing::Plain => u64::MAX,
             Packing::Gzip | Packing::Zstd => Bounds::default().max_unpacked_bytes(file.size),
         };
-        let unpacked = Unpacked::new(report.packing, body);
+        let unpacked = Unpacked::new(packing, body);
         match self.has_line_of_person(unpacked, bound).await? {
             Some(true) => {
                 self.blobs.remove_file(&file).await?;
@@ -246,22 +264,43 @@ impl Run<'_> {
         }
     }
 
-    /// The report of an import, if the file was imported.
-    async fn report_of(&self, key: &str) -> Result<Option<ImportReport>, Error> {
-        let Some((file, body)) = self.blobs.open(&report_key(key, REPORT)).await? else {
+    /// The import of a file, if it was imported. A report that cannot be read says so, too.
+    async fn import_of(&self, key: &str) -> Result<Option<ReportedImport>, Error> {
+        let Some((report, body)) = self.blobs.open(&report_key(key, REPORT)).await? else {
             return Ok(None);
         };
-        if file.size > MAX_REPORT {
-            tracing::warn!("the report of an import is too long");
-            return Ok(None);
+        let mut parsed = None;
+        if report.size <= MAX_REPORT {
+            let body = body.collect().await.map_err(|_| body_not_read())?;
+            parsed = serde_json::from_slice::<ImportReport>(&body.into_bytes()).ok();
         }
-        let body = body.collect().await.map_err(|_| body_not_read())?;
-        let report = serde_json::from_slice(&body.into_bytes());
-        if report.is_err() {
-            tracing::warn!("the report of an import is unreadable");
+        if parsed.is_none() {
+            tracing::warn!(
+                tenant = %self.tenant,
+                damaged = true,
+                "the report of an import cannot be read: its file is searched"
+            );
         }
-        Ok(report.ok())
+        Ok(Some(match parsed {
+            Some(parsed) => ReportedImport {
+                started_at: parsed.started_at,
+                packing: Some(parsed.packing),
+            },
+            None => ReportedImport {
+                // The fraction of the second is only in a listing, from which the time of the file may be.
+                started_at: report.modified + TimeDelta::seconds(1),
+                packing: None,
+            },
+        }))
     }
+}
+
+/// An import, as its report tells it.
+struct ReportedImport {
+    /// The latest time at which it began.
+    started_at: DateTime<Utc>,
+    /// The compression of its file, if the report can be read.
+    packing: Option<Packing>,
 }
 
 fn is_rows(key: &str) -> bool {

@@ -91,6 +91,7 @@ impl<'a> Pass<'a> {
             if self.damaged {
                 self.note_found().await?;
                 tracing::warn!(
+                    tenant = %self.task.tenant,
                     damaged = true,
                     "a row that leads to a user's data cannot be read: the whole table is searched"
                 );
@@ -435,7 +436,11 @@ impl<'a> Pass<'a> {
         match blobs.change_turn_log(store, at, remove_mirrors).await {
             // It is another user's, and is not deleted.
             Err(Error::Unreadable { .. }) => {
-                tracing::warn!("mirrors in a turn log that cannot be read are not removed");
+                tracing::warn!(
+                    tenant = %at.within.tenant,
+                    damaged = true,
+                    "mirrors in a turn log that cannot be read are not removed"
+                );
                 return Ok(());
             }
             changed => changed?,
@@ -478,8 +483,11 @@ impl<'a> Pass<'a> {
         self.note_found().await?;
         match &found.core {
             Some(core) => {
-                if let Some(message) = &core.message_id {
-                    store.remove_message(message, core).await?;
+                if let Some(message) = &core.message_id
+                    && !store.remove_message(message, core).await?
+                {
+                    // It may be damaged.
+                    store.remove_message_of(message, at).await?;
                 }
             }
             None => {

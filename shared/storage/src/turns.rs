@@ -204,13 +204,19 @@ impl Store {
         changed("PutItem", renewed).map(|_| ())
     }
 
-    /// Removes a message from the directory, if this registration added it. One call, one write.
-    pub async fn remove_message(&self, message: &MessageId, turn: &TurnCore) -> Result<(), Error> {
-        let entry = json_text(&DirectoryEntry::of(turn))?;
-        self.remove_entry(message, &turn.at, entry).await
+    /// Removes a message from the directory, if this registration added it, and returns whether it did. One call, one
+    /// write.
+    pub async fn remove_message(
+        &self,
+        message: &MessageId,
+        turn: &TurnCore,
+    ) -> Result<bool, Error> {
+        let entry = AttributeValue::S(json_text(&DirectoryEntry::of(turn))?);
+        self.remove_entry(message, &turn.at, Some(&entry)).await
     }
 
-    /// Removes a message from the directory, unless it is another turn's. Two calls, one read and one write.
+    /// Removes a message from the directory, unless it is another turn's; also an entry that cannot be read. Two calls,
+    /// one read and one write.
     pub async fn remove_message_of(&self, message: &MessageId, at: &TurnRef) -> Result<(), Error> {
         let within = &at.within;
         let key = keys::message(&within.tenant, &within.project, message);
@@ -221,30 +227,33 @@ impl Store {
         if entry.is_ok_and(|entry| entry.at != *at) {
             return Ok(());
         }
-        let entry = item::string(&row, MESSAGE, CORE)?.to_owned();
-        self.remove_entry(message, at, entry).await
+        self.remove_entry(message, at, row.get(CORE)).await?;
+        Ok(())
     }
 
+    /// Removes an entry with this content, and returns whether there was one.
     async fn remove_entry(
         &self,
         message: &MessageId,
         at: &TurnRef,
-        entry: String,
-    ) -> Result<(), Error> {
+        entry: Option<&AttributeValue>,
+    ) -> Result<bool, Error> {
         let within = &at.within;
         let key = keys::message(&within.tenant, &within.project, message);
-        let removed = self
+        let delete = self
             .client
             .delete_item()
             .table_name(&self.table)
             .key(PK, AttributeValue::S(key))
             .key(SK, AttributeValue::S(keys::MESSAGE.to_owned()))
-            .condition_expression("core = :entry")
-            .expression_attribute_values(":entry", AttributeValue::S(entry))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await;
-        changed("DeleteItem", removed).map(|_| ())
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let delete = match entry {
+            Some(entry) => delete
+                .condition_expression("core = :entry")
+                .expression_attribute_values(":entry", entry.clone()),
+            None => delete.condition_expression("attribute_not_exists(core)"),
+        };
+        changed("DeleteItem", delete.send().await)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
-use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::primitives::{ByteStream, ByteStreamError};
 use hearback_domain::events::import::Packing;
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, ReadBuf};
@@ -25,6 +25,20 @@ pub enum UnpackError {
     Body,
     /// The file is damaged or truncated.
     Packing,
+}
+
+/// Bytes that identify a packing.
+const MAGIC: usize = 4;
+
+/// The compression of a file, by its first bytes, which are read.
+pub async fn packing_of(body: &mut ByteStream) -> Result<Packing, ByteStreamError> {
+    let mut first = Vec::new();
+    while first.len() < MAGIC
+        && let Some(bytes) = body.next().await
+    {
+        first.extend_from_slice(&bytes?);
+    }
+    Ok(Packing::of(&first))
 }
 
 impl Unpacked {

@@ -112,6 +112,33 @@ async fn a_turn_is_erased_although_both_its_row_and_its_vector_are_damaged() {
 }
 
 #[tokio::test]
+async fn entries_of_the_message_directory_are_erased_although_they_are_damaged() {
+    let app = TestApp::start().await;
+    put_turn(&app, EVE, ("c9", "t9"), "What is the fee?").await;
+    for turn in ["t1", "t2", "t3"] {
+        put_turn(&app, ZOE, ("c1", turn), WORDS).await;
+    }
+    settled(&app).await;
+    for mut row in all_rows(&app).await {
+        let (partition, key) = (attribute(&row, "PK"), attribute(&row, "SK"));
+        if partition.ends_with("#m-t1") || key == "TURN#t3" {
+            damage_part(&app, &row, "core").await;
+        } else if partition.ends_with("#m-t2") || partition.ends_with("#m-t3") {
+            row.remove("core");
+            put_row(&app, row).await;
+        }
+    }
+    let erasure = erase(&app, ZOE).await;
+    assert_eq!(erasure["removed"]["turns"], 3, "{erasure}");
+    assert_erased(&app).await;
+    let left = all_rows(&app).await;
+    let left = left.iter().map(|row| attribute(row, "PK"));
+    let left: Vec<_> = left.filter(|key| key.contains("#m-t")).collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(left[0].ends_with("#m-t9"), "{left:?}");
+}
+
+#[tokio::test]
 async fn an_event_that_could_not_be_read_to_be_processed_is_erased() {
     let app = TestApp::start().await;
     let id = submit(&app, ZOE, WORDS, json!({})).await;

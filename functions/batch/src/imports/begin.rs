@@ -4,12 +4,10 @@ use chrono::{DateTime, Utc};
 use hearback_domain::events::import::{Packing, pieces};
 use hearback_storage::files::{is_report, tenant_of_import};
 use hearback_storage::imports::ImportCore;
+use hearback_storage::unpacked::packing_of;
 
 use super::task::{Merged, NewFile, Piece, Task, Unpacking, Work};
 use super::{Failure, Importer};
-
-/// Bytes that identify a packing.
-const MAGIC: usize = 4;
 
 impl Importer {
     /// Begins or continues the import of a file.
@@ -38,19 +36,14 @@ impl Importer {
             // It was replaced between the two calls.
             return Err(Failure::Body);
         }
-        let mut first = Vec::new();
-        while first.len() < MAGIC
-            && let Some(bytes) = body.next().await
-        {
-            first.extend_from_slice(&bytes.map_err(|_| Failure::Body)?);
-        }
+        let packing = packing_of(&mut body).await.map_err(|_| Failure::Body)?;
         let import = ImportCore {
             tenant,
             key: file.key,
             etag: file.etag,
             version: file.version,
             size: file.size,
-            packing: Packing::of(&first),
+            packing,
             started_at: self.intake.clock.now(),
         };
         let row = self.intake.store.register_import(&import).await?;

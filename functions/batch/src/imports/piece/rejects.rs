@@ -8,7 +8,7 @@ use super::worker::Worker;
 use crate::imports::Failure;
 use crate::imports::line::size_of;
 
-/// Bytes of rejects in memory from which on they are stored.
+/// Rejects are stored once those in memory reach this size, in bytes.
 pub(super) const REJECTS_IN_MEMORY: usize = 4 * 1024 * 1024;
 
 impl Worker<'_> {
@@ -43,7 +43,7 @@ impl Worker<'_> {
         let blobs = &self.importer.blobs;
         blobs.put_file(&work_key(&self.id, &name), bytes).await?;
         self.state.rejects.push(name);
-        // Only now: if storing fails, the rejects are stored later.
+        // Cleared only now: if storing fails, the rejects are stored later.
         let stored = std::mem::take(&mut self.rejects).into_iter();
         let first = MAX_REPORTED_ERRORS.saturating_sub(self.state.first_errors.len());
         let errors = stored.map(|reject| reject.rejected);
