@@ -308,6 +308,9 @@ async fn check(
             response.body
         );
     }
+    if name != "a turn" {
+        react_again(&app, name).await;
+    }
     for turn in ["t1", "t2"] {
         let mut event = acceptance("ada");
         event["context"]["conversationId"] = json!(if turn == "t1" { "c1" } else { "c2" });
@@ -327,6 +330,26 @@ async fn check(
         .iter()
         .filter(|row| format!("{row:?}").contains("\"ada\""));
     assert_eq!(left.count(), 0, "{name}");
+}
+
+/// Feedback replaces what its user gave before, also where that cannot be read.
+async fn react_again(app: &TestApp, case: &str) {
+    let token = app.token("ada");
+    let (reaction, signal) = (
+        json!({"reaction": "not_ok", "text": "It is in the van."}),
+        json!({"message_id": "m-t2", "signal": "not_helpful", "reason": "not there"}),
+    );
+    let at = path("c2", "t2");
+    let reacted = app.post(&token, &format!("{at}/feedback"), &reaction).await;
+    assert_eq!(reacted.status, 200, "{case}: {:?}", reacted.body);
+    assert_eq!(reacted.body["applied"], true, "{case}");
+    let sent = app.post(&token, SIGNALS, &signal).await;
+    assert!(sent.status.is_success(), "{case}: {:?}", sent.body);
+    let context = app.get(&token, &format!("{at}/feedback-context")).await;
+    let read = context.body.to_string();
+    for text in ["It is in the van.", "not there"] {
+        assert!(read.contains(text), "{case}: {text}: {read}");
+    }
 }
 
 /// Damages a version of a user's preferences.
@@ -500,8 +523,19 @@ async fn a_log_that_cannot_be_deleted_becomes_a_dead_letter_and_stops_no_record(
         remaining: 3,
     };
     assert_eq!(summary.unwrap(), expected);
-    // An erasure deletes the logs nevertheless.
+    let logs = async || app.bundle.blobs.list("turn-logs/", None).await.unwrap();
+    assert_eq!(logs().await.len(), 2);
+    // Once the bucket works, the log that a letter names is deleted.
+    let repair = |path: &Path| std::fs::remove_dir(path).unwrap();
+    assert!(for_each_metadata(folder.path(), &repair) > 0);
+    let summary = redrive(clients, &names, &app.bundle.store, DeadLetterQueue::Stream).await;
+    let expected = RedriveSummary {
+        moved: 1,
+        remaining: 2,
+    };
+    assert_eq!(summary.unwrap(), expected);
+    assert_eq!(logs().await.len(), 1);
+    // An erasure deletes the other, too.
     erase(&app, "ada").await;
-    let logs = app.bundle.blobs.list("turn-logs/", None).await.unwrap();
-    assert!(logs.is_empty(), "{logs:?}");
+    assert_eq!(logs().await.len(), 0);
 }

@@ -9,6 +9,7 @@ mod contract;
 mod counted;
 mod crash_points;
 mod damage;
+mod damage_matrix;
 mod damage_rows;
 mod deployment;
 mod embeddings;

@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 use hearback_domain::text::digest::digest;
 use uuid::Uuid;
 
-use crate::item::{Item, check_size};
+use crate::item::{self, Item, check_size};
 use crate::{Error, Store};
 
 /// The attribute with the number of the token that wrote an item.
@@ -118,6 +118,10 @@ impl<T> Versioned<T> {
         self.version.as_ref()
     }
 
+    fn condition(&self) -> Condition<'_> {
+        Condition::still(self.version.as_ref())
+    }
+
     /// The value of an item of an older system, which has no version.
     pub(crate) fn of_older_system(value: T) -> Self {
         Self {
@@ -205,31 +209,7 @@ impl Store {
         current: Option<&Versioned<T>>,
         read: impl FnOnce(&Item) -> Result<Versioned<T>, Error>,
     ) -> Result<Replaced<T>, Error> {
-        self.replace_if(item, (current, Condition::Free), read)
-            .await
-    }
-
-    /// Like [`replace`](Self::replace), but ignores an item that has expired by `now`.
-    pub(crate) async fn replace_live<T>(
-        &self,
-        item: Item,
-        (current, now): (Option<&Versioned<T>>, DateTime<Utc>),
-        read: impl FnOnce(&Item) -> Result<Versioned<T>, Error>,
-    ) -> Result<Replaced<T>, Error> {
-        let condition = Condition::FreeOrExpired(now);
-        self.replace_if(item, (current, condition), read).await
-    }
-
-    async fn replace_if<T>(
-        &self,
-        item: Item,
-        (current, none): (Option<&Versioned<T>>, Condition<'_>),
-        read: impl FnOnce(&Item) -> Result<Versioned<T>, Error>,
-    ) -> Result<Replaced<T>, Error> {
-        let condition = current.map_or(none, |current| {
-            let version = current.version.as_ref();
-            version.map_or(Condition::Unversioned, Condition::Version)
-        });
+        let condition = current.map_or(Condition::Free, Versioned::condition);
         let put = self.put_by(WriteToken::random(), item, condition).await?;
         Ok(match put {
             WriteOutcome::Done => Replaced::Done,
@@ -237,6 +217,34 @@ impl Store {
                 let winner = winner.as_ref().map(read).transpose()?;
                 Replaced::Conflict(winner.map(Box::new))
             }
+        })
+    }
+
+    /// Like [`replace`](Self::replace), but ignores an item that has expired by `now`, and replaces one that cannot be
+    /// read, with a second call.
+    pub(crate) async fn replace_live<T>(
+        &self,
+        item: Item,
+        (current, now): (Option<&Versioned<T>>, DateTime<Utc>),
+        read: impl FnOnce(&Item) -> Result<Versioned<T>, Error>,
+    ) -> Result<Replaced<T>, Error> {
+        let free = Condition::FreeOrExpired(now);
+        let condition = current.map_or(free, Versioned::condition);
+        let token = WriteToken::random();
+        let WriteOutcome::Conflict(winner) = self.put_by(token, item.clone(), condition).await?
+        else {
+            return Ok(Replaced::Done);
+        };
+        let Some(winner) = winner else {
+            return Ok(Replaced::Conflict(None));
+        };
+        if let Some(winner) = item::readable(&winner, read(&winner)) {
+            return Ok(Replaced::Conflict(Some(Box::new(winner))));
+        }
+        let condition = Condition::still(winner.get(ATTEMPT));
+        Ok(match self.put_by(token, item, condition).await? {
+            WriteOutcome::Done => Replaced::Done,
+            WriteOutcome::Conflict(_) => Replaced::Conflict(None),
         })
     }
 
@@ -347,6 +355,13 @@ enum Condition<'a> {
     Unversioned,
     /// The item has this version.
     Version(&'a AttributeValue),
+}
+
+impl<'a> Condition<'a> {
+    /// The item still has this version, or none.
+    fn still(version: Option<&'a AttributeValue>) -> Self {
+        version.map_or(Self::Unversioned, Self::Version)
+    }
 }
 
 pub(crate) enum WriteOutcome {

@@ -67,7 +67,7 @@ pub fn signal_sort_key(signal: &SignalCore) -> String {
 
 impl Store {
     /// The turn of a message in the first of the caller's projects that has this message id, and
-    /// the caller's current signal on it. The cost depends only on the number of projects: one call
+    /// the caller's current signal on it, of rows that can be read. The cost depends only on the number of projects: one call
     /// for each hundred, one read for each, and one more read.
     pub async fn message_and_signal(
         &self,
@@ -91,13 +91,13 @@ impl Store {
         }
         let mut items = self.get_batch(&wanted).await?.into_iter();
         let current = items.next().flatten().filter(|row| is_current(row, now));
-        let mut entries = items.flatten();
-        let entry = entries.find(|entry| !item::is_expired(entry, now));
-        let entry = entry.map(|entry| item::json(&entry, "message", CORE));
-        Ok((
-            entry.transpose()?,
-            current.as_ref().map(current_signal).transpose()?,
-        ))
+        let current = current.and_then(|row| item::readable(&row, current_signal(&row)));
+        let mut entries = items
+            .flatten()
+            .filter(|entry| !item::is_expired(entry, now));
+        let entry =
+            entries.find_map(|entry| item::readable(&entry, item::json(&entry, "message", CORE)));
+        Ok((entry, current))
     }
 
     /// The current signal of a user on a message. One call, one read.
@@ -125,7 +125,7 @@ impl Store {
         Ok(current.await?.map(|current| current.value))
     }
 
-    /// Replaces the signal that was read, or inserts one. A tombstone is not in the indexes and
+    /// Replaces the signal that was read or cannot be read, or inserts one. A tombstone is not in the indexes and
     /// expires at once: it exists only for the stream. One call; a write for each KB, and one for
     /// each index entry that changes.
     pub async fn put_signal(

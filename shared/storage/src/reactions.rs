@@ -31,8 +31,8 @@ pub enum ReactionRow {
 }
 
 impl Store {
-    /// A turn, and the current reaction of `user`, if given; `None` if the turn has expired by
-    /// `now`. Strongly consistent. One call, one read for each.
+    /// A turn, and the current reaction of `user`, if given and readable; `None` if the turn has
+    /// expired by `now`. Strongly consistent. One call, one read for each.
     pub async fn turn_and_reaction(
         &self,
         at: &TurnRef,
@@ -48,11 +48,11 @@ impl Store {
             return Ok(None);
         };
         let reaction = items.next().flatten();
-        let reaction = reaction.map(|item| current_reaction(at, &item));
-        Ok(Some((turn_rows::core(&turn)?, reaction.transpose()?)))
+        let reaction = reaction.and_then(|item| item::readable(&item, current_reaction(at, &item)));
+        Ok(Some((turn_rows::core(&turn)?, reaction)))
     }
 
-    /// Replaces the reaction that was read, or inserts one. One call, one write for each KB.
+    /// Replaces the reaction that was read or cannot be read, or inserts one. One call, one write for each KB.
     pub async fn put_reaction(
         &self,
         reaction: &StoredReaction,
@@ -91,7 +91,7 @@ impl Store {
         Ok(item.and_then(|item| item::readable(&item, stored(&item, COUNTED))))
     }
 
-    /// The current reaction at the key of this one, unless it is of an older system. One call, one read.
+    /// The current reaction at the key of this one, unless an older system stored it. One call, one read.
     pub async fn reaction(&self, core: &ReactionCore) -> Result<Option<StoredReaction>, Error> {
         let response = self
             .get(keys::conversation(&core.at.within), keys::reaction(core))
@@ -138,9 +138,8 @@ impl Store {
         }
     }
 
-    /// A page of reactions, by turn, from the key `from` on, and the key after the last turn of the
-    /// page, if there may be more. The page may not have all reactions to that turn. Without
-    /// reactions that have expired by `now`.
+    /// A page of reactions that have not expired by `now`, by turn, from the key `from` on; and the key after the last
+    /// turn of the page, if there may be more. The page may lack some reactions to that turn.
     pub async fn reactions_from(
         &self,
         at: &ConversationRef,
@@ -276,7 +275,7 @@ fn stored(item: &Item, part: &str) -> Result<StoredReaction, Error> {
     })
 }
 
-/// The reaction of a row of this or an older system.
+/// The reaction in a row that this or an older system stored.
 fn current_reaction(at: &TurnRef, item: &Item) -> Result<Versioned<StoredReaction>, Error> {
     if item.contains_key(CORE) {
         return Versioned::of(item, REACTION, |item| stored(item, CORE));

@@ -9,7 +9,7 @@ use crate::from_json::FromJson;
 use crate::names::WireNames;
 use crate::values::{Integer, List, Number, Text};
 
-/// Lines of a doc comment as one text.
+/// The lines of a doc comment as one text.
 #[must_use]
 pub fn text(lines: &[&str]) -> String {
     let lines = lines
@@ -91,8 +91,7 @@ pub fn optional_header(name: &str, about: &str, pattern: &str) -> Parameter {
         .build()
 }
 
-/// A schema without references: schemas that only parameters use are not among the named schemas of
-/// a document.
+/// A schema without references, because a document's named schemas do not include those that only parameters use.
 fn inline<T: FromJson>() -> RefOr<Schema> {
     let mut named = Vec::new();
     T::add_schemas(&mut named);

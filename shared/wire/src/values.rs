@@ -372,3 +372,20 @@ fn with_null(types: SchemaType) -> SchemaType {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn entries_of_a_list_that_is_too_long_are_not_read() {
+        let mut errors = Errors::default();
+        let read = List::<bool, 0, 2>::read(&json!([1, 1, 1]), Pointer::ROOT, &mut errors);
+        assert_eq!(read, None);
+        let errors = errors.into_vec();
+        let errors: Vec<_> = errors.iter().map(|error| error.detail.as_str()).collect();
+        assert_eq!(errors, ["must have at most 2 entries"]);
+    }
+}
