@@ -80,6 +80,11 @@ class Bundle:
         return list(range(self.port, self.port + PORTS))
 
     @property
+    def all_ports(self):
+        """These ports, then those that the process chose itself, where the system tells them."""
+        return self.ports + sorted(listening(self._process.pid) - set(self.ports))
+
+    @property
     def variables(self):
         """The environment variables that the command prints for AWS's tools."""
         log = self.folder / "hearback.log"
@@ -207,6 +212,24 @@ class User:
         )
         with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             return json.loads(response.read() or "null")
+
+
+def listening(pid):
+    """The ports on which a process listens; none on a system without /proc."""
+    process = pathlib.Path(f"/proc/{pid}")
+    sockets = set()
+    for file in process.glob("fd/*"):
+        # A file may be closed meanwhile.
+        with contextlib.suppress(OSError):
+            sockets.add(str(file.readlink()))
+    ports = set()
+    for table in ("tcp", "tcp6"):
+        path = process / "net" / table
+        for line in path.read_text().splitlines()[1:] if path.exists() else ():
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                ports.add(int(fields[1].rpartition(":")[2], 16))
+    return ports
 
 
 def free_ports():

@@ -88,22 +88,27 @@ async fn a_missing_bucket_makes_the_bundle_unready() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_rejected_requests_is_reported_without_flooding_the_log() {
-    let folder = tempfile::tempdir().unwrap();
-    let (data, log) = (folder.path().join("data"), folder.path().join("log"));
-    let process = Process::serve_quietly("", &data, File::create(&log).unwrap()).await;
-    let client = reqwest::Client::new();
-    for _ in 0..500 {
-        let url = format!("http://{}/v1/preferences/ada", process.address);
-        let response = client.get(url).bearer_auth("forged").send().await.unwrap();
-        assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    for (token, size, reason) in [
+        (Some("forged"), 1, "401 unauthorized"),
+        (None, 300_000, "413 body_too_large (tenant \"acme\")"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, log) = (folder.path().join("data"), folder.path().join("log"));
+        let process = Process::serve_quietly("", &data, File::create(&log).unwrap()).await;
+        let client = reqwest::Client::new();
+        for _ in 0..500 {
+            let url = format!("http://{}/v1/feedback/submit", process.address);
+            let post = client.post(url).body("x".repeat(size));
+            let post = post.bearer_auth(token.unwrap_or(&process.token));
+            let status = post.send().await.unwrap().status().as_u16();
+            assert!(reason.starts_with(&status.to_string()), "{status}");
+        }
+        process.kill().await;
+        let logged = std::fs::read_to_string(log).unwrap();
+        let warning = format!("requests are being rejected: 1 x {reason}");
+        assert!(logged.contains(&warning), "{logged}");
+        assert!(logged.lines().count() < 4, "{logged}");
     }
-    process.kill().await;
-    let logged = std::fs::read_to_string(log).unwrap();
-    assert!(
-        logged.contains("requests are being rejected: 1 x 401 unauthorized"),
-        "{logged}"
-    );
-    assert!(logged.lines().count() < 4, "{logged}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

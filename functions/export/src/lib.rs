@@ -7,12 +7,12 @@
 //! | `trace.rs`, `day.rs` | the evaluation read of a trace and of a day |
 //! | `training.rs` | a training run |
 //!
-//! The evaluation read joins the message signals of all users of a tenant with the question and the answer of the
-//! turn. For a trace it returns the rows (`trace.rs`). For a day it writes them to the bucket as JSON Lines, and
-//! returns a `resume` token if it runs out of time (`day.rs`). The indexes contain only the positions of signals; the
-//! signals are read from the table, so that no response has a withdrawn one.
+//! The evaluation read joins the message signals of all users of a tenant with the question and the answer of the turn.
+//! For a trace it returns the rows (`trace.rs`). For a day it writes them to the bucket as JSON Lines, and returns a
+//! `resume` token if it runs out of time (`day.rs`). The indexes contain only the positions of signals; the signals are
+//! read from the table, so that no response contains a withdrawn one.
 //!
-//! The training export (`training.rs`) writes feedback on answers in the formats of trainers.
+//! The training export (`training.rs`) writes feedback on answers in the formats of training libraries.
 //!
 //! Any principal that IAM allows may invoke the function; it has no HTTP route.
 
@@ -48,7 +48,7 @@ pub use training::{SkippedFeedback, TrainingFiles, TrainingSet};
 
 /// Turn logs that are read concurrently. A log has up to 5 MB.
 const LOGS_AT_ONCE: usize = 8;
-/// Rows of one read, whose size is known only afterwards.
+/// Rows of one read. Their size is known only after the read.
 const ROWS_AT_ONCE: usize = 25;
 /// Bytes at which a file is written.
 const FILE_SIZE: usize = 8 * 1024 * 1024;
@@ -69,14 +69,14 @@ pub enum Answer {
     Trace(TracePage),
     /// The files with the rows of a day.
     Day(ExportedDay),
-    /// The files with the rows for a trainer.
+    /// The files with the rows for training.
     Training(TrainingSet),
 }
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The request breaks its schema.
+    /// The request does not fit its schema.
     #[error("the request does not fit its schema: {}", joined(.0))]
     Invalid(Vec<FieldError>),
     /// The period has more signals than fit into memory.
@@ -137,7 +137,7 @@ impl Exporter {
         ))
     }
 
-    /// Answers a request. If there is more at `until`, the response has the `resume` token for the rest.
+    /// Answers a request. If it is not done at `until`, the response has the `resume` token for the rest.
     pub async fn handle(
         &self,
         request: &Value,
@@ -191,7 +191,7 @@ impl Exporter {
                 let now = self.clock.now();
                 let found = self.blobs.turn_with_log(&self.store, &at, now, |_| true);
                 let found = unless_unreadable(found.await, &at.within.tenant)?;
-                // Only the texts are kept, so that few whole logs are in memory.
+                // Only the texts are kept, so that at most a few whole logs are in memory.
                 Ok(found.map(|(_, log)| (at, PromptAndAnswer::from(log))))
             })
             .buffer_unordered(LOGS_AT_ONCE)

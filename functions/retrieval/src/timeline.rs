@@ -1,4 +1,4 @@
-//! The feedback on its turns that an agent receives.
+//! Timelines: the feedback that an agent receives on its turns.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 /// Largest body of a request, in bytes: it has the blocks of the previous response.
 const MAX_BODY: usize = payload::MAX_BODY;
-/// Turns up to which each is read by itself; for more, all reactions of the conversation are read.
+/// Up to this many turns are read one by one; for more, all reactions of the conversation are read.
 const FEW_TURNS: usize = 8;
 
 pub(crate) fn routes() -> Routes<WithBlobs> {
@@ -66,7 +66,7 @@ async fn refresh_timeline(
             ReactionRow::Reaction(reaction) if within.caller.sees(&reaction.core.user_id) => {
                 reactions.push(of_reaction(*reaction));
             }
-            // What counts for the status. Signals and events are private to their user.
+            // Signals and events that count for the status. They are private to their user.
             ReactionRow::Counted(counted) if counted.core.user_id == within.caller.user => {
                 reactions.extend(of_counted(*counted));
             }
@@ -104,7 +104,7 @@ fn of_reaction(StoredReaction { core, text }: StoredReaction) -> TurnReaction {
 }
 
 /// A message signal or an event; `None` for an event that is only a correction. The text of a signal begins with its
-/// name, because an agent must do something else about an unsafe answer than about an inaccurate one.
+/// name, because an agent must handle an unsafe answer differently from an inaccurate one.
 fn of_counted(counted: StoredReaction) -> Option<TurnReaction> {
     let core = &counted.core;
     if core.reaction.is_none() && core.kind == FeedbackKind::Event && !core.is_event_tombstone() {

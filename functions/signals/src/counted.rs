@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::failure::Failure;
 
-/// Attempts of one write among concurrent ones. Only other deliveries of the same signal compete for it.
+/// Maximum attempts of one conditional write. Only other deliveries of the same feedback write the same row.
 const ATTEMPTS: usize = 20;
 
 /// Counts feedback for its turn. `erased` is the last erasure of the user's data, if there was one.
@@ -31,7 +31,7 @@ pub(crate) async fn count(
     Ok(())
 }
 
-/// Writes the row, unless the current one is of a later act.
+/// Writes the row, unless the current one is that of a later act.
 async fn put(
     store: &Store,
     reaction: &StoredReaction,
@@ -42,9 +42,9 @@ async fn put(
         let Some(next) = reaction.clone().replacement_of(value) else {
             return Ok(Attempt::Finished(()));
         };
-        // An erasure finds the row by the marker, also the tombstone of an event that never counted.
+        // An erasure finds the row by the marker, even the tombstone of an event that never counted.
         if next.core.is_reportable() || next.core.is_event_tombstone() {
-            // Before the row, so that no report misses it.
+            // The marker is written before the row, so that no report misses the row.
             store.mark_activity_once(&next.core, erased).await?;
         }
         let replaced = store.put_counted(&next, current.as_ref()).await?;
@@ -64,7 +64,7 @@ pub(crate) async fn count_event(
     if !counted::counts(event) {
         return Ok(());
     }
-    // Messages have no free text.
+    // Queue messages contain no free text.
     let comment = if event.commented {
         let stored = store.event(&event.tenant, event.feedback_id, clock.now());
         stored.await?.and_then(|stored| stored.text.comment)
@@ -75,7 +75,7 @@ pub(crate) async fn count_event(
     count(store, reaction, erased).await
 }
 
-/// Undoes what an event counts as, or will count as: the event may be processed later than its withdrawal.
+/// Stops an event from counting for its turn, now and later: the event may be processed after its withdrawal.
 pub(crate) async fn uncount_event(
     store: &Store,
     clock: Clock,

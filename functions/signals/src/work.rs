@@ -36,7 +36,7 @@ use crate::counted::{count_event, turn_of};
 use crate::failure::Failure;
 
 /// The pauses before a preference version is written again after a conflict. Each conflict means that another worker
-/// succeeded; after the last one the message is delivered again. Without pauses forty concurrent workers for one user
+/// succeeded; after the last one the message is delivered again. Without pauses, forty concurrent workers for one user
 /// needed ten writes for each version.
 const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
     .with_min_delay(Duration::from_millis(10))
@@ -48,7 +48,7 @@ const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
 #[derive(Default)]
 struct Open {
     events: Vec<EventCore>,
-    /// If one of them was delivered before: only versions newer than this may have learned from it.
+    /// Set if one of them was delivered before: only versions newer than this may have learned from it.
     fence: Option<u64>,
     /// By event: equal events that were received later. What was learned from them is not learned again.
     preceded: BTreeMap<Uuid, Vec<Uuid>>,
@@ -89,7 +89,7 @@ pub(crate) async fn process(
                 .await?;
         }
     }
-    // Of several messages with one id the last that was received is the stored event.
+    // Of several messages with the same id, the one received last is the stored event.
     let mut ids = BTreeSet::new();
     events.retain(|event| ids.insert(event.feedback_id));
     // Claim in the order in which the events were received.
@@ -123,7 +123,7 @@ pub(crate) async fn process(
             if let Some(turn) = turn {
                 count_event(store, clock, event, turn, erased).await?;
             }
-            // The time of publication, last: readers of the feed wait for late entries for some seconds only.
+            // The time of publication is taken last: readers of the feed wait only a few seconds for late entries.
             let processed = Processed::of(event, crossing, clock.now());
             let outcome = Outcome::Processed(Box::new(processed));
             store.put_outcome(event, &outcome).await?;
@@ -149,7 +149,7 @@ pub(crate) async fn erasure_of(
     })
 }
 
-/// Claims the key of each event, and stores the outcome of those whose key an earlier event has.
+/// Claims the key of each event, and stores the outcome of the events whose key another event holds.
 async fn claim(
     store: &Store,
     clock: Clock,
@@ -182,7 +182,7 @@ async fn claim(
     Ok(open)
 }
 
-/// Claims the key of an event, also from an event that was received later or that its user has withdrawn.
+/// Claims the key of an event, and takes it over from an event that was received later or that its user has withdrawn.
 async fn claim_of(
     store: &Store,
     clock: Clock,
@@ -200,7 +200,7 @@ async fn claim_of(
         else {
             return Ok(claim);
         };
-        // It was withdrawn while it was processed, and may have taught preferences already.
+        // This event was withdrawn while it was processed, and preferences may have learned from it already.
         if let Some(preceded) = held.released.get(&event.feedback_id) {
             return Ok(Claim::Own(Held {
                 fence: held.fence,
@@ -208,7 +208,7 @@ async fn claim_of(
                 ..Held::default()
             }));
         }
-        // The first of a batch takes the claim over itself.
+        // If events of one batch are equal, the first one takes over the claim itself.
         let is_first =
             event.second_to.is_none() && receipt.is_some_and(|receipt| event.receipt() < receipt);
         let leaves = is_first || is_withdrawn(store, tenant, *holder).await?;
@@ -253,8 +253,8 @@ async fn is_withdrawn(store: &Store, tenant: &TenantId, event: Uuid) -> Result<b
 }
 
 /// Retracts an event that was processed, or is being processed, although an equal one was received before it. Returns
-/// whether it is a duplicate: an event that its user withdrew teaches preferences, and so does the one that counts
-/// instead. The retraction is written before the claim, so that an erasure finds both events at any time.
+/// whether it is a duplicate. An event that its user withdrew is not: preferences learn from it and from the event that
+/// counts instead. The retraction is written before the claim, so that an erasure finds both events at any time.
 async fn retract_duplicate(
     store: &Store,
     clock: Clock,
@@ -269,7 +269,7 @@ async fn retract_duplicate(
             return Ok(retraction.replaced_by.is_some());
         }
         let turn = turn_of(store, clock, &core).await?;
-        // The time of publication, last.
+        // The time of publication is taken last.
         let mut retraction = retraction_of_duplicate(&core, first.feedback_id, clock.now());
         if let Some(turn) = turn {
             retraction = retraction.about(&turn);
@@ -300,7 +300,7 @@ impl Learner<'_> {
             .enumerate()
             .filter_map(|(at, event)| Some((at, Lesson::of(event)?)))
             .collect();
-        // Versions up to here are known not to have learned from these events.
+        // Versions up to this number have not learned from these events.
         let mut checked = base.number.min(open.fence.unwrap_or(u64::MAX));
         let mut check = open.fence.is_some();
         let mut pauses = PAUSES.build();
@@ -326,7 +326,7 @@ impl Learner<'_> {
             let Some(learned) = learn(&base.profile(), &pending) else {
                 return Ok(crossings);
             };
-            // With equal events that were received later: a delivery that is processing one of them finds it here.
+            // Includes equal events that were received later: a concurrent delivery of one of them finds its id here.
             let taught = learned.events.iter().flat_map(|event| open.equals(*event));
             let cause = Cause::Feedback {
                 feedback_ids: taught.collect(),
@@ -344,10 +344,14 @@ impl Learner<'_> {
                     let pause = pauses.next().ok_or(Failure::Contended)?;
                     tokio::time::sleep(pause).await;
                 }
-                // The user's own settings fill the version. The events are processed nevertheless, or they would be
+                // The user's own settings fill the version. The events are processed without learning, or they would be
                 // delivered again forever.
                 Err(Error::TooLarge { measured }) => {
-                    tracing::warn!(measured, "preferences have no room for what was learned");
+                    tracing::warn!(
+                        tenant = %self.owner.tenant,
+                        measured,
+                        "preferences have no room for what was learned"
+                    );
                     return Ok(crossings);
                 }
                 Err(error) => return Err(error.into()),
@@ -367,8 +371,8 @@ impl Learner<'_> {
     }
 }
 
-/// Whether one of these versions, the newest first, cannot be read although a later one can. What it learned is part of
-/// the later one, and must not be learned again. What versions learned that have no such successor is lost with them.
+/// Whether one of these versions, the newest first, cannot be read although a later one can. The later one contains
+/// what it learned, which must not be learned again. If no later version can be read, what it learned is lost.
 fn has_hidden_lessons(versions: &[StoredVersion]) -> bool {
     let mut readable = versions.iter().map(|stored| stored.version.is_some());
     readable.any(|is_readable| is_readable) && readable.any(|is_readable| !is_readable)

@@ -1,8 +1,8 @@
 //! A request for a registered turn: a repeat, a completion, or a conflict.
 //!
 //! A completion stores the complete log next to that of the open turn, updates the row on the condition that it has not
-//! changed, and then replaces the turn's vector. A repeat makes sure that all of this is done. Of two completions the
-//! first one that updates the row counts.
+//! changed, and then replaces the turn's vector. A repeat makes sure that all of this is done. Of two completions, the
+//! first to update the row counts.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -17,7 +17,7 @@ use hearback_storage::turns::TurnUpdate;
 use crate::wire::RegisteredTurn;
 use crate::{Registry, check_size, enter_message, follow_up};
 
-/// Attempts of one request among concurrent changes of the turn.
+/// Maximum attempts of one request while other requests change the turn.
 const ATTEMPTS: usize = 20;
 
 pub(crate) async fn register_again(
@@ -52,7 +52,7 @@ pub(crate) async fn register_again(
         let row = app.app.store.turn(&turn.core.at, now).await?;
         let row = row.ok_or_else(|| Problem::no_such("turn"))?;
         if row == known {
-            // The log is gone, so the body cannot be compared.
+            // The log was deleted, so the body cannot be compared.
             return Err(conflict(&Conflict::Body));
         }
         known = row;
@@ -91,7 +91,7 @@ async fn complete(registry: &Registry, turn: &Turn, open: &IndexRow) -> Result<b
     Ok(false)
 }
 
-/// Responds with the registered turn, after making sure that its registration is complete.
+/// Makes sure that the registration is complete, and responds with the registered turn.
 async fn repeated(
     registry: &Registry,
     caller: &Caller,

@@ -60,7 +60,7 @@ const EVENT_SOURCES: usize = 2;
 /// How to run the bundle.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The port of the gateway; the engines take the three that follow. 0 for any free ones.
+    /// The port of the gateway; the engines use the three ports after it. 0 chooses free ports.
     pub port: u16,
     /// The data folder; `None` keeps everything in memory.
     pub data: Option<PathBuf>,
@@ -409,7 +409,7 @@ impl Bundle {
         // A client that keeps a request open must not delay the stop: everything acknowledged is on
         // disk, and unfinished work continues after the next start.
         self.work.end(Duration::from_secs(5)).await;
-        // Last, since the other tasks call the engines.
+        // The engines end last, since the other tasks call them.
         self.engines.end(Duration::from_secs(1)).await;
     }
 }

@@ -1,8 +1,8 @@
 //! The health of the bundle: the document of `/health`, and a log line when a loop begins to fail and when it recovers.
 //!
-//! A loop (the relay or an event source) reports its own state, and an engine its internal errors. `probe.rs`
-//! checks the rest. Durations are measured with the monotonic clock, since the machine's clock may be set; its time is
-//! only shown.
+//! A loop (the relay or an event source) reports its own state, and an engine its internal errors. `probe.rs` checks
+//! the rest. Durations are measured with the monotonic clock, because the machine's clock may be changed; its time is
+//! only displayed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ pub struct Health(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// The clock of the times that are shown.
+    /// The clock for the times in the document.
     clock: Clock,
     started: Instant,
     loops: Vec<Loop>,
@@ -43,12 +43,12 @@ struct Lag {
     measured: Duration,
     /// When it was measured, on the monotonic clock.
     at: Instant,
-    /// Everything that was written until then is delivered.
+    /// The position up to which all writes are delivered, if the engine records it.
     caught_up: Option<WritesPosition>,
 }
 
 impl Lag {
-    /// The lag grows from the measured one, unless nothing was written since.
+    /// The measured lag plus the time since, or zero if nothing was written since.
     fn now(&self) -> Duration {
         if self.caught_up.as_ref().is_some_and(WritesPosition::is_last) {
             Duration::ZERO
@@ -61,7 +61,7 @@ impl Lag {
 #[derive(Debug)]
 struct Loop {
     name: &'static str,
-    /// Since when it has been failing, and the number of failures.
+    /// When it began to fail, and the number of failures since.
     failing: Option<(DateTime<Utc>, u64)>,
     /// Its current batch.
     batch: Option<Batch>,
@@ -97,7 +97,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// The state of a bundle that starts now and shows the time of `clock`.
+    /// The state of a bundle that starts now, with the times of `clock` in its document.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self::since(Instant::now(), clock)
@@ -137,8 +137,8 @@ impl Health {
         self.set_lag((Utc::now() - at).to_std().unwrap_or_default(), None);
     }
 
-    /// Records that everything written before `at` is delivered, whatever the machine's clock shows. `position` is that
-    /// of the writes at that time, if the engine records them.
+    /// Records that everything written before `at` is delivered, independently of the machine's clock. `position` is
+    /// the position of the writes at that time, if the engine records it.
     pub fn caught_up(&self, at: Instant, position: Option<WritesPosition>) {
         self.set_lag(at.elapsed(), position);
     }

@@ -1,4 +1,4 @@
-//! Queues of a running bundle or a deployed stack: `hearback tail`, and what other commands need.
+//! Queues of a running bundle or a deployed stack: `hearback tail`, and calls that other commands share.
 
 use std::io::Write;
 

@@ -48,6 +48,8 @@ pub async fn count(
         StatusCode::UNAUTHORIZED
             | StatusCode::FORBIDDEN
             | StatusCode::MISDIRECTED_REQUEST
+            | StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::REQUEST_TIMEOUT
             | StatusCode::TOO_MANY_REQUESTS
             | StatusCode::SERVICE_UNAVAILABLE
     ) {
@@ -60,12 +62,12 @@ pub async fn count(
 }
 
 impl RejectionLog {
-    /// Counts a response of an engine's port if it rejects the request: it is not signed with the folder's key pair, or
-    /// is none that the engine knows.
+    /// Counts a response of an engine's port if it rejects the request, which is not signed with the folder's key pair
+    /// or has another method. Operations that the S3 engine lacks are requested by the bundle itself.
     pub fn count_at_port(&self, port: &'static str, status: StatusCode) {
         if matches!(
             status,
-            StatusCode::FORBIDDEN | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+            StatusCode::FORBIDDEN | StatusCode::METHOD_NOT_ALLOWED
         ) {
             self.log((status.as_u16(), port, None));
         }
@@ -159,6 +161,14 @@ mod tests {
             rejections.rejected(unauthorized()).is_some(),
             "the first one after a quiet minute is logged at once"
         );
+    }
+
+    #[test]
+    fn an_operation_that_an_engine_lacks_is_no_rejection() {
+        let rejections = RejectionLog::default();
+        rejections.count_at_port("at the S3 port", StatusCode::NOT_IMPLEMENTED);
+        let unsigned = (403, "at the S3 port", None);
+        assert!(rejections.rejected(unsigned).is_some(), "it is the first");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `hearback replay`: registers the turns of a file of conversations with a running bundle, through its HTTP API.
 //!
 //! Each line is `{"conversation_id": …, "turns": [{"turn_id": …, "user": …, "assistant": …}]}`. `user` and `assistant`
-//! are a text or an object with `text`; a turn can have all other members of a registration. A turn without `assistant`
-//! is opened.
+//! are a string or an object with `text`; a turn can have all other members of a registration. A turn without
+//! `assistant` is opened.
 //!
-//! A turn that is registered already is not changed, so an interrupted replay can be repeated.
+//! A turn that is already registered is not changed, so an interrupted replay can be repeated.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 /// Registrations in progress at a time.
 const CONCURRENCY: usize = 8;
 
-/// Where to replay to.
+/// The bundle and the project that a replay writes to.
 #[derive(Debug)]
 pub struct ReplayTarget {
     /// The gateway, as `host:port`.

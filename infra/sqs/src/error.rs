@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The database could not be opened, or is no database.
+    /// The database could not be opened, or the file is not a database.
     #[error("the queue database could not be opened")]
     Storage(#[from] rusqlite::Error),
     /// The database was written by another version of this engine.

@@ -25,7 +25,7 @@ pub(crate) enum Fault {
     InvalidMessageContents,
     #[error("The input receipt handle is invalid.")]
     ReceiptHandleIsInvalid,
-    #[error("The receive that the receipt handle stands for is no longer in flight.")]
+    #[error("The specified message isn't in flight.")]
     MessageNotInflight,
     #[error("There should be at least one entry in the batch request.")]
     EmptyBatch,
@@ -54,8 +54,8 @@ pub(crate) enum Fault {
     NotCommitted,
 }
 
-/// An error's two names: its shape in the JSON protocol, and its code in the older query protocol,
-/// by which SDKs still match.
+/// An error's two names: its shape in the JSON protocol, and its code in the older query protocol, which SDKs still
+/// match.
 pub(crate) struct Code {
     pub(crate) shape: &'static str,
     pub(crate) query: &'static str,

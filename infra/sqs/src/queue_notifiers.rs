@@ -14,7 +14,7 @@ use crate::name::QueueName;
 pub(crate) struct QueueNotifiers(Mutex<HashMap<QueueName, Arc<Notify>>>);
 
 impl QueueNotifiers {
-    /// The notifier of an existing queue. Call it for existing queues only, or the map grows with every unknown name.
+    /// The notifier of a queue. Call it for existing queues only, or the map grows with every unknown name.
     pub(crate) fn of(&self, queue: &QueueName) -> Arc<Notify> {
         Arc::clone(self.lock().entry(queue.clone()).or_default())
     }

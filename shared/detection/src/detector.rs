@@ -13,13 +13,13 @@ use hearback_text::language::LATIN;
 
 /// The language of a message if it cannot be guessed.
 const FALLBACK: &str = "en";
-/// Most words of a message whose guessed language may be wrong.
+/// Maximum words of a message whose guessed language may be wrong.
 const FEW: usize = 8;
-/// Fewest bytes of a word that shows another language.
+/// Minimum bytes of a word that indicates another language.
 const DISTINCT: usize = 4;
 /// Bytes of a message that are read at its start and at its end.
 const READ: usize = 2_000;
-/// Most characters of `user_said`: as many as a reaction's text may have.
+/// Maximum characters of `user_said`: as many as a reaction's text may have.
 const SAID: usize = 1000;
 
 /// Detects feedback in messages. Create it once and share it.
@@ -59,7 +59,7 @@ impl Detector {
         }
     }
 
-    /// What a message says about the answer before it. Linear in the message.
+    /// Detects what a message says about the answer before it, in time linear in the length of the message.
     #[must_use]
     pub fn detect(&self, exchange: &Exchange<'_>) -> Detection {
         let text = Text::read(exchange.message, READ, READ);
@@ -104,7 +104,7 @@ impl Detector {
         Detection::of(case.verdict(), exchange.message, text, &matched, language)
     }
 
-    /// Whether a text has a word that is unknown in the fallback language and long enough to show another one.
+    /// Whether a text has a word that is unknown in the fallback language and long enough to indicate another one.
     fn has_foreign_word(&self, text: &Text) -> bool {
         let Some((_, lexicon)) = self.languages.lexicon(FALLBACK) else {
             return false;

@@ -112,7 +112,7 @@ impl<'a> PhraseFile<'a> {
         for (name, entry) in &self.table {
             let name: &str = name.get_ref();
             if !MEMBERS.contains(&name) {
-                let detail = format!("is no member; those are {}", MEMBERS.join(", "));
+                let detail = format!("is not a member; the members are {}", MEMBERS.join(", "));
                 errors.push(self.error(entry.span(), name, &detail));
             }
         }
@@ -157,7 +157,7 @@ impl<'a> PhraseFile<'a> {
                 self.each(phrases, errors, |phrase| lexicon.phrase(*role, phrase));
             } else {
                 let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
-                let detail = format!("is no section; those are {}", names.join(", "));
+                let detail = format!("is not a section; the sections are {}", names.join(", "));
                 errors.push(self.error(phrases.span(), name, &detail));
             }
         });

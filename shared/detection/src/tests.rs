@@ -1,4 +1,4 @@
-//! The detector on sentences of users, on the examples of the rules, and on any text.
+//! Tests the detector on sentences of users, on the examples in the rules, and on arbitrary texts.
 
 use super::*;
 
@@ -238,7 +238,10 @@ fn phrase_file_errors_name_the_line() {
         of_phrases[1],
         "acme.toml:11: `!` has `!`, which has no letter"
     );
-    assert!(of_phrases[2].starts_with("acme.toml:13: `wronk` is no section; those are negation"));
+    assert!(
+        of_phrases[2]
+            .starts_with("acme.toml:13: `wronk` is not a section; the sections are negation")
+    );
     assert!(of_phrases[2].contains(sections));
     assert_eq!(
         of_phrases[3],
@@ -251,7 +254,7 @@ fn file_of_another_format_is_rejected() {
     for (text, expected) in [
         (
             "language = \"en\"\n[phrase]\n",
-            "acme.toml:2: `phrase` is no member; those are language, function_words, spelling",
+            "acme.toml:2: `phrase` is not a member; the members are language, function_words, spelling",
         ),
         ("language = \"en\"\nx = [", "acme.toml:2: "),
         (

@@ -8,7 +8,7 @@ use crate::pattern::{End, Start};
 use crate::vocabulary::Token;
 use hearback_text::hash::FastMap;
 
-/// Where a phrase is complete.
+/// The end of a phrase in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ending {
     /// Its role.
@@ -22,9 +22,10 @@ pub(crate) struct Ending {
 /// A node of the tree.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Node {
-    /// The classes of the edges from here, as bits.
+    /// The classes of the edges from this node, as bits.
     classes: u64,
-    /// The symbols of the edges from here, several to a bit. Without the bit of a symbol there is no edge for it.
+    /// The symbols of the edges from this node, several to a bit. If the bit of a symbol is not set, there is no edge
+    /// for it.
     symbols: u64,
     /// The node that any word leads to.
     pub any: Option<u32>,
@@ -60,7 +61,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// A tree with only its root, and capacity for so many nodes.
+    /// A tree with only its root, and capacity for `room` nodes.
     pub(crate) fn new(room: usize) -> Self {
         let mut nodes = Vec::with_capacity(room);
         nodes.push(Node::default());
@@ -82,15 +83,15 @@ fn bit(symbol: u32) -> u64 {
     1 << (symbol % u64::BITS)
 }
 
-/// How many branches of a phrase are not joined: a join costs time when texts are matched, separate branches cost time
-/// when phrases are read.
+/// Up to this many branches of a phrase are not joined: a join costs time when texts are matched, separate branches
+/// cost time when phrases are read.
 const APART: usize = 16;
 
-/// Where every walk starts.
+/// The root, where every walk starts.
 pub(crate) const ROOT: u32 = 0;
 
 impl Tree {
-    /// The node that some steps lead to.
+    /// The node that these labels lead to, created if necessary.
     pub(crate) fn way(&mut self, from: u32, labels: &[Label]) -> u32 {
         labels.iter().fold(from, |node, label| match label {
             Label::Any => self.grow_any(node),
@@ -108,7 +109,7 @@ impl Tree {
         links(&self.endings, node.endings)
     }
 
-    /// A node.
+    /// The node with this number.
     pub(crate) fn node(&self, node: u32) -> Option<&Node> {
         self.nodes.get(index(node))
     }
@@ -155,8 +156,8 @@ impl Tree {
         child
     }
 
-    /// Replaces the nodes from which a phrase continues, if there are many, by one that all of them lead to: so the
-    /// sizes of its elements add up instead of multiplying.
+    /// If a phrase continues from many nodes, replaces them with one that all of them lead to, so that the sizes of its
+    /// elements add up instead of multiplying.
     pub(crate) fn join(&mut self, reached: &mut Vec<u32>) {
         if reached.len() <= APART {
             return;

@@ -10,6 +10,8 @@ use std::fmt::Display;
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::types::MessageAttributeValue;
+use hearback_storage::stream;
+use serde_json::Value;
 use tokio::task::JoinError;
 
 use crate::dead_letters::DeadLetters;
@@ -22,6 +24,8 @@ pub const MAX_RECEIVES: u32 = 5;
 pub const LAST_RECEIVES: u32 = 90;
 /// `maxReceiveCount` of the queue: higher, for a function that crashes or cannot send to the DLQ.
 pub const REDRIVE_RECEIVES: u32 = 100;
+/// The message attribute with the tenant of a back end's events.
+pub const TENANT: &str = "tenant";
 /// The message attribute with the number of hops.
 pub const HOPS: &str = "hops";
 /// Largest number of hops. A hop with progress takes minutes, so this is about a week of work; a
@@ -131,6 +135,7 @@ pub async fn report(
         let message_id = message.message_id.clone().unwrap_or_default();
         let receives = receives(&message);
         tracing::warn!(
+            tenant = tenant_of(&message),
             message_id,
             receives,
             reason = reason.text,
@@ -143,6 +148,19 @@ pub async fn report(
         }
     }
     response
+}
+
+/// The tenant of a message: its attribute, a member of its body, or the tenant in the key of a record of the stream.
+fn tenant_of(message: &SqsMessage) -> Option<String> {
+    let attribute = message.message_attributes.get(TENANT);
+    if let Some(tenant) = attribute.and_then(|attribute| attribute.string_value.clone()) {
+        return Some(tenant);
+    }
+    let body: Value = serde_json::from_str(message.body.as_deref()?).ok()?;
+    let member = body.get(TENANT).and_then(Value::as_str);
+    member
+        .or_else(|| stream::tenant_of(&body))
+        .map(str::to_owned)
 }
 
 /// Sends a message to the DLQ. Returns `false` if that failed; the message is then delivered again.
@@ -162,11 +180,17 @@ async fn send_to_dlq(dead_letters: &DeadLetters, message: &SqsMessage, reason: &
 /// The item failure of a message whose task failed.
 #[must_use]
 pub fn item_failure_of_task<F: MessageFailure>(
-    message_id: String,
+    message: &SqsMessage,
     task: Result<Result<(), F>, JoinError>,
 ) -> Option<BatchItemFailure> {
     let reason = task_result(task).err()?;
-    tracing::warn!(message_id, reason = reason.text, "message not processed");
+    let message_id = message.message_id.clone().unwrap_or_default();
+    tracing::warn!(
+        tenant = tenant_of(message),
+        message_id,
+        reason = reason.text,
+        "message not processed"
+    );
     Some(item_failure(message_id))
 }
 
@@ -216,5 +240,34 @@ impl Hops {
     pub fn attribute(self) -> Result<MessageAttributeValue, BuildError> {
         let hops = MessageAttributeValue::builder().data_type("Number");
         hops.string_value(self.0.to_string()).build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_lambda_events::sqs::SqsMessageAttribute;
+
+    use super::*;
+
+    #[test]
+    fn a_message_names_its_tenant() {
+        let mut sent = SqsMessage::default();
+        let mut attribute = SqsMessageAttribute::default();
+        attribute.string_value = Some("acme".to_owned());
+        sent.message_attributes.insert(TENANT.to_owned(), attribute);
+        assert_eq!(tenant_of(&sent).as_deref(), Some("acme"));
+        for (body, tenant) in [
+            (r#"{"tenant": "acme", "user": "ada"}"#, Some("acme")),
+            (
+                r#"{"dynamodb": {"Keys": {"PK": {"S": "EVENT#acme#1"}}}}"#,
+                Some("acme"),
+            ),
+            (r#"{"dynamodb": {"Keys": {"PK": {"S": "EVENT"}}}}"#, None),
+            ("{", None),
+        ] {
+            let mut message = SqsMessage::default();
+            message.body = Some(body.to_owned());
+            assert_eq!(tenant_of(&message).as_deref(), tenant, "{body}");
+        }
     }
 }

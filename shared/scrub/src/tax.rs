@@ -8,16 +8,16 @@ use crate::glyphs::Glyphs;
 use crate::national::may_start;
 use crate::steps;
 
-/// The gaps that a number may have.
+/// The gaps that are allowed between the groups of a number.
 const GAPS: [Gap; 5] = [Gap::Space, Gap::Dash, Gap::Slash, Gap::Dot, Gap::Underscore];
 
-/// Most groups of a number.
+/// Maximum groups of digits in a number.
 const GROUPS: usize = 4;
 
-/// Digits of a number that is recognised by the word before it: a Steuernummer has ten to thirteen.
+/// How many digits a number has that is recognised by the word before it: a Steuernummer has ten to thirteen.
 const NAMED: RangeInclusive<u8> = 10..=13;
 
-/// Finds `86 095 742 719`, `86095742719`, and numbers after a word for a taxpayer number.
+/// Finds `86 095 742 719`, `86095742719`, and numbers after a word that means taxpayer number.
 pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for_each_stretch(glyphs, |stretch| {

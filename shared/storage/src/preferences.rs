@@ -22,7 +22,7 @@ pub struct StoredVersion {
 }
 
 impl StoredVersion {
-    /// The number is in the key, so it is known of a damaged row too.
+    /// The number is in the key, so it is known even if the row is damaged.
     fn read(item: &Item) -> Result<Self, Error> {
         let number = keys::version_of(item::string(item, KIND, SK)?);
         Ok(Self {
@@ -35,7 +35,7 @@ impl StoredVersion {
 /// How fresh a read must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// Eventually consistent, at half the price. Enough where a condition decides.
+    /// Eventually consistent, at half the price. Enough where a conditional write checks the result.
     Eventual,
     /// Strongly consistent.
     Latest,
@@ -51,8 +51,9 @@ impl Freshness {
 }
 
 impl Store {
-    /// The newest version. A version that cannot be read is skipped with a warning, but keeps its number, so that no
-    /// other is written under it. One call, and one for each skipped version; one read for each 4 KB, or half.
+    /// The newest version. A version that cannot be read is skipped with a warning, but its number stays in use, so
+    /// that no other version is written under it. One call, and one for each skipped version; one read for each 4 KB,
+    /// or half.
     pub async fn newest_version(
         &self,
         owner: UserRef<'_>,
@@ -139,7 +140,7 @@ impl Store {
     }
 }
 
-/// Ten digits: a version a second for three centuries.
+/// Ten digits: enough for a version a second for three centuries.
 const MAX_VERSION: u64 = 9_999_999_999;
 
 /// A range of versions to read.

@@ -29,7 +29,7 @@ pub(crate) struct IndexRange {
     pub(crate) latest_first: bool,
 }
 
-/// Largest number of items that one call reads.
+/// Maximum number of items that one call reads.
 const BATCH: usize = 100;
 /// The pauses before unprocessed keys are requested again.
 const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
@@ -61,8 +61,8 @@ impl Store {
             .map_err(|error| Error::unavailable("GetItem", &error))
     }
 
-    /// Up to `limit` entries of an index: the sort key and the key of the item of each, and whether there are more.
-    /// Eventually consistent. One call, half a read for each 4 KB of keys.
+    /// Up to `limit` entries of an index, and whether there are more. An entry is its sort key in the index and the key
+    /// of its item. Eventually consistent. One call, half a read for each 4 KB of keys.
     pub(crate) async fn index_keys(
         &self,
         range: IndexRange,
@@ -97,8 +97,8 @@ impl Store {
         Ok((keys.collect::<Result<_, Error>>()?, more))
     }
 
-    /// The items with these distinct keys, in their order. One call for each hundred, one read for
-    /// each 4 KB of each.
+    /// The items with these distinct keys, in the order of the keys. One call for each hundred, one read for each 4 KB
+    /// of each.
     pub(crate) async fn get_batch(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, Error> {
         let mut items_by_key = HashMap::new();
         for keys in keys.chunks(BATCH) {

@@ -1,4 +1,4 @@
-//! The table's stream, as its readers receive it.
+//! The table's stream: which records the pipes send, and how functions read them.
 //!
 //! `template.yaml` declares one pipe for each of [`SUBMITTED`] and [`RESULTS`]; the local relay
 //! does the same. A record is DynamoDB's own JSON, for example `{"eventName": "INSERT", "dynamodb":
@@ -48,7 +48,7 @@ pub const SUBMITTED: Pipe = Pipe {
         ItemFilter::NewUnsent(keys::EVENT),
         ItemFilter::Written(keys::REACTION_PREFIX),
         ItemFilter::Written(keys::SIGNAL_PREFIX),
-        // Those that the signal generator stores have no core.
+        // Retractions that the signal generator stores have no core.
         ItemFilter::Written(keys::RETRACTION),
     ],
     attributes: Some(&[CORE]),
@@ -82,7 +82,7 @@ impl ItemFilter {
                 "eventName": ["INSERT", "MODIFY"],
                 "dynamodb": {
                     "Keys": {"SK": {"S": [{"prefix": prefix}]}},
-                    // Items of an older system have no core, and were processed there.
+                    // Items of an older system have no core. That system has processed them.
                     "NewImage": {(CORE): {"S": [{"exists": true}]}},
                 },
             }),
@@ -158,8 +158,8 @@ pub(crate) fn message_of(item: &HashMap<String, AttributeValue>) -> String {
     SUBMITTED.message(&record)
 }
 
-/// The record in a dead letter: the key of the item, without its content. Of a deleted turn also `log`, the URI of its
-/// log, which has no names.
+/// The record in a dead letter: the key of the item, without its content. For a deleted turn, it also has `log`, the
+/// URI of its log, which contains no names.
 #[must_use]
 pub fn key_record(record: &Value) -> Value {
     let mut letter = json!({
@@ -204,6 +204,13 @@ fn image(item: &HashMap<String, AttributeValue>) -> Value {
         Some((name.clone(), value))
     });
     Value::Object(attributes.collect::<Map<_, _>>())
+}
+
+/// The tenant in the key of a record, as keys write it.
+#[must_use]
+pub fn tenant_of(record: &Value) -> Option<&str> {
+    let partition = record.pointer("/dynamodb/Keys/PK/S")?.as_str()?;
+    partition.split('#').nth(1)
 }
 
 fn sort_key(record: &Value) -> Option<&str> {

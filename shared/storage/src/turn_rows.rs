@@ -12,7 +12,7 @@ use crate::Error;
 use crate::attributes::{CORE, FOLLOW_UP, GIVEN_FEEDBACK, HOSTED_URI, TEXT, USER_FEEDBACK};
 use crate::item::{self, Item};
 
-/// The name of the item in errors.
+/// Names the kind of item in errors.
 pub(crate) const TURN: &str = "turn";
 pub(crate) const TAGS: &str = "tags";
 pub(crate) const EMBEDDING: &str = "embedding";
@@ -26,9 +26,9 @@ pub struct IndexRow {
     pub summary: Summary,
     /// The URI of the turn's log.
     pub hosted_uri: String,
-    /// Whether its caller gave an embedding.
+    /// Whether the caller supplied an embedding.
     pub embedded: bool,
-    /// Its inference about the turn before it, if any.
+    /// The detection about the previous turn, if any.
     pub follow_up: Option<FollowUp>,
     /// The explicit feedback of its user.
     pub given: ExplicitFeedback,

@@ -7,13 +7,13 @@ use crate::quoted::unquoted;
 /// What is between a word and the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Break {
-    /// Nothing but space.
+    /// Nothing but white space.
     None,
     /// A comma, a dash, a quotation: the sentence continues.
     Clause,
     /// The end of a sentence.
     Sentence,
-    /// The end of a sentence that asks.
+    /// The end of a question.
     Question,
 }
 
@@ -28,9 +28,9 @@ impl Break {
 /// One word, one character of a script that is written without spaces, or one emoji.
 #[derive(Debug, Clone)]
 pub struct Word {
-    /// Where it is, in bytes of the text.
+    /// Its position, in bytes of the text.
     pub span: Range<usize>,
-    /// Where it is in [`Text::folded`].
+    /// Its position in [`Text::folded`].
     folded: Range<usize>,
     /// What precedes it.
     pub before: Break,
@@ -46,7 +46,7 @@ pub struct Text {
     pub words: Vec<Word>,
     /// What follows the last one.
     pub end: Break,
-    /// Bytes that are not quoted, in the whole text.
+    /// Number of bytes of the whole text that are not quoted.
     pub own_bytes: usize,
     /// Whether anything is quoted.
     pub quotes: bool,
@@ -100,7 +100,7 @@ impl Text {
     }
 }
 
-/// The first boundary of characters at or after `at`.
+/// The first character boundary at or after `at`.
 fn boundary(text: &str, at: usize) -> usize {
     (at..=text.len())
         .find(|at| text.is_char_boundary(*at))
@@ -116,7 +116,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the words of a part, before which there is at least a `gap`.
+    /// Reads the words of a part. The break before the part is at least `gap`.
     fn read(&mut self, part: Range<usize>, gap: Break) {
         self.pass(gap);
         let Some(text) = self.text.get(part.clone()) else {
@@ -224,7 +224,7 @@ fn kind(character: char, before: char, next: char) -> Kind {
     }
 }
 
-/// Adds a letter in the form in which it is compared: without its accent, because people omit accents, and because a
+/// Adds a letter in the form in which it is compared: without its accent, because users omit accents, and because a
 /// letter with an accent may be one character or two.
 fn fold(character: char, folded: &mut String) {
     if character.is_ascii() {

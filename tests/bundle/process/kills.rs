@@ -216,7 +216,7 @@ async fn listed(process: &Process, token: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn listeners_receive_every_event_once_across_kills() {
     /// Listeners of each user, and as many of the tenant.
-    const LISTENERS: usize = 12;
+    const LISTENERS: usize = 13;
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
     let first = Process::serve(data, 0).await;

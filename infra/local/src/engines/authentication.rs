@@ -1,8 +1,8 @@
 //! Authentication of the engines' callers: programs on this machine that sign with the folder's key pair.
 //!
-//! Every page in a browser on this machine can send requests to the engines' ports. So requests from pages are
-//! rejected, whatever they ask for, and no response has a CORS header that would let a page read it. Requests that are
-//! not signed with the folder's key pair are rejected too.
+//! Every page in a browser on this machine can send requests to the engines' ports. So all requests from pages are
+//! rejected, and no response has a CORS header that would let a page read it. Requests that are not signed with the
+//! folder's key pair are rejected too.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ const MAX_BODY: usize = 16 * 1_048_576;
 
 const FROM_A_PAGE: EngineRejection = EngineRejection {
     code: "AccessDeniedException",
-    message: "A page in a browser must not call this engine: the request has an Origin.",
+    message: "A page in a browser must not call this engine: the request has an Origin header.",
 };
 const UNKNOWN_HOST: EngineRejection = EngineRejection {
     code: "AccessDeniedException",
-    message: "This engine serves loopback names only, such as 127.0.0.1: the request is for another Host.",
+    message: "This engine serves only loopback names such as 127.0.0.1: the request has another Host header.",
 };
 const TOO_LARGE: EngineRejection = EngineRejection {
     code: "RequestEntityTooLargeException",
@@ -44,7 +44,7 @@ pub(super) fn check_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), EngineR
     Ok(())
 }
 
-/// Middleware that passes signed requests only.
+/// Middleware that rejects requests without a valid signature.
 pub(super) async fn require_signature(
     State(verifier): State<Arc<Verifier>>,
     request: Request,

@@ -17,7 +17,7 @@ use super::EngineFault;
 use crate::files::TABLE_FILE;
 use crate::writes::Writes;
 
-/// As in DynamoDB: 16 MiB, in a batch.
+/// 16 MiB: DynamoDB's limit for a batch.
 const MAX_BODY: usize = 16 * 1_048_576;
 const PREFIXES: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 const UNKNOWN: &str = r#"{"__type":"com.amazon.coral.service#UnknownOperationException"}"#;
@@ -155,7 +155,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, DynoxideError> {
     serde_json::from_slice(body).map_err(|error| invalid_request(&error.to_string()))
 }
 
-/// The engine's types put the class of the error first, in capitals.
+/// Classifies a parse error. The engine's types put the class of the error first, in capitals.
 fn invalid_request(message: &str) -> DynoxideError {
     let (class, text) = match message.split_once(':') {
         Some((class, text))

@@ -1,7 +1,7 @@
 //! Identifiers that callers choose: 1 to 256 characters, any Unicode except control characters and U+FFFE and U+FFFF,
 //! which SQS rejects ([`sqs_text`](crate::text::sqs_text)).
 //!
-//! Stored identifiers are read even if they would be rejected today, so that old rows stay readable.
+//! Stored identifiers are accepted even if they would be rejected today, so that old rows stay readable.
 //!
 //! A user id cannot begin with the prefix of pseudonyms: a token for such a user could read a person's anonymous
 //! events.
@@ -17,7 +17,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::text::sqs_text::is_supported;
 
-/// Longest identifier, in characters (not bytes).
+/// Maximum length of an identifier, in characters (not bytes).
 pub const MAX_CHARACTERS: usize = 256;
 
 /// Why a string is not a valid identifier.
@@ -227,7 +227,7 @@ impl TryFrom<String> for UserIdOrPseudonym {
 }
 
 impl Label {
-    /// The type of an artifact that has none.
+    /// The artifact type to use if there is none.
     #[must_use]
     pub fn unknown() -> Self {
         Self("unknown".to_owned())

@@ -74,7 +74,7 @@ impl Labels {
         self.0.is_empty()
     }
 
-    /// Adds the labels of others whose keys these do not have, as far as there is room.
+    /// Adds the labels of `others` whose keys are missing here, up to [`MAX_LABELS`] labels.
     pub fn inherit(&mut self, others: &Self) {
         for (key, value) in &others.0 {
             if self.0.len() < MAX_LABELS && !self.0.contains_key(key) {

@@ -1,5 +1,5 @@
-//! Reads a part of the feed: walks the days of a tenant or the entries of a user, and keeps what a view and a filter
-//! list.
+//! Reads a part of the feed: walks the days of a tenant or the entries of a user, and keeps the messages that a view
+//! and a filter list.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ use crate::{Error, Store};
 
 /// Entries that one round examines: as many as one call reads.
 const READ_AT_ONCE: usize = 100;
-/// Rounds for a part, at most. If few entries are listed, the part ends early.
+/// Maximum rounds for a part. If few entries are listed, the part ends early.
 const MAX_ROUNDS: usize = 12;
-/// Partitions that one round reads, at most: shards of days. Days without entries double their number.
+/// Maximum partitions that one round reads: shards of days. Each round without entries doubles the days of the next.
 const MAX_PARTITIONS: u64 = 128;
 
-/// What is read.
+/// A read of the feed.
 #[derive(Debug, Clone, Copy)]
 pub struct FeedReader<'a> {
     /// The table.
@@ -32,11 +32,11 @@ pub struct FeedReader<'a> {
     pub filter: &'a FeedFilter,
     /// The current time.
     pub now: DateTime<Utc>,
-    /// The end of the time that is read, included.
+    /// The end of the period to read, inclusive.
     pub until: DateTime<Utc>,
-    /// Most messages.
+    /// Maximum number of messages.
     pub limit: usize,
-    /// Most bytes of JSON. The first message is read whatever its size.
+    /// Maximum size in bytes of JSON. The first message is read whatever its size.
     pub room: usize,
 }
 
@@ -58,7 +58,7 @@ pub struct FeedPart {
 /// What one call of the store reads.
 struct Round<'a> {
     partitions: Vec<FeedPartition<'a>>,
-    /// The last index key.
+    /// The last index key, inclusive.
     to: String,
     /// Where the next round begins if this one reads everything; `None` at the end.
     next: Option<FeedPosition>,
@@ -96,12 +96,12 @@ impl<'a> FeedReader<'a> {
         })
     }
 
-    /// Nothing is published later than now, but for clocks that differ.
+    /// The end of the period to read. Nothing is published later than now, except for clock skew.
     fn until(&self) -> DateTime<Utc> {
         self.until.min(self.now + SETTLED_AFTER)
     }
 
-    /// The part from a position on, of up to so many days.
+    /// The round that begins at a position and covers up to `days` days.
     fn round(&self, at: FeedPosition, days: u64) -> Round<'a> {
         let tenant = self.tenant;
         let users = match self.view {
@@ -143,14 +143,14 @@ struct Part<'a> {
     reader: FeedReader<'a>,
     events: Vec<(FeedPosition, Value)>,
     entries: Vec<FeedPosition>,
-    /// Bytes that the part may still have.
+    /// Bytes that are left for messages.
     room: usize,
     /// Everything up to this position was examined.
     at: FeedPosition,
 }
 
 impl Part<'_> {
-    /// Reads until the part is full or the feed ends; whether there may be more.
+    /// Reads until the part is full or the feed ends. Returns whether there may be more.
     async fn read(&mut self, known: &BTreeSet<FeedPosition>) -> Result<bool, Error> {
         let FeedReader { store, now, .. } = self.reader;
         let mut days = 1;
@@ -178,7 +178,7 @@ impl Part<'_> {
         Ok(true)
     }
 
-    /// Adds the messages of an entry; `false` if the part has no room for one.
+    /// Adds the messages of an entry. Returns `false` if the part has no room for one.
     fn add(&mut self, entry: &FeedEntry) -> bool {
         let FeedReader {
             view,

@@ -1,4 +1,4 @@
-//! Keys of what happened on a day: activity markers, and the months that have some.
+//! Keys of activity markers by day, and of the markers of months that have activity.
 
 use chrono::{NaiveDate, NaiveTime};
 use hearback_domain::identity::identifier::{ConversationId, ProjectId, TenantId, UserId};
@@ -12,14 +12,14 @@ pub fn day(tenant: &TenantId, project: &ProjectId, day: NaiveDate, shard: u32) -
     format!("{}#{shard}", day_of(tenant, project, day))
 }
 
-/// The bounds of the partitions of these days.
+/// The bounds between which the [`day`] keys of these days sort.
 #[must_use]
 pub fn days(
     tenant: &TenantId,
     project: &ProjectId,
     (first, last): (NaiveDate, NaiveDate),
 ) -> (String, String) {
-    // `$` follows the `#` that ends the date.
+    // `$` is the character after `#`, which ends the date.
     let day = |day| day_of(tenant, project, day);
     (format!("{}#", day(first)), format!("{}$", day(last)))
 }

@@ -16,10 +16,10 @@ pub(in crate::period) struct PeriodPosition {
     pub(super) as_of: i64,
     /// The latest position of the next conversation, in microseconds.
     pub(super) at: i64,
-    /// If its position is `at`, its mark is after this one.
+    /// The mark of the last listed conversation at `at`; the next conversation there has a higher mark.
     pub(super) after: Option<u64>,
-    /// Conversations that were listed by a reaction that may have been in flight. They are not listed again at their
-    /// position without it.
+    /// The marks of conversations that were listed at a reaction that may have been in flight. They are not listed
+    /// again at the position that they have without that reaction.
     pub(super) listed: Vec<u64>,
     /// The conversation with which the page begins, and its last listed reaction.
     #[serde(default)]
@@ -28,7 +28,7 @@ pub(in crate::period) struct PeriodPosition {
 
 impl PeriodPosition {
     pub(in crate::period) fn first(request: &PeriodRequest, now: DateTime<Utc>) -> Self {
-        // No reaction is later than this: it is the end of a period without one.
+        // No reaction is later than this, so it is the end of a period that has no `end`.
         let latest = request.end.min(now + recency::MAX_AHEAD);
         Self {
             as_of: now.timestamp_micros(),

@@ -1,8 +1,9 @@
 //! Updates preferences from feedback: weighted moving averages, and the options that a user accepts.
 //!
-//! Averages are updated by `new = (old × weight + sample × c) / (weight + c)`, with `weight = min(samples, 100)`. `c` is
-//! 1, or the confidence of implicit feedback, which is also that part of a sample. Ratings and acceptances have separate
-//! sample counts ([decision](../../../../docs/decisions/0026-ratings-and-acceptances-are-counted-apart.md)).
+//! Averages are updated by `new = (old × weight + sample × c) / (weight + c)`, with `weight = min(samples, 100)`. `c`
+//! is 1, or the confidence of implicit feedback, which counts as that fraction of a sample. Ratings and acceptances
+//! have separate sample counts
+//! ([decision](../../../../docs/decisions/0026-ratings-and-acceptances-are-counted-apart.md)).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,12 +124,12 @@ impl Learning {
 pub(super) struct ArtifactLearning {
     /// Number of ratings in the average.
     ratings: u64,
-    /// What implicit ones among them lack to full samples: the sum of 1 − confidence.
+    /// How much less implicit ratings count than full samples: the sum of 1 − confidence.
     #[serde(default, skip_serializing_if = "is_zero")]
     rating_uncertainty: f64,
     /// Number of acceptances and rejections in the acceptance rate.
     acceptances: u64,
-    /// What implicit ones among them lack to full samples: the sum of 1 − confidence.
+    /// How much less implicit acceptances and rejections count than full samples: the sum of 1 − confidence.
     #[serde(default, skip_serializing_if = "is_zero")]
     uncertainty: f64,
     /// Whether the rate crossed the threshold and no hint was published yet.
@@ -145,18 +146,18 @@ pub(super) struct ArtifactLearning {
 }
 
 impl ArtifactLearning {
-    /// The acceptances and rejections, each as much as its confidence.
+    /// The number of acceptances and rejections, weighted by confidence.
     fn certain(&self) -> f64 {
         (float(self.acceptances) - self.uncertainty).max(0.0)
     }
 
-    /// The ratings, each as much as its confidence.
+    /// The number of ratings, weighted by confidence.
     fn certain_ratings(&self) -> f64 {
         (float(self.ratings) - self.rating_uncertainty).max(0.0)
     }
 
-    /// Initial counts for averages without counts: those that the user set, and those of versions from before counts
-    /// were stored. Each sample may then be a rating, an acceptance, or both.
+    /// Initial counts for averages without counts: averages that the user set, and those of versions from before counts
+    /// were stored. Such a sample may be a rating, an acceptance, or both.
     fn after(artifact: &ArtifactPreference) -> Self {
         let samples = artifact.sample_count.unwrap_or_default();
         let count = |average: Option<f64>| average.map_or(0, |_| samples);
@@ -367,7 +368,7 @@ fn apply(artifact: &mut ArtifactPreference, learning: &mut ArtifactLearning, les
     artifact.sample_count = Some(samples.saturating_add(1));
 }
 
-/// The moving average after another sample of a confidence. The first sample is the average.
+/// The moving average after another sample, weighted by its confidence. Without an average, it is the sample.
 fn moving_average(old: Option<f64>, samples: f64, (sample, confidence): (f64, f64)) -> f64 {
     let Some(old) = old else { return sample };
     let weight = samples.min(MAX_WEIGHT);
@@ -377,7 +378,7 @@ fn moving_average(old: Option<f64>, samples: f64, (sample, confidence): (f64, f6
     (old * weight + sample * confidence) / (weight + confidence)
 }
 
-/// A number of samples.
+/// A number of samples as a float.
 fn float(samples: u64) -> f64 {
     f64::from(u32::try_from(samples).unwrap_or(u32::MAX))
 }

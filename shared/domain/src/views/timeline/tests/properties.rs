@@ -139,6 +139,19 @@ proptest! {
     }
 
     #[test]
+    fn a_turn_id_adds_no_line(id in "[\u{2028}\u{2029}a\\[\\]|\"=: ]{1,12}") {
+        let lines = |id: &str| {
+            let request = Timeline { turn_ids: vec![turn(id)], ..cold() };
+            let reaction = reaction(id, Origin::User, Some(Reaction::NotOk), NOW);
+            let response = refresh(&request, &[reaction], at(NOW));
+            let breaks = |c: char| c.is_control() || "\u{2028}\u{2029}".contains(c);
+            let texts = [response.announce.unwrap(), response.blocks[0].text.clone()];
+            texts.map(|text| text.split(breaks).count())
+        };
+        prop_assert_eq!(lines(&id), lines("a"));
+    }
+
+    #[test]
     fn the_text_of_another_user_stays_on_its_line(text in "[\\n\\r\\x0b\\x0c\u{85}\u{2028}\u{2029}a\\[\\]]{0,12}") {
         let response = refresh(&cold(), &[reaction_of_eve(&text, NOW)], at(NOW));
         let lines = response.blocks[0].text.split(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c));
