@@ -1,5 +1,5 @@
 //! The report of a period at full size: 10,000 conversations with 30,000 reactions on 40 days, read completely while
-//! reactions keep arriving, next to ten times as many outside the period.
+//! reactions keep arriving, next to as many outside the period.
 //!
 //! `cargo bench -p hearback-tests --bench period_report`
 //!
