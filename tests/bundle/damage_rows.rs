@@ -1,9 +1,9 @@
 //! A row or a log that cannot be read, between good ones, stops none of those that read, process or erase the others.
 
-use std::collections::BTreeSet;
-use std::io::{self, Write};
+mod preferences;
+mod warnings;
+
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -14,9 +14,7 @@ use hearback_lambda::clock::Clock;
 use hearback_local::names::Names;
 use hearback_local::redrive::{DeadLetterQueue, RedriveSummary, redrive};
 use hearback_tests::app::{TestApp, eventually};
-use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, id};
-use hearback_tests::functions::{call, functions_of};
 use hearback_tests::queue::count;
 use hearback_tests::rows::{Row, attribute, damage, rows};
 use hearback_tests::stored::Stored;
@@ -143,69 +141,6 @@ async fn erase(app: &TestApp, user: &str) -> Value {
         (body["status"] == "done").then_some(body)
     })
     .await
-}
-
-/// What is logged in this thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(line)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[tokio::test]
-async fn what_is_left_out_is_logged_with_its_kind_and_tenant_but_no_data() {
-    let log = Log::default();
-    let written = log.clone();
-    let subscriber = tracing_subscriber::fmt().json().flatten_event(true);
-    let subscriber = subscriber.with_writer(move || written.clone()).finish();
-    let _logging = tracing::subscriber::set_default(subscriber);
-    let engine = Engine::start().await;
-    let functions = functions_of(&engine);
-    let send = async |method: Method, path: &str, body: &Value| {
-        let caller = ("order-service", "");
-        let (status, body) = call(&functions, caller, (method, path), body).await;
-        assert!(status.is_success(), "{status} {body}");
-    };
-    for turn in ["t1", "t2"] {
-        let at = path("c", turn);
-        let body = message(turn, "Where is the laptop?", "In the shop.");
-        send(Method::PUT, &at, &body).await;
-        let reaction = json!({"reaction": "not_ok", "text": "no"});
-        send(Method::POST, &format!("{at}/feedback"), &reaction).await;
-    }
-    let (dynamodb, table) = (&engine.clients.dynamodb, engine.names.table());
-    for key in ["TURN#t2", "REACTION#t1#user#ada"] {
-        let rows = rows(dynamodb, &table).await;
-        let row = rows.iter().find(|row| attribute(row, "SK") == key).unwrap();
-        damage(dynamodb, &table, row, "core").await;
-    }
-    let report = format!("{}/turns-with-feedbacks", conversation_path("c"));
-    send(Method::POST, &report, &json!({})).await;
-    send(Method::GET, BY_STATUS, &Value::Null).await;
-    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let lines = logged
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let damaged: BTreeSet<_> = lines
-        .filter(|line| line["damaged"] == true)
-        .map(|line| ["tenant", "partition", "row"].map(|name| line[name].to_string()))
-        .collect();
-    let row = |row: &str| ["acme", "CONV", row].map(|part| format!("{part:?}"));
-    assert_eq!(
-        damaged,
-        BTreeSet::from([row("REACTION"), row("TURN")]),
-        "{logged}"
-    );
-    for data in ["ada", "laptop", "t1", "t2"] {
-        assert!(!logged.contains(data), "{data}: {logged}");
-    }
 }
 
 #[tokio::test]
@@ -350,94 +285,6 @@ async fn react_again(app: &TestApp, case: &str) {
     for text in ["It is in the van.", "not there"] {
         assert!(read.contains(text), "{case}: {text}: {read}");
     }
-}
-
-/// Damages a version of a user's preferences.
-async fn damage_version(app: &TestApp, user: &str, version: u64) {
-    let (partition, key) = (format!("PREF#acme#{user}"), format!("V#{version:010}"));
-    let mut rows = table(app).await.into_iter();
-    let row = rows.find(|row| attribute(row, "PK") == partition && attribute(row, "SK") == key);
-    let (dynamodb, table) = (&app.bundle.clients.dynamodb, Names::default().table());
-    damage(dynamodb, &table, &row.unwrap(), "version").await;
-}
-
-#[tokio::test]
-async fn a_damaged_newest_version_of_preferences_is_skipped_and_its_number_is_not_used_again() {
-    const ADA: &str = "/v1/preferences/ada";
-    let app = TestApp::start().await;
-    let token = app.token("ada");
-    let set = |version: u64, detail: &'static str| {
-        let (app, token) = (&app, &token);
-        let body = json!({
-            "preferenceVersion": version,
-            "globalPreferences": {"detailLevel": detail}
-        });
-        async move { app.put(token, ADA, &body).await }
-    };
-    for (version, detail) in [(0, "overview"), (1, "deep-dive")] {
-        assert_eq!(set(version, detail).await.status, 200);
-    }
-    damage_version(&app, "ada", 2).await;
-    let read = app.get(&token, ADA).await;
-    assert_eq!(read.status, 200, "{:?}", read.body);
-    assert_eq!(read.body["globalPreferences"]["detailLevel"], "overview");
-    assert_eq!(read.headers["etag"], "\"2\"");
-    let resolved = app.get(&token, &format!("{ADA}/resolved")).await;
-    assert_eq!(resolved.body["detailLevel"], "overview");
-    let stale = set(1, "standard").await;
-    assert_eq!(stale.status, 409);
-    assert_eq!(stale.body["currentVersion"], 2);
-
-    // Feedback teaches the version after the damaged one, and so does a change.
-    let event = acceptance("ada");
-    app.submit(&token, &event).await;
-    let outcome = app.outcome(&token, &id(&event)).await;
-    assert_eq!(outcome["status"], "processed");
-    let learned = app.get(&token, ADA).await.body;
-    assert_eq!(learned["preferenceVersion"], 3);
-    assert_eq!(learned["globalPreferences"]["detailLevel"], "overview");
-    let samples = &learned["artifactPreferences"]["unknown"]["sampleCount"];
-    assert_eq!(*samples, 1, "{learned}");
-    damage_version(&app, "ada", 3).await;
-    let changed = set(3, "standard").await;
-    assert_eq!(changed.body["preferenceVersion"], 4, "{:?}", changed.body);
-
-    let mut next = String::new();
-    let mut listed = Vec::new();
-    for _ in 0..4 {
-        let history = format!("{ADA}/history?limit=1{next}");
-        let page = app.get(&token, &history).await;
-        assert_eq!(page.status, 200, "{:?}", page.body);
-        let versions = page.body["versions"].as_array().unwrap();
-        listed.extend(
-            versions
-                .iter()
-                .map(|version| version["preferenceVersion"].clone()),
-        );
-        next = format!("&before={}", page.body["next"]);
-    }
-    assert_eq!(listed, [4, 1]);
-}
-
-#[tokio::test]
-async fn a_reset_repairs_preferences_of_which_no_version_can_be_read() {
-    const EVE: &str = "/v1/preferences/eve";
-    let app = TestApp::start().await;
-    let token = app.token("eve");
-    let event = acceptance("eve");
-    app.submit(&token, &event).await;
-    app.outcome(&token, &id(&event)).await;
-    damage_version(&app, "eve", 1).await;
-    assert_eq!(app.get(&token, EVE).await.status, 404);
-    let resolved = app.get(&token, &format!("{EVE}/resolved")).await;
-    assert_eq!(
-        resolved.body["detailLevel"], "standard",
-        "{:?}",
-        resolved.body
-    );
-    let reset = app.post(&token, &format!("{EVE}/reset"), &json!({})).await;
-    assert_eq!(reset.body["preferenceVersion"], 2, "{:?}", reset.body);
-    assert_eq!(app.get(&token, EVE).await.body["preferenceVersion"], 2);
 }
 
 /// Damages what the local bucket keeps of objects. Returns their number.

@@ -197,10 +197,9 @@ async fn a_worker_with_a_stale_erasure_does_not_remove_newer_data() {
     world.finish().await;
     let (event, delivery) = world.submit_words("x").await;
     world.generate([delivery]).await;
-    let claims = (DataSource::Claims, PageSize::Removal);
     let kept = engine
         .store
-        .personal_data(owner, claims, None)
+        .personal_data(owner, DataSource::Claims, PageSize::Removal, None)
         .await
         .unwrap();
     let units = kept.found.into_iter().map(|found| match found {

@@ -123,7 +123,7 @@ async fn get_preferences(
     let version = version.ok_or_else(Problem::not_found)?;
     Ok(Tagged(
         number,
-        UserPreferences::of(user, (number, &version), anonymous),
+        UserPreferences::of(user, number, &version, anonymous),
     ))
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct UserPreferences {
 }
 
 impl UserPreferences {
-    pub(crate) fn of(user: UserId, (number, version): (u64, &Version), anonymous: bool) -> Self {
+    pub(crate) fn of(user: UserId, number: u64, version: &Version, anonymous: bool) -> Self {
         Self {
             user_id: user.into(),
             preference_version: number,

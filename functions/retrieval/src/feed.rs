@@ -173,7 +173,7 @@ async fn list_events(
         Problem::invalid_member("/after", invalid.to_string())
     })?;
     let given = after.max(query.since.map(FeedPosition::before));
-    let fingerprint = fingerprint(&caller, &view, &filter, (given, until));
+    let fingerprint = fingerprint(&caller, &view, &filter, given, until);
     let Position {
         at: from,
         incomplete,
@@ -246,7 +246,8 @@ fn fingerprint(
     caller: &Caller,
     view: &FeedView,
     filter: &FeedFilter,
-    (from, until): (Option<FeedPosition>, DateTime<Utc>),
+    from: Option<FeedPosition>,
+    until: DateTime<Utc>,
 ) -> [u8; 32] {
     let from = from.map(|from| from.event_id()).unwrap_or_default();
     let until = until.timestamp_micros().to_string();

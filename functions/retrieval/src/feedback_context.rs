@@ -126,11 +126,7 @@ async fn rejection(app: &App, caller: &Caller, row: &IndexRow) -> Result<Rejecti
         signals: &signals,
         sequence: Sequence::of(std::iter::repeat_n(FeedbackStatus::Rejected, 1 + before?)),
     };
-    Ok(Rejection::of(
-        (&row.core, &row.summary),
-        known,
-        preferences?,
-    ))
+    Ok(Rejection::of(&row.core, &row.summary, known, preferences?))
 }
 
 /// The latest words of a complaint.

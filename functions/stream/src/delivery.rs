@@ -110,7 +110,7 @@ impl Delivery {
             } else {
                 now + SETTLED_AFTER
             };
-            let part = self.part(&connection, subscription, &progress, (until, now));
+            let part = self.part(&connection, subscription, &progress, until, now);
             let part = part.await?;
             let reached = if part.more {
                 part.reached
@@ -153,9 +153,9 @@ impl Delivery {
         // Before the progress is stored, which says that they were sent.
         self.tasks.send(id, &tasks).await?;
         if progress != *before {
-            let steps = (before, &progress);
             // Another worker that was faster is not overwritten: some events are sent again.
-            self.store.save_progress(id, subscription, steps).await?;
+            let saved = (self.store).save_progress(id, subscription, before, &progress);
+            saved.await?;
         }
         failure.map_or(Ok(true), |failure| Err(failure.into()))
     }
@@ -165,7 +165,8 @@ impl Delivery {
         connection: &Connection,
         subscription: &Subscription,
         progress: &Progress,
-        (until, now): (DateTime<Utc>, DateTime<Utc>),
+        until: DateTime<Utc>,
+        now: DateTime<Utc>,
     ) -> Result<FeedPart, Error> {
         let reader = FeedReader {
             store: &self.store,

@@ -149,8 +149,8 @@ impl LiveFeed {
             // The client asks again, if it is there.
             return Ok(());
         }
-        let subscribed = (&subscription, &progress);
-        if store.subscribe(id, &listener, subscribed).await? {
+        let subscribed = store.subscribe(id, &listener, &subscription, &progress);
+        if subscribed.await? {
             let deliveries = [
                 (Task::Deliver, TimeDelta::zero()),
                 (Task::Deliver, CHECK_AFTER),

@@ -88,7 +88,7 @@ pub(crate) async fn note(
     let precedence = Precedence::of_follow_up(turn.ts, &turn.at.turn);
     if !app
         .store
-        .note_inferred((&previous.at, previous.ts), &feedback, precedence)
+        .note_inferred(&previous.at, previous.ts, &feedback, precedence)
         .await?
     {
         // The feedback of a turn that follows more closely counts.

@@ -101,8 +101,8 @@ async fn register_turn(
     app.app.store.put_vector(&turn.core, &vector).await?;
     let log = app.blobs.put_turn_log(&turn.core, &turn.log).await?;
     let detected = follow_up.as_ref().map(|(follow_up, _)| follow_up);
-    let row = (log.as_str(), detected);
-    match app.app.store.put_turn(&turn, row, now).await? {
+    let put = app.app.store.put_turn(&turn, &log, detected, now);
+    match put.await? {
         Written::New => {
             if let Some((follow_up, previous)) = &follow_up {
                 follow_up::note(&app.app, &caller, &turn.core, follow_up, previous).await?;

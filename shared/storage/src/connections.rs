@@ -101,7 +101,8 @@ impl Store {
         &self,
         id: &str,
         listener: &Listener,
-        (subscription, progress): (&Subscription, &Progress),
+        subscription: &Subscription,
+        progress: &Progress,
     ) -> Result<bool, Error> {
         let subscribed = self
             .connection_update(id)
@@ -133,7 +134,8 @@ impl Store {
         &self,
         id: &str,
         subscription: &Subscription,
-        (before, progress): (&Progress, &Progress),
+        before: &Progress,
+        progress: &Progress,
     ) -> Result<bool, Error> {
         let saved = self
             .connection_update(id)

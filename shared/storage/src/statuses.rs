@@ -129,12 +129,13 @@ impl Store {
     /// whole row, and for its status index entry if that changes.
     pub async fn note_inferred(
         &self,
-        (at, turn_ts): (&TurnRef, DateTime<Utc>),
+        at: &TurnRef,
+        turn_ts: DateTime<Utc>,
         feedback: &UserFeedback,
         precedence: Precedence,
     ) -> Result<bool, Error> {
         let note = Note::Inferred(feedback, precedence);
-        let Some(row) = self.note((at, turn_ts), &note).await? else {
+        let Some(row) = self.note(at, turn_ts, &note).await? else {
             return Ok(true);
         };
         let current: Option<UserFeedback> = part(&row, USER_FEEDBACK)?;
@@ -153,8 +154,8 @@ impl Store {
         let core = &reaction.core;
         let feedback = UserFeedback::of_machine(reaction, correction, core.received_at);
         if let Some((feedback, precedence)) = feedback {
-            let turn = (&core.at, core.turn_ts);
-            self.note_inferred(turn, &feedback, precedence).await?;
+            let noted = self.note_inferred(&core.at, core.turn_ts, &feedback, precedence);
+            noted.await?;
         }
         Ok(())
     }
@@ -163,15 +164,16 @@ impl Store {
     /// same kind is stored. Idempotent. One call, two if the turn has explicit feedback, or an
     /// inference that counts again; writes as for an inference.
     pub async fn note_given_feedback(&self, core: &ReactionCore) -> Result<(), Error> {
-        let turn = (&core.at, core.turn_ts);
         let note = Note::Given(ExplicitAct::of(core));
-        self.note(turn, &note).await.map(|_| ())
+        let noted = self.note(&core.at, core.turn_ts, &note);
+        noted.await.map(|_| ())
     }
 
     /// Stores feedback; returns the row if nothing changes.
     async fn note(
         &self,
-        turn: (&TurnRef, DateTime<Utc>),
+        at: &TurnRef,
+        turn_ts: DateTime<Utc>,
         note: &Note<'_>,
     ) -> Result<Option<Item>, Error> {
         // Usually no feedback is stored yet, and one call is enough.
@@ -180,7 +182,8 @@ impl Store {
             let Some(change) = note.resolve(&seen)? else {
                 return Ok(Some(seen));
             };
-            let Some(row) = self.change(turn, note, &change, &seen).await? else {
+            let changed = self.change(at, turn_ts, note, &change, &seen);
+            let Some(row) = changed.await? else {
                 return Ok(None);
             };
             if row.is_empty() {
@@ -198,7 +201,8 @@ impl Store {
     /// if there is none.
     async fn change(
         &self,
-        (at, turn_ts): (&TurnRef, DateTime<Utc>),
+        at: &TurnRef,
+        turn_ts: DateTime<Utc>,
         note: &Note<'_>,
         change: &Change,
         seen: &Item,

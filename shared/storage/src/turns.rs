@@ -73,7 +73,8 @@ impl Store {
     pub async fn put_turn(
         &self,
         turn: &Turn,
-        (hosted_uri, follow_up): (&str, Option<&FollowUp>),
+        hosted_uri: &str,
+        follow_up: Option<&FollowUp>,
         now: DateTime<Utc>,
     ) -> Result<Written, Error> {
         let at = &turn.core.at;

@@ -12,7 +12,7 @@ use serde_json::Value;
 pub async fn stored(engine: &Engine, gave_up: bool) -> BTreeMap<String, String> {
     let items = items(engine).await;
     let mut objects = objects(engine).await;
-    // A writer that died after it moved the row leaves the earlier log: nobody reads it, and erasing the turn removes
+    // A writer that crashed after it moved the row leaves the earlier log: nobody reads it, and erasing the turn removes
     // it.
     objects.retain(|key, _| {
         let unread =

@@ -143,7 +143,7 @@ impl Exporter {
             let event = unless_unreadable(event, tenant)?;
             // A correction without a text makes no pair: it may have only its kind.
             if let Some(event) = event.filter(|event| event.text.corrected_value.is_some()) {
-                pairs.push(Pair::of_event(core, &texts, (&event.core, &event.text)));
+                pairs.push(Pair::of_event(core, &texts, &event.core, &event.text));
             }
         }
         if let Some((next, corrected)) = correction

@@ -244,7 +244,8 @@ impl Pair {
     pub fn of_event(
         turn: &TurnCore,
         exchange: &PromptAndAnswer,
-        (event, text): (&EventCore, &FreeText),
+        event: &EventCore,
+        text: &FreeText,
     ) -> Option<Self> {
         let verdict = AnswerVerdict {
             good: false,

@@ -229,7 +229,8 @@ impl Rejection {
     /// The details of the rejection of a turn.
     #[must_use]
     pub fn of(
-        (turn, summary): (&TurnCore, &Summary),
+        turn: &TurnCore,
+        summary: &Summary,
         known: RejectionFacts<'_>,
         preferences: SessionPreferences,
     ) -> Self {

@@ -164,7 +164,8 @@ impl Store {
     pub async fn personal_data(
         &self,
         owner: UserRef<'_>,
-        (source, size): (DataSource, PageSize),
+        source: DataSource,
+        size: PageSize,
         from: Option<&ErasureCursor>,
     ) -> Result<PersonalDataPage, Error> {
         let user = owner.user;

@@ -43,8 +43,9 @@ impl Store {
         let mut damaged = DamagedVectors::default();
         let mut from = None;
         loop {
-            let source = (DataSource::Vectors, PageSize::Full);
-            let page = self.personal_data(owner, source, from.as_ref()).await?;
+            let page =
+                self.personal_data(owner, DataSource::Vectors, PageSize::Full, from.as_ref());
+            let page = page.await?;
             for found in page.found {
                 if let PersonalData::Damaged(unit) = found
                     && let Some((ts, turn)) = keys::vector_of(&unit.first.1)

@@ -34,6 +34,19 @@ pub enum FeedPartition<'a> {
     User(UserRef<'a>),
 }
 
+/// The entries to read.
+#[derive(Debug, Clone, Copy)]
+pub struct FeedRange<'a> {
+    /// The first index key, inclusive.
+    pub from: &'a str,
+    /// The last index key, inclusive.
+    pub to: &'a str,
+    /// Maximum number of entries, known ones included.
+    pub limit: usize,
+    /// Entries that are left out.
+    pub known: &'a BTreeSet<FeedPosition>,
+}
+
 impl FeedPartition<'_> {
     /// The index, its partition key, and the value of that.
     fn key(&self) -> (&'static str, &'static str, String) {
@@ -83,22 +96,22 @@ impl Store {
         shard_of(&event.to_string(), self.feed_shards())
     }
 
-    /// The entries among the first `limit` of these partitions between two index keys, both included, that are not
-    /// `known`. Eventually consistent. One call for each partition, half a read each for each 4 KB of keys; one for each hundred entries, a read each.
+    /// The entries of these partitions in a range. Eventually consistent. One call for each partition, half a read each
+    /// for each 4 KB of keys; one for each hundred entries, a read each.
     pub async fn feed(
         &self,
         partitions: &[FeedPartition<'_>],
-        (from, to): (&str, &str),
-        (limit, known): (usize, &BTreeSet<FeedPosition>),
+        range: &FeedRange<'_>,
         now: DateTime<Utc>,
     ) -> Result<FeedEntries, Error> {
-        if from > to {
+        let FeedRange { limit, known, .. } = *range;
+        if range.from > range.to {
             return Ok(FeedEntries::default());
         }
         let (mut found, mut more) = (Vec::new(), false);
         for partitions in partitions.chunks(AT_ONCE) {
             let parts = partitions.iter();
-            let parts = parts.map(|partition| self.feed_keys(partition, (from, to), limit));
+            let parts = parts.map(|partition| self.feed_keys(partition, range));
             for (keys, has_more) in try_join_all(parts).await? {
                 found.extend(keys);
                 more |= has_more;
@@ -134,18 +147,17 @@ impl Store {
     async fn feed_keys(
         &self,
         partition: &FeedPartition<'_>,
-        (from, to): (&str, &str),
-        limit: usize,
+        range: &FeedRange<'_>,
     ) -> Result<(Vec<(String, Key)>, bool), Error> {
         let (index, name, value) = partition.key();
-        let range = IndexRange {
+        let keys = IndexRange {
             index,
             partition: (name, value),
             sort: FEED_AT,
-            span: (from.to_owned(), to.to_owned()),
+            span: (range.from.to_owned(), range.to.to_owned()),
             latest_first: false,
         };
-        self.index_keys(range, limit).await
+        self.index_keys(keys, range.limit).await
     }
 }
 

@@ -9,7 +9,7 @@ use hearback_domain::text::payload::escaped_json_size;
 use hearback_domain::views::feed::{FeedEntry, FeedFilter, FeedPosition, FeedView, SETTLED_AFTER};
 use serde_json::Value;
 
-use super::{FeedEntries, FeedPartition};
+use super::{FeedEntries, FeedPartition, FeedRange};
 use crate::{Error, Store};
 
 /// Entries that one round examines: as many as one call reads.
@@ -156,11 +156,14 @@ impl Part<'_> {
         let mut days = 1;
         for _ in 0..MAX_ROUNDS {
             let round = self.reader.round(self.at, days);
-            let from = self.at.entry_key();
-            let span = (&*from, &*round.to);
-            let FeedEntries { entries, rest } = store
-                .feed(&round.partitions, span, (READ_AT_ONCE, known), now)
-                .await?;
+            let range = FeedRange {
+                from: &self.at.entry_key(),
+                to: &round.to,
+                limit: READ_AT_ONCE,
+                known,
+            };
+            let read = store.feed(&round.partitions, &range, now);
+            let FeedEntries { entries, rest } = read.await?;
             let is_empty = entries.is_empty() && rest.is_none();
             days = if is_empty { days * 2 } else { 1 };
             for entry in entries {

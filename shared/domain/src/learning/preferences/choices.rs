@@ -74,12 +74,7 @@ impl<T: Ord> Default for Choices<T> {
 
 impl<T: Ord + Clone> Choices<T> {
     /// Counts a sample of an option. A new option beyond `max_options` replaces the one with the fewest samples.
-    pub(super) fn count(
-        &mut self,
-        option: T,
-        (accepted, confidence): (bool, f64),
-        max_options: usize,
-    ) {
+    pub(super) fn count(&mut self, option: T, accepted: bool, confidence: f64, max_options: usize) {
         if !self.0.contains_key(&option) && self.0.len() >= max_options {
             let rarest = (self.0.iter()).min_by(|(_, a), (_, b)| a.samples.total_cmp(&b.samples));
             let rarest = rarest.map(|(option, _)| option.clone());
@@ -123,8 +118,8 @@ mod tests {
     fn choices(counts: &[(u32, u32)]) -> Choices<char> {
         let mut choices = Choices::default();
         for (option, (accepted, rejected)) in ('a'..).zip(counts) {
-            (0..*accepted).for_each(|_| choices.count(option, (true, 1.0), 9));
-            (0..*rejected).for_each(|_| choices.count(option, (false, 1.0), 9));
+            (0..*accepted).for_each(|_| choices.count(option, true, 1.0, 9));
+            (0..*rejected).for_each(|_| choices.count(option, false, 1.0, 9));
         }
         choices
     }
@@ -170,8 +165,8 @@ mod tests {
     fn recent_feedback_outweighs_older_feedback() {
         let mut choices = choices(&[(1_000, 0), (0, 50)]);
         for _ in 0..400 {
-            choices.count('a', (false, 1.0), 9);
-            choices.count('b', (true, 1.0), 9);
+            choices.count('a', false, 1.0, 9);
+            choices.count('b', true, 1.0, 9);
         }
         assert_eq!(choices.preferred(), Some(&'b'));
     }
@@ -180,7 +175,7 @@ mod tests {
     fn the_option_with_the_fewest_samples_is_replaced() {
         let mut choices = Choices::default();
         for option in ['a', 'a', 'b', 'b', 'c', 'd'] {
-            choices.count(option, (true, 1.0), 3);
+            choices.count(option, true, 1.0, 3);
         }
         let options: Vec<_> = choices.options().copied().collect();
         assert_eq!(options, ['a', 'b', 'd']);

@@ -311,17 +311,31 @@ impl Learned {
                 code_style,
                 ..
             } = lesson.choice;
-            let sample = (accepted, lesson.confidence);
-            count(&mut learning.response_length, response_length, sample);
-            count(&mut learning.code_style, code_style, sample);
-            count(&mut learning.agents, agent, sample);
+            count(
+                &mut learning.response_length,
+                response_length,
+                accepted,
+                lesson.confidence,
+            );
+            count(
+                &mut learning.code_style,
+                code_style,
+                accepted,
+                lesson.confidence,
+            );
+            count(&mut learning.agents, agent, accepted, lesson.confidence);
         }
     }
 }
 
-fn count<T: Ord + Clone>(choices: &mut Choices<T>, option: Option<T>, sample: (bool, f64)) {
+fn count<T: Ord + Clone>(
+    choices: &mut Choices<T>,
+    option: Option<T>,
+    accepted: bool,
+    confidence: f64,
+) {
     if let Some(option) = option {
-        choices.count(option, sample, MAX_AGENTS);
+        choices.count(option, accepted, confidence, MAX_AGENTS);
     }
 }
 
@@ -347,29 +361,42 @@ fn apply(artifact: &mut ArtifactPreference, learning: &mut ArtifactLearning, les
     if let Some(rating) = lesson.rating {
         let sample = f64::from(rating.get());
         let average = artifact.average_rating;
-        let weighted = (sample, lesson.confidence);
-        let weight = learning.certain_ratings();
-        artifact.average_rating = Some(moving_average(average, weight, weighted));
+        let average = moving_average(
+            average,
+            learning.certain_ratings(),
+            sample,
+            lesson.confidence,
+        );
+        artifact.average_rating = Some(average);
         learning.ratings = learning.ratings.saturating_add(1);
         learning.rating_uncertainty += 1.0 - lesson.confidence;
     }
     if let Some(accepted) = lesson.accepted {
         let sample = f64::from(u8::from(accepted));
-        let average = artifact.acceptance_rate;
-        let weighted = (sample, lesson.confidence);
-        artifact.acceptance_rate = Some(moving_average(average, learning.certain(), weighted));
+        let rate = artifact.acceptance_rate;
+        let rate = moving_average(rate, learning.certain(), sample, lesson.confidence);
+        artifact.acceptance_rate = Some(rate);
         learning.acceptances = learning.acceptances.saturating_add(1);
         learning.uncertainty += 1.0 - lesson.confidence;
-        let sample = (accepted, lesson.confidence);
-        count(&mut learning.complexity, lesson.complexity, sample);
-        count(&mut learning.format, lesson.format, sample);
+        count(
+            &mut learning.complexity,
+            lesson.complexity,
+            accepted,
+            lesson.confidence,
+        );
+        count(
+            &mut learning.format,
+            lesson.format,
+            accepted,
+            lesson.confidence,
+        );
     }
     let samples = artifact.sample_count.unwrap_or_default();
     artifact.sample_count = Some(samples.saturating_add(1));
 }
 
 /// The moving average after another sample, weighted by its confidence. Without an average, it is the sample.
-fn moving_average(old: Option<f64>, samples: f64, (sample, confidence): (f64, f64)) -> f64 {
+fn moving_average(old: Option<f64>, samples: f64, sample: f64, confidence: f64) -> f64 {
     let Some(old) = old else { return sample };
     let weight = samples.min(MAX_WEIGHT);
     if weight + confidence <= 0.0 {

@@ -84,11 +84,8 @@ pub struct Sources {
 }
 
 /// Unsets a value that was not set before and equals the learned one.
-fn unset_if_learned<T: PartialEq>(
-    value: &mut Option<T>,
-    (before, learned): (Option<T>, Option<T>),
-) {
-    if before.is_none() && *value == learned {
+fn unset_if_learned<T: PartialEq>(value: &mut Option<T>, before: Option<&T>, learned: Option<&T>) {
+    if before.is_none() && value.as_ref() == learned {
         *value = None;
     }
 }
@@ -132,11 +129,13 @@ impl Profile {
             let learned = self.learned_artifact(label);
             unset_if_learned(
                 &mut artifact.preferred_complexity,
-                (before.preferred_complexity, learned.preferred_complexity),
+                before.preferred_complexity.as_ref(),
+                learned.preferred_complexity.as_ref(),
             );
             unset_if_learned(
                 &mut artifact.preferred_format,
-                (before.preferred_format, learned.preferred_format),
+                before.preferred_format.as_ref(),
+                learned.preferred_format.as_ref(),
             );
         }
         for (label, context) in &mut changed.context_preferences {
@@ -145,18 +144,18 @@ impl Profile {
             let learned = self.learned_context(label);
             unset_if_learned(
                 &mut context.preferred_agents,
-                (before.preferred_agents, learned.preferred_agents),
+                before.preferred_agents.as_ref(),
+                learned.preferred_agents.as_ref(),
             );
             unset_if_learned(
                 &mut context.preferred_response_length,
-                (
-                    before.preferred_response_length,
-                    learned.preferred_response_length,
-                ),
+                before.preferred_response_length.as_ref(),
+                learned.preferred_response_length.as_ref(),
             );
             unset_if_learned(
                 &mut context.preferred_code_style,
-                (before.preferred_code_style, learned.preferred_code_style),
+                before.preferred_code_style.as_ref(),
+                learned.preferred_code_style.as_ref(),
             );
         }
     }
@@ -205,32 +204,28 @@ pub fn resolve(profile: &Profile, context: &PreferenceContext) -> Resolved {
     let learned_in_context = first_of(contexts().map(|label| profile.learned_context(label)));
 
     let (preferred_complexity, complexity) = pick(
-        (set.preferred_complexity, learned.preferred_complexity),
+        set.preferred_complexity,
+        learned.preferred_complexity,
         Complexity::Moderate,
     );
     let (preferred_format, format) = pick(
-        (set.preferred_format, learned.preferred_format),
+        set.preferred_format,
+        learned.preferred_format,
         Format::Mixed,
     );
     let (preferred_response_length, response_length) = pick(
-        (
-            set_in_context.preferred_response_length,
-            learned_in_context.preferred_response_length,
-        ),
+        set_in_context.preferred_response_length,
+        learned_in_context.preferred_response_length,
         ResponseLength::Balanced,
     );
     let (preferred_code_style, code_style) = pick(
-        (
-            set_in_context.preferred_code_style,
-            learned_in_context.preferred_code_style,
-        ),
+        set_in_context.preferred_code_style,
+        learned_in_context.preferred_code_style,
         CodeStyle::Documented,
     );
     let (preferred_agents, agents) = pick(
-        (
-            set_in_context.preferred_agents,
-            learned_in_context.preferred_agents,
-        ),
+        set_in_context.preferred_agents,
+        learned_in_context.preferred_agents,
         Vec::new(),
     );
     let (global, default) = (preferences.global_preferences, GlobalPreferences::default());
@@ -271,7 +266,7 @@ fn first_of(contexts: impl Iterator<Item = ContextPreference>) -> ContextPrefere
     })
 }
 
-fn pick<T>((set, learned): (Option<T>, Option<T>), default: T) -> (T, PreferenceSource) {
+fn pick<T>(set: Option<T>, learned: Option<T>, default: T) -> (T, PreferenceSource) {
     match (set, learned) {
         (Some(set), _) => (set, PreferenceSource::User),
         (None, Some(learned)) => (learned, PreferenceSource::Learned),

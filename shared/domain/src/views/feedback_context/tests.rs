@@ -60,7 +60,7 @@ fn context(known: RejectionFacts<'_>) -> FeedbackContext {
         turn_id: "turn_001233".to_owned(),
         status: FeedbackStatus::Rejected,
         confidence: 0.9,
-        rejection: Some(Rejection::of((&turn, &summary), known, preferences)),
+        rejection: Some(Rejection::of(&turn, &summary, known, preferences)),
     }
 }
 
