@@ -14,6 +14,16 @@ const LONG: usize = 80;
 /// Words at the start of a long message, and at its end, that may be about the answer.
 const ABOUT: (usize, usize) = (40, 25);
 
+/// Cues that say that all is well, or that it does not matter.
+pub(crate) const CONTENT: [Cue; 6] = [
+    Cue::Thanks,
+    Cue::Praise,
+    Cue::Chosen,
+    Cue::Enough,
+    Cue::Decline,
+    Cue::Unsure,
+];
+
 impl Case<'_> {
     /// The first phrase for a cue that is meant and may be about the answer.
     pub(crate) fn first(&self, cue: Cue) -> Option<Found> {
@@ -46,15 +56,7 @@ impl Case<'_> {
             let next = self.matched.tokens.get(yes.to);
             next.is_none_or(|token| !token.is(Trait::Adversative))
         });
-        agrees
-            || self.has_any(&[
-                Cue::Thanks,
-                Cue::Praise,
-                Cue::Chosen,
-                Cue::Enough,
-                Cue::Decline,
-                Cue::Unsure,
-            ])
+        agrees || self.has_any(&CONTENT)
     }
 
     /// "No, thanks, that's all", where it is not known what the "no" declines.

@@ -5,6 +5,7 @@
 //! and no significant word of one is replaced in the other: "flights to Paris" is not "flights to Rome". Question words
 //! are compared by their kind alone, so that "why" and "how come" are equal.
 
+use crate::about::CONTENT;
 use crate::cue::{Cue, FeedbackStatus, Kind, RejectionKind, Role};
 use crate::lexicon::Lexicon;
 use crate::matching::{Found, Matched};
@@ -38,8 +39,33 @@ impl Case<'_> {
         };
         let same = self.repeats_query.unwrap_or_else(is_query);
         // A repeated statement may be thanks, or the answer to a repeated question.
-        let asks = self.asks() || (!self.is_content() && !self.asked().wants_reply());
-        (same && asks && self.names_subject()).then(|| self.rephrase(1.0))
+        let states = || self.is_content() && !self.begins_with_task();
+        let asks = self.asks() || (!self.asked().wants_reply() && !states());
+        // Quoted words are not read: "what does `print` do" names its subject.
+        let names_subject = || self.text.quotes || self.names_subject();
+        (same && asks && names_subject()).then(|| self.rephrase(1.0))
+    }
+
+    /// Whether the message begins with a significant word that is not praise, as "write a letter to thank my boss" does.
+    /// What is said of an answer begins with the praise, or with a word such as "that". Not in scripts without spaces.
+    fn begins_with_task(&self) -> bool {
+        let Some(first) = self.text.all_folded().next() else {
+            return false;
+        };
+        let wording = Wording::read(self.text, self.lexicon);
+        let mut own = wording.numbered_words(self.text, self.lexicon);
+        let matters = own
+            .next()
+            .is_some_and(|(at, word)| at == 0 && word.matters());
+        let is_latin = first.chars().all(|letter| letter < '\u{250}');
+        let in_praise = CONTENT.iter().any(|cue| {
+            let mut found = self.matched.of_cue(*cue);
+            found.any(|found| {
+                let first = self.matched.tokens.get(found.from);
+                first.is_some_and(|token| token.word == 0)
+            })
+        });
+        matters && is_latin && !in_praise
     }
 
     /// Whether the message names its subject: "why is that" and "tell me more" may follow any answer.

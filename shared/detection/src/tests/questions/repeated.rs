@@ -293,6 +293,8 @@ fn literally_repeated_question_is_a_rephrase_with_any_words() {
         "Como se diz obrigado em alemão?",
         "Qual é o melhor hotel de Lisboa?",
         "O que está errado no meu código?",
+        "What does `print` do?",
+        "What does this do?\n\n```\nprint(1)\n```",
     ];
     let answers = [
         "There are several things to consider here.",
@@ -301,6 +303,19 @@ fn literally_repeated_question_is_a_rephrase_with_any_words() {
     ];
     let cases = questions.map(|question| answers.map(|answer| case(question, answer, question)));
     all(cases.as_flattened(), is_rephrase);
+}
+
+#[test]
+fn repeated_task_is_a_rephrase_although_it_has_words_of_praise() {
+    let tasks = [
+        "Write a letter to thank my boss",
+        "Draft an email: Thanks for your order, it ships tomorrow.",
+        "Translate to German: perfect, that works",
+        "Übersetze: Danke, das passt perfekt",
+        "Traduis en anglais : merci, c'est parfait",
+    ];
+    let answer = "There are several things to consider here.";
+    all(&tasks.map(|task| case(task, answer, task)), is_rephrase);
 }
 
 #[test]
@@ -315,6 +330,9 @@ fn repeated_statement_is_not_a_rephrase() {
         ("Business class", "From where? And in which class?"),
         ("Why is that?", "Because owls see well at night."),
         ("Tell me more", "Owls hunt mice."),
+        ("It works great now, thanks!", "Glad to hear it."),
+        ("My laptop works again, thank you", "You are welcome."),
+        ("Works perfectly now, thank you", "You are welcome."),
         ("And then what happened?", "The owl flew away."),
     ];
     let cases = said.map(|(message, answer)| case(message, answer, message));
