@@ -33,6 +33,28 @@ async fn turn(app: &TestApp, token: &str, turn: &str) -> Value {
 const REJECTION: &str = "No, I meant gaming laptops not business laptops";
 
 #[tokio::test]
+async fn the_turn_before_is_found_behind_many_of_other_conversations() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    register(&app, &ada, "t1", (0, "laptops under $1000")).await;
+    for number in 1..=30_u32 {
+        let mut body = turn_body("Where is my parcel?", "On its way.");
+        body["ts"] = json!(format!("2026-01-04T10:00:{number:02}Z"));
+        let other = path(&format!("c{number}"), "t");
+        assert_eq!(
+            app.put(&ada, &other, &body).await.status,
+            StatusCode::CREATED
+        );
+    }
+    let second = register(&app, &ada, "t2", (60, REJECTION)).await;
+    assert_eq!(
+        second.body["detection"]["previous_turn_id"], "t1",
+        "{:?}",
+        second.body
+    );
+}
+
+#[tokio::test]
 async fn a_rejection_in_the_next_message_marks_the_turn_before_it() {
     let app = TestApp::start().await;
     let ada = app.token("ada");

@@ -52,6 +52,10 @@ fn similarity(turn: &Turn, previous: &TurnVector) -> Option<f64> {
     own.cosine(&previous.mark.embedder, &previous.embedding)
 }
 
+/// Turns of a session among which the previous one is searched at first, and then. A back end may register the turns of
+/// many conversations in the name of one user.
+const SEARCHED: [i32; 2] = [25, 250];
+
 /// The previous turn of the same user in the same conversation, with its vector, if it is within a session and has an
 /// answer.
 async fn previous(app: &App, turn: &TurnCore) -> Result<Option<(IndexRow, TurnVector)>, Error> {
@@ -60,16 +64,22 @@ async fn previous(app: &App, turn: &TurnCore) -> Result<Option<(IndexRow, TurnVe
         from: turn.ts - SESSION_TIMEOUT,
         to: turn.ts,
     };
-    for earlier in app.store.latest_turns(owner, span).await? {
-        let mark = &earlier.mark;
-        if mark.at.within != turn.at.within || mark.at == turn.at {
-            continue;
+    for limit in SEARCHED {
+        let (latest, more) = app.store.latest_turns(owner, span, limit).await?;
+        for earlier in latest {
+            let mark = &earlier.mark;
+            if mark.at.within != turn.at.within || mark.at == turn.at {
+                continue;
+            }
+            let row = app.store.turn(&mark.at, app.clock.now()).await;
+            let row = unless_unreadable(row, &mark.at.within.tenant)?;
+            let row = row.filter(|row| row.is_marked(&turn.user_id, mark.ts));
+            if let Some(row) = row {
+                return Ok((!row.core.open).then_some((row, earlier)));
+            }
         }
-        let row = app.store.turn(&mark.at, app.clock.now()).await;
-        let row = unless_unreadable(row, &mark.at.within.tenant)?;
-        let row = row.filter(|row| row.is_marked(&turn.user_id, mark.ts));
-        if let Some(row) = row {
-            return Ok((!row.core.open).then_some((row, earlier)));
+        if !more {
+            break;
         }
     }
     Ok(None)

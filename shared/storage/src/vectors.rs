@@ -21,9 +21,6 @@ use crate::{Error, Store, keys};
 
 const VECTOR: &str = "turn vector";
 const EMBEDDING: &str = "embedding";
-/// Turns among which the previous one is searched. More in other conversations within a session are
-/// not expected.
-const LATEST: i32 = 25;
 /// Largest number of candidates whose rows are read at once.
 const CANDIDATES: usize = 25;
 /// Largest number of candidates whose rows are read if those before do not suffice.
@@ -106,24 +103,24 @@ impl Store {
             .map_err(|error| Error::unavailable("PutItem", &error))
     }
 
-    /// A user's latest turns in a time range with their vectors, at most 25, the latest first.
-    /// Strongly consistent. One call, one read for each 4 KB.
+    /// A user's latest turns in a time range with their vectors, at most `limit`, the latest first, and whether there may
+    /// be more. Strongly consistent. One call, one read for each 4 KB.
     pub async fn latest_turns(
         &self,
         owner: UserRef<'_>,
         span: TimeRange,
-    ) -> Result<Vec<TurnVector>, Error> {
+        limit: i32,
+    ) -> Result<(Vec<TurnVector>, bool), Error> {
         let query = self.turns_of(owner, span);
         let response = query
             .consistent_read(true)
-            .limit(LATEST)
+            .limit(limit)
             .send()
             .await
             .map_err(|error| Error::unavailable("Query", &error))?;
         let items = response.items().iter();
-        Ok(items
-            .filter_map(|item| item::readable(item, stored(item)))
-            .collect())
+        let turns = items.filter_map(|item| item::readable(item, stored(item)));
+        Ok((turns.collect(), response.last_evaluated_key().is_some()))
     }
 
     /// The user's own turns of a project that a text may be about, the likeliest first, at most 25.
