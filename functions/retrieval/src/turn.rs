@@ -78,7 +78,7 @@ impl TurnWithFeedback {
             user: None,
             feedbacks: Vec::new(),
             reactions: Vec::new(),
-            satisfaction_rate: satisfaction_rate(&reactions),
+            satisfaction_rate: satisfaction_rate(&reactions, caller),
         };
         if let Some(log) = log {
             let feedbacks = log.turn_log.get("feedbacks").and_then(Value::as_array);

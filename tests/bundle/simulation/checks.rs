@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::model::{Tenant, Turn, USERS};
 use super::rates::rates;
-use super::world::{Response, TENANTS, World, message_of, turn_id};
+use super::world::{ANALYST, Response, TENANTS, World, message_of, turn_id};
 
 /// Checks the response to `GET` of the caller's event.
 pub fn event(name: &str, sent: &Value, response: &Response) {
@@ -201,7 +201,7 @@ async fn check_reports(world: &mut World, tenant: usize) {
     assert_eq!(counted, expected, "{}", response.body);
     let table = world.engine.names.table();
     let rows = rows(&world.engine.clients.dynamodb, &table).await;
-    let rates = rates(&rows, TENANTS[tenant]);
+    let rates = rates(&rows, TENANTS[tenant], ANALYST);
     for item in items {
         let rate = item["satisfaction_rate"].as_f64().unwrap();
         let expected = rates[&text(&item["conversation_id"])];

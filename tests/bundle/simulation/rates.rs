@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use hearback_domain::events::recency::Recency;
-use hearback_domain::feedback::reaction::{Origin, Reaction, ReactionCore};
+use hearback_domain::feedback::reaction::{FeedbackKind, Origin, Reaction, ReactionCore};
 use hearback_tests::rows::Row;
 
-/// One voice for each user and turn: the latest that the user gave, or else the machine's.
-pub fn rates(rows: &[Row], tenant: &str) -> BTreeMap<String, f64> {
+/// One voice for each user and turn, and one more for what has no name: the latest that the user gave, or else the
+/// machine's.
+pub fn rates(rows: &[Row], tenant: &str, reader: &str) -> BTreeMap<String, f64> {
     let partition = format!("CONV#{tenant}#");
     let mut given: BTreeMap<_, BTreeMap<Origin, (Recency, Reaction)>> = BTreeMap::new();
     for row in rows {
@@ -26,6 +27,8 @@ pub fn rates(rows: &[Row], tenant: &str) -> BTreeMap<String, f64> {
             conversation,
             core.at.turn.to_string(),
             core.user_id.to_string(),
+            // The reader does not see whose the others are.
+            core.kind == FeedbackKind::Reaction || core.user_id.as_str() == reader,
         );
         let act = (core.recency(), verdict);
         let latest = given

@@ -24,6 +24,8 @@ use super::model::{Tenant, Turn, USERS};
 /// Two tenants that use the same names.
 pub const TENANTS: [&str; 2] = ["acme", "globex"];
 pub const PROJECT: &str = "order-service";
+/// The user who reads reports of all users.
+pub const ANALYST: &str = "eve";
 /// Attempts of a request or a message.
 pub const TRIES: usize = 10;
 /// One of this many requests and batches has a fault in one of its first calls.
@@ -249,7 +251,7 @@ impl World {
 
     /// The report of a conversation over all users.
     pub async fn report(&mut self, tenant: usize, owner: &str) -> Response {
-        let caller = caller(tenant, "eve", "feedback:report");
+        let caller = caller(tenant, ANALYST, "feedback:report");
         let path = format!("{}/turns-with-feedbacks", conversation(tenant, owner));
         let request = json!({"days": 3650, "limit": 500});
         self.ask_as(caller, (Method::POST, &path), &request).await

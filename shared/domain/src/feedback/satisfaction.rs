@@ -13,6 +13,7 @@ use hearback_detection::FeedbackStatus;
 
 use crate::feedback::reaction::{Reaction, StoredReaction};
 use crate::feedback::voice::Voice;
+use crate::identity::caller::Caller;
 
 /// The result of a validation of the answer before the user saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -65,17 +66,22 @@ impl ValidationOutcome {
 /// ok ÷ (ok + `not_ok` + neutral) of reactions in one conversation, 0 to 1; `None` without any. Tombstones do not count.
 ///
 /// Each user counts once for a turn, by their [`Voice`]: the latest verdict that they gave, or else what was inferred.
+/// Reactions whose author the caller does not see are a voice of their own: otherwise the rate would tell that their
+/// author is the author of others.
 #[must_use]
 pub fn satisfaction_rate<'a>(
     reactions: impl IntoIterator<Item = &'a StoredReaction>,
+    caller: &Caller,
 ) -> Option<f64> {
     let mut voices = BTreeMap::new();
-    for StoredReaction { core, .. } in reactions {
+    for reaction in reactions {
+        let core = &reaction.core;
         let Some(verdict) = core.reaction else {
             continue;
         };
         let voice = Voice::of(core);
-        let of_user = voices.entry((&core.at.turn, &core.user_id));
+        let is_named = reaction.is_visible_to(caller);
+        let of_user = voices.entry((&core.at.turn, &core.user_id, is_named));
         let counting = of_user.or_insert((voice, verdict));
         if counting.0 < voice {
             *counting = (voice, verdict);
@@ -161,8 +167,17 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::feedback::reaction::Origin;
+    use crate::feedback::reaction::{FeedbackKind, Origin};
     use FeedbackStatus::{Accepted, Neutral, Rejected};
+
+    fn ada() -> Caller {
+        Caller {
+            user: "ada".try_into().unwrap(),
+            tenant: "acme".try_into().unwrap(),
+            projects: Vec::new(),
+            scopes: Vec::new(),
+        }
+    }
 
     /// A reaction to the turn `t` at a second.
     fn reaction(
@@ -193,16 +208,38 @@ mod tests {
             user("eve", Reaction::NotOk, 3),
             reaction("eve", Origin::User, None, 9),
         ];
-        assert_eq!(satisfaction_rate(&clicks), Some(0.5));
-        assert_eq!(satisfaction_rate(&clicks[4..]), None);
+        assert_eq!(satisfaction_rate(&clicks, &ada()), Some(0.5));
+        assert_eq!(satisfaction_rate(&clicks[4..], &ada()), None);
+    }
+
+    #[test]
+    fn a_rate_does_not_tell_whose_a_private_signal_is() {
+        let private = |user| {
+            let mut signal = reaction(user, Origin::User, Some(Reaction::NotOk), 5);
+            signal.core.kind = FeedbackKind::Unsafe;
+            signal
+        };
+        for origin in [Origin::User, Origin::Machine] {
+            let named = reaction("ada", origin, Some(Reaction::Ok), 1);
+            let reader = Caller {
+                user: "reader".try_into().unwrap(),
+                ..ada()
+            };
+            for user in ["ada", "eve"] {
+                let rate = satisfaction_rate([&named, &private(user)], &reader);
+                assert_eq!(rate, Some(0.5), "{user}");
+            }
+            let own = satisfaction_rate([&named, &private("ada")], &ada());
+            assert_eq!(own, Some(0.0), "ada sees her latest verdict");
+        }
     }
 
     #[test]
     fn an_inferred_verdict_counts_only_for_a_user_who_gave_none() {
         let inferred = reaction("ada", Origin::Machine, Some(Reaction::Ok), 9);
-        assert_eq!(satisfaction_rate([&inferred]), Some(1.0));
+        assert_eq!(satisfaction_rate([&inferred], &ada()), Some(1.0));
         let given = reaction("ada", Origin::User, Some(Reaction::NotOk), 1);
-        assert_eq!(satisfaction_rate([&inferred, &given]), Some(0.0));
+        assert_eq!(satisfaction_rate([&inferred, &given], &ada()), Some(0.0));
     }
 
     #[test]
@@ -217,8 +254,8 @@ mod tests {
             [act(Reaction::NotOk, 6, 9), act(Reaction::Ok, 7, 1)],
             [act(Reaction::NotOk, 6, 1), act(Reaction::Ok, 6, 9)],
         ] {
-            assert_eq!(satisfaction_rate([&one, &other]), Some(1.0));
-            assert_eq!(satisfaction_rate([&other, &one]), Some(1.0));
+            assert_eq!(satisfaction_rate([&one, &other], &ada()), Some(1.0));
+            assert_eq!(satisfaction_rate([&other, &one], &ada()), Some(1.0));
         }
     }
 
@@ -231,9 +268,12 @@ mod tests {
         };
         let thanks = inferred(Reaction::Ok, 120, true);
         let rejection = inferred(Reaction::NotOk, 60, true);
-        assert_eq!(satisfaction_rate([&thanks, &rejection]), Some(0.0));
+        assert_eq!(satisfaction_rate([&thanks, &rejection], &ada()), Some(0.0));
         let named = inferred(Reaction::Ok, 30, false);
-        assert_eq!(satisfaction_rate([&thanks, &rejection, &named]), Some(1.0));
+        assert_eq!(
+            satisfaction_rate([&thanks, &rejection, &named], &ada()),
+            Some(1.0)
+        );
     }
 
     #[test]

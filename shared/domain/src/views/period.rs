@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use crate::feedback::reaction::{Origin, Reaction, ReactionCore, StoredReaction};
 use crate::feedback::reported::ReportedFeedback;
 use crate::feedback::satisfaction::satisfaction_rate;
+use crate::identity::caller::Caller;
 use crate::identity::identifier::{ConversationId, TurnId, UserId};
 use crate::text::digest::digest;
 use crate::text::page::{DEFAULT_LIMIT, PageLimit};
@@ -219,6 +220,7 @@ impl ConversationFeedback {
         conversation: &ConversationId,
         reactions: &[StoredReaction],
         request: &PeriodRequest,
+        caller: &Caller,
     ) -> Option<Self> {
         let mut counts = FeedbackCounts::default();
         let mut latest = None;
@@ -240,7 +242,7 @@ impl ConversationFeedback {
             last_activity_at: latest?,
             started_at: None,
             feedback_counts: counts,
-            satisfaction_rate: satisfaction_rate(counted),
+            satisfaction_rate: satisfaction_rate(counted, caller),
             turns,
         })
     }

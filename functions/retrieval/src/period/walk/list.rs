@@ -94,7 +94,10 @@ impl Walk<'_> {
         let position = position(&reactions, self.request.window(), self.as_of);
         let item = position
             .filter(|position| self.listed_at(slot, mark, *position).is_some())
-            .and_then(|_| ConversationFeedback::of(&conversation, &reactions, self.request));
+            .and_then(|_| {
+                let caller = &self.within.caller;
+                ConversationFeedback::of(&conversation, &reactions, self.request, caller)
+            });
         Ok((mark, position, item.map(|item| (item, reactions))))
     }
 }

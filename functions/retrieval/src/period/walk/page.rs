@@ -93,7 +93,8 @@ impl<'a> Walk<'a> {
             return Ok(Room::Left);
         };
         let reactions = self.reactions(&conversation).await?;
-        let item = ConversationFeedback::of(&conversation, &reactions, self.request);
+        let item =
+            ConversationFeedback::of(&conversation, &reactions, self.request, &self.within.caller);
         Ok(match item {
             Some(item) => self.add_part(item, reactions, Some(&after)),
             None => Room::Left,
