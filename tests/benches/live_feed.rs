@@ -177,7 +177,8 @@ impl Bench {
                     let sent = submitted.lock().unwrap().get(&id).copied();
                     if let Some(sent) = sent.filter(|_| seen.insert(id)) {
                         let latency = 1_000.0 * sent.elapsed().as_secs_f64();
-                        latencies.send(latency).await.unwrap();
+                        // The benchmark may be over.
+                        let _ = latencies.send(latency).await;
                     }
                 }
             }
