@@ -372,7 +372,7 @@ async fn a_log_that_cannot_be_deleted_becomes_a_dead_letter_and_stops_no_record(
     assert_eq!(summary.unwrap(), expected);
     let logs = async || app.bundle.blobs.list("turn-logs/", None).await.unwrap();
     assert_eq!(logs().await.len(), 2);
-    // Once the bucket works, the log that a letter names is deleted.
+    // Once the bucket works, the log that a dead letter names is deleted.
     let repair = |path: &Path| std::fs::remove_dir(path).unwrap();
     assert!(for_each_metadata(folder.path(), &repair) > 0);
     let summary = redrive(clients, &names, &app.bundle.store, DeadLetterQueue::Stream).await;

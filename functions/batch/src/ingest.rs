@@ -15,7 +15,9 @@ use hearback_domain::identity::caller::Caller;
 use hearback_domain::identity::identifier::{TenantId, UserId};
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::dead_letters::{DeadLetters, NotSent};
-use hearback_lambda::queue::{self, RetryLimit, TENANT, item_failure_of_task, receives};
+use hearback_lambda::queue::{
+    self, RetryLimit, TENANT, item_failure_of_task, receives, tenant_attribute,
+};
 use hearback_lambda::settings::setting;
 use hearback_lambda::{BadSetting, FromEnv};
 use hearback_scrub::REMOVED;
@@ -147,17 +149,12 @@ impl Ingest {
         body: &str,
         reason: &str,
     ) -> Result<(), Failure> {
-        let tenant = tenant(message).map(|tenant| (TENANT, tenant));
+        let tenant = tenant_attribute(message).map(|tenant| (TENANT, tenant));
         let dead_letters = &self.dead_letters;
         Ok(dead_letters
             .send_with(body, reason, tenant.as_slice())
             .await?)
     }
-}
-
-fn tenant(message: &SqsMessage) -> Option<&str> {
-    let attribute = message.message_attributes.get(TENANT)?;
-    attribute.string_value.as_deref()
 }
 
 /// When a message was sent to the queue, or moved back to it.
@@ -167,7 +164,7 @@ fn sent_at(message: &SqsMessage) -> Option<DateTime<Utc>> {
 }
 
 fn caller(message: &SqsMessage) -> Result<Caller, String> {
-    let tenant = tenant(message).ok_or("the message attribute tenant is missing")?;
+    let tenant = tenant_attribute(message).ok_or("the message attribute tenant is missing")?;
     let tenant = TenantId::try_from(tenant);
     let tenant = tenant.map_err(|error| format!("the message attribute tenant {error}"))?;
     let user = UserId::try_from(BACK_END).map_err(|error| error.to_string())?;

@@ -150,11 +150,17 @@ pub async fn report(
     response
 }
 
+/// The attribute [`TENANT`] of a message.
+#[must_use]
+pub fn tenant_attribute(message: &SqsMessage) -> Option<&str> {
+    let attribute = message.message_attributes.get(TENANT)?;
+    attribute.string_value.as_deref()
+}
+
 /// The tenant of a message: its attribute, a member of its body, or the tenant in the key of a record of the stream.
 fn tenant_of(message: &SqsMessage) -> Option<String> {
-    let attribute = message.message_attributes.get(TENANT);
-    if let Some(tenant) = attribute.and_then(|attribute| attribute.string_value.clone()) {
-        return Some(tenant);
+    if let Some(tenant) = tenant_attribute(message) {
+        return Some(tenant.to_owned());
     }
     let body: Value = serde_json::from_str(message.body.as_deref()?).ok()?;
     let member = body.get(TENANT).and_then(Value::as_str);
