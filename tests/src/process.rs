@@ -198,7 +198,13 @@ impl Process {
         memory_of(self.child.id().unwrap(), "VmRSS:") / 1_000
     }
 
-    /// The peak memory, in bytes.
+    /// Resets the peak memory to the current memory.
+    pub fn reset_peak(&self) {
+        let id = self.child.id().unwrap();
+        std::fs::write(format!("/proc/{id}/clear_refs"), "5").expect("Linux resets the peak");
+    }
+
+    /// The peak memory since the last reset, in bytes.
     pub fn peak(&self) -> u64 {
         1_024 * peak_memory(self.child.id().unwrap())
     }
