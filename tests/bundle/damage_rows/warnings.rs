@@ -67,6 +67,13 @@ async fn what_is_left_out_is_logged_with_its_kind_and_tenant_but_no_data() {
         BTreeSet::from([row("REACTION"), row("TURN")]),
         "{logged}"
     );
+    let without_ids = logged.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        // It is random and hexadecimal, and may contain "ada".
+        line["request_id"] = Value::Null;
+        line.to_string()
+    });
+    let logged: String = without_ids.collect();
     for data in ["ada", "laptop", "t1", "t2"] {
         assert!(!logged.contains(data), "{data}: {logged}");
     }
