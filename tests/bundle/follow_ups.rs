@@ -2,6 +2,7 @@
 
 mod planning;
 
+use chrono::{TimeDelta, Utc};
 use hearback_tests::app::{TestApp, TestResponse, eventually};
 use hearback_tests::ledger::ledger;
 use hearback_tests::turns::{conversation_path, path, turn_body};
@@ -157,6 +158,25 @@ async fn a_turn_that_is_registered_late_counts_in_rates_and_timelines_as_for_the
     let accepted = [json!("accepted"), json!(1.0), json!("ok")];
     assert_eq!(voices_on_t1(&app, &ada).await, accepted);
     register(&app, &ada, "t2", (60, REJECTION)).await;
+    let rejected = [json!("rejected"), json!(0.0), json!("not_ok")];
+    assert_eq!(voices_on_t1(&app, &ada).await, rejected);
+}
+
+#[tokio::test]
+async fn the_nearest_turn_counts_everywhere_also_if_a_farther_one_is_ahead_of_the_clock() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    let register = async |turn: &str, query: &str, ahead: Option<i64>| {
+        let mut body = turn_body(query, "Here are three business laptops under $1000.");
+        if let Some(seconds) = ahead {
+            body["ts"] = json!(Utc::now() + TimeDelta::seconds(seconds));
+        }
+        let response = app.put(&ada, &path("c", turn), &body).await;
+        assert_eq!(response.status, StatusCode::CREATED, "{}", response.body);
+    };
+    register("t1", "laptops under $1000", Some(-60)).await;
+    register("t3", "Thanks!", Some(60)).await;
+    register("t2", REJECTION, None).await;
     let rejected = [json!("rejected"), json!(0.0), json!("not_ok")];
     assert_eq!(voices_on_t1(&app, &ada).await, rejected);
 }
@@ -474,6 +494,22 @@ async fn a_message_without_a_turn_is_attached_to_the_turn_it_is_about() {
         (&eve.body["targets"], &eve.body["rn"]),
         (&json!([]), &Value::Null)
     );
+}
+
+#[tokio::test]
+async fn the_text_of_a_turn_is_not_feedback_on_its_own_answer() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    let query = "Perfect, that works! The laptops are great";
+    for (conversation, query) in [("c", query), ("d", "Which laptops are great?")] {
+        let turn = turn_body(query, "Glad to hear it.");
+        app.put(&ada, &path(conversation, "t"), &turn).await;
+    }
+    let infer = "/conversations/acme/order-service/feedback/infer";
+    let inferred = app.post(&ada, infer, &json!({"message": query})).await.body;
+    let targets = inferred["targets"].as_array().unwrap();
+    assert_eq!(targets.len(), 1, "{inferred}");
+    assert_eq!(targets[0]["conversation_id"], "d", "{inferred}");
 }
 
 #[tokio::test]

@@ -66,9 +66,13 @@ async fn refresh_timeline(
             ReactionRow::Reaction(reaction) if within.caller.sees(&reaction.core.user_id) => {
                 reactions.push(of_reaction(*reaction));
             }
-            // Signals and events that count for the status. They are private to their user.
-            ReactionRow::Counted(counted) if counted.core.user_id == within.caller.user => {
+            // Signals and events that count for the status. Signals are private to their user; of an event, whose verdict
+            // is in the status that others see, the name and the text are.
+            ReactionRow::Counted(counted) if counted.is_visible_to(&within.caller) => {
                 reactions.extend(of_counted(*counted));
+            }
+            ReactionRow::Counted(counted) if all && !counted.core.kind.is_private() => {
+                reactions.extend(of_counted(*counted).map(without_name));
             }
             ReactionRow::Legacy(legacy, user) => {
                 // The author of an older system's reaction may be unknown.
@@ -120,6 +124,15 @@ fn of_counted(counted: StoredReaction) -> Option<TurnReaction> {
         };
     }
     Some(reaction)
+}
+
+/// What others see of an event.
+fn without_name(reaction: TurnReaction) -> TurnReaction {
+    TurnReaction {
+        user_id: None,
+        text: String::new(),
+        ..reaction
+    }
 }
 
 /// A row of an older system does not have the time of its turn; that of the reaction is the best estimate. In the older

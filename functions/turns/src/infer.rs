@@ -14,6 +14,7 @@ use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{Problem, routes};
+use hearback_storage::turn_rows::IndexRow;
 use hearback_storage::vectors::TargetSearch;
 use hearback_wire::request;
 use serde::Serialize;
@@ -131,7 +132,10 @@ async fn infer_feedback(
         about: &vector,
         now,
     };
-    let targets = app.store.targets(&turns).await?;
+    let mut targets = app.store.targets(&turns).await?;
+    // The text of a turn is a question, and says nothing about its own answer.
+    let asks = |turn: &IndexRow| turn.summary.is_question(&request.message) == Some(true);
+    targets.found.retain(|(_, turn)| !asks(turn));
     let likely = (targets.found.first()).filter(|(target, _)| target.similarity >= MIN_SIMILARITY);
     let reaction =
         likely.and_then(|(_, turn)| machine::reaction(app, &caller, &turn.core, &detection, now));

@@ -17,7 +17,7 @@ pub(crate) fn reaction(
     ts: DateTime<Utc>,
 ) -> Option<StoredReaction> {
     let now = app.clock.now();
-    let inferred = NewReaction::inferred(detection, ts.min(now))?;
+    let inferred = NewReaction::inferred(detection, ts)?;
     let mirror = app.mirrors(&turn.at.within);
     let reaction = inferred.on(turn, caller, mirror, now);
     Some(reaction.with_keyed_id(&app.pseudonyms))

@@ -1,4 +1,4 @@
-//! What others see of the status of a turn.
+//! What others see of the status of a turn, and of the feedback that sets it.
 
 use super::*;
 
@@ -52,4 +52,29 @@ async fn others_see_a_status_without_message_signals() {
         (listed["turns"][0]["turn_id"] == "t").then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn others_see_the_verdict_of_an_event_in_the_timeline_without_its_name_and_text() {
+    let (app, ada) = with_turn().await;
+    accept_by_the_next_turn(&app, &ada).await;
+    let comment = "That is the result of 2002";
+    let event = about_the_turn("ada", "rejection", json!({"comment": comment}));
+    submit(&app, &ada, &event).await;
+    wait_for_status(&app, &ada, "rejected").await;
+    rate(&app, &ada, "inaccurate", Some("It is 1969")).await;
+    reported(&app, &ada, 3).await;
+    let refresh = format!("{}/timeline/refresh", conversation_path("c"));
+    let request = json!({"turn_ids": ["t"], "cache": {"ttl_seconds": 0}});
+    let analyst = app.token_of("analyst", "acme", "feedback:report");
+    let seen = app.post(&analyst, &refresh, &request).await.body;
+    let own = &seen["blocks"][0];
+    assert_eq!(own["path"], "ar:t.feedback.user", "{seen}");
+    assert_eq!(own["meta"]["reaction"], "not_ok");
+    assert_eq!(own["meta"]["user_id"], Value::Null);
+    let text = seen.to_string();
+    assert!(!text.contains(comment) && !text.contains("1969"), "{text}");
+    // Another user sees neither.
+    let eve = app.post(&app.token("eve"), &refresh, &request).await.body;
+    assert_eq!(eve["blocks"], json!([]));
 }

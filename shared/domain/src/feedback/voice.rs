@@ -14,8 +14,8 @@ use crate::feedback::reaction::{Origin, Reaction, ReactionCore};
 pub enum Voice {
     /// `neutral` of the machine, which sets no status.
     Indifferent(Recency),
-    /// Inferred from a turn that follows: the nearest counts.
-    FollowUp(Reverse<Recency>),
+    /// Inferred from a turn that follows: the nearest counts, by the times of the turns, as for the status.
+    FollowUp(Reverse<(DateTime<Utc>, Recency)>),
     /// Inferred from a message that names the turn.
     Named(NamedVoice),
     /// Given on purpose, or withdrawn.
@@ -39,7 +39,7 @@ impl Voice {
         let inferred = Inferred {
             reaction: core.reaction,
             confidence: core.confidence,
-            follow_up: core.follow_up,
+            follows_at: core.follow_up.then_some(core.ts),
         };
         Self::ranked(core.origin, core.recency(), inferred)
     }
@@ -51,8 +51,8 @@ impl Voice {
             (Origin::Machine, Some(Reaction::NotOk)) => true,
             (Origin::Machine, Some(Reaction::Ok)) => false,
         };
-        if inferred.follow_up {
-            return Self::FollowUp(Reverse(recency));
+        if let Some(at) = inferred.follows_at {
+            return Self::FollowUp(Reverse((at, recency)));
         }
         let thousandths = format!("{:.0}", inferred.confidence.clamp(0.0, 1.0) * 1000.0);
         Self::Named(NamedVoice {
@@ -69,8 +69,8 @@ impl Voice {
 pub(crate) struct Inferred {
     pub(crate) reaction: Option<Reaction>,
     pub(crate) confidence: f64,
-    /// Whether from a turn that follows.
-    pub(crate) follow_up: bool,
+    /// The time of the turn that it was inferred from, if that follows.
+    pub(crate) follows_at: Option<DateTime<Utc>>,
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
         let inferred = Inferred {
             reaction: Some(reaction),
             confidence,
-            follow_up,
+            follows_at: follow_up.then(|| at(second).at()),
         };
         Voice::ranked(Origin::Machine, at(second), inferred)
     }
@@ -99,7 +99,7 @@ mod tests {
         let given = Inferred {
             reaction: Some(Ok),
             confidence: 1.0,
-            follow_up: false,
+            follows_at: None,
         };
         let ascending = [
             machine(9, Neutral, 0.9, false),

@@ -177,7 +177,7 @@ impl<'a> Change<'a> {
             let inferred = Inferred {
                 reaction: source.reaction,
                 confidence: source.confidence,
-                follow_up: source.follow_up,
+                follows_at: source.follow_up.then_some(source.ts),
             };
             let recency = Recency::new(source.ts, source.received_at, source.id);
             Voice::ranked(source.origin, recency, inferred)
