@@ -1,4 +1,4 @@
-"""Checks the links of the repository's Markdown.
+"""Checks the links of the repository's Markdown, and that no file has markers of a merge conflict.
 
 Checks relative links and images, with headings by GitHub's rules for anchors, but no links to other sites. Also checks
 pages under `docs/` that code names, and paths of code that the documentation names: see `is_path_of`.
@@ -30,6 +30,8 @@ NAMED = re.compile(r"(?<![\w./])(docs/[\w./-]+\.md)(#[\w-]+)?")
 ENDING = r"\.(?:rs|py|toml|js|yaml)"
 QUOTED_PATH = re.compile(rf"`([^`\s]+/[^`\s]+{ENDING})`")
 BARE_PATH = re.compile(rf"(?<![\w./$}}-])([\w.*-]+/[\w./*-]+{ENDING})\b")
+# What Git writes around the two sides of a conflict. In Markdown, underline a heading with another number of `=`.
+CONFLICT = re.compile(rb"^(?:<<<<<<< |=======\r?$|>>>>>>> )", re.MULTILINE)
 
 
 def files(*patterns):
@@ -117,8 +119,18 @@ def is_path_of(name, paths):
     return any(fnmatch.fnmatchcase(f"/{path}", f"*/{pattern}") for path in paths)
 
 
+def conflicts(file):
+    """The lines of a text file that are markers of a merge conflict."""
+    content = file.read_bytes()
+    is_text = b"\0" not in content
+    return [content.count(b"\n", 0, found.start()) + 1 for found in CONFLICT.finditer(content) if is_text]
+
+
 def main():
     faults, count = [], 0
+    for file in files():
+        name = file.relative_to(ROOT)
+        faults += [f"{name}:{line}: a marker of a merge conflict" for line in conflicts(file)]
     everything = [path.relative_to(ROOT).as_posix() for path in files()]
     documents = [(page, QUOTED_PATH) for page in files("README.md", "docs/*.md")]
     documents += [(script, BARE_PATH) for script in files(".ci/*")]
@@ -144,8 +156,8 @@ def main():
     for message in faults:
         print(message, file=sys.stderr)
     if faults:
-        sys.exit(f"{len(faults)} of {count} links and paths are broken")
-    print(f"{count} links and paths, none broken")
+        sys.exit(f"{len(faults)} faults; {count} links and paths were checked")
+    print(f"{count} links and paths, none broken, and no merge conflicts")
 
 
 if __name__ == "__main__":
