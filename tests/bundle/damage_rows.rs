@@ -2,6 +2,7 @@
 
 mod preferences;
 mod warnings;
+mod writers;
 
 use std::path::Path;
 use std::time::Duration;

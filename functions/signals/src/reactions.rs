@@ -5,7 +5,7 @@ use hearback_domain::feedback::mirror;
 use hearback_domain::feedback::reaction::{Origin, ReactionCore, StoredReaction};
 use hearback_domain::learning::ledger::{event_of, retraction_of};
 use hearback_lambda::clock::Clock;
-use hearback_storage::{Blobs, Store};
+use hearback_storage::{Blobs, Store, unless_unreadable};
 
 use crate::failure::Failure;
 
@@ -43,5 +43,8 @@ pub(crate) async fn process(
 async fn mirror(store: &Store, blobs: &Blobs, reaction: &StoredReaction) -> Result<(), Failure> {
     let at = &reaction.core.at;
     let write = |log: &mut _| mirror::write(log, reaction);
-    Ok(blobs.change_turn_log(store, at, write).await?)
+    // The reaction counts also if the log or its turn cannot be read.
+    let mirrored = blobs.change_turn_log(store, at, write).await;
+    unless_unreadable(mirrored.map(Some), &at.within.tenant)?;
+    Ok(())
 }

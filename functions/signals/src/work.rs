@@ -29,7 +29,7 @@ use hearback_storage::claims::{Claim, Held};
 use hearback_storage::erasures::RowGroup;
 use hearback_storage::events::StoredEvent;
 use hearback_storage::preferences::{Freshness, StoredVersion, VersionRange};
-use hearback_storage::{Error, Store};
+use hearback_storage::{Error, Store, unless_unreadable};
 use uuid::Uuid;
 
 use crate::counted::{count_event, turn_of};
@@ -213,10 +213,7 @@ async fn claim_of(
             event.second_to.is_none() && receipt.is_some_and(|receipt| event.receipt() < receipt);
         let leaves = is_first || is_withdrawn(store, tenant, *holder).await?;
         // An event with an outcome held the claim before. A retracted one must not take it: neither would count.
-        if !leaves
-            || store.retraction(tenant, event.feedback_id).await?.is_some()
-            || has_outcome(store, event).await?
-        {
+        if !leaves || is_retracted(store, event).await? || has_outcome(store, event).await? {
             return Ok(claim);
         }
         let is_duplicate = is_first && retract_duplicate(store, clock, event, *holder).await?;
@@ -246,9 +243,17 @@ async fn has_outcome(store: &Store, event: &EventCore) -> Result<bool, Error> {
     store.has_outcome(&event.tenant, event.feedback_id).await
 }
 
+/// Whether an event is retracted. A retraction that cannot be read is one, too.
+async fn is_retracted(store: &Store, event: &EventCore) -> Result<bool, Error> {
+    match store.retraction(&event.tenant, event.feedback_id).await {
+        Err(Error::Unreadable { .. }) => Ok(true),
+        read => Ok(read?.is_some()),
+    }
+}
+
 /// Whether an event was withdrawn by its user. A retracted duplicate names the event that counts instead.
 async fn is_withdrawn(store: &Store, tenant: &TenantId, event: Uuid) -> Result<bool, Error> {
-    let retraction = store.retraction(tenant, event).await?;
+    let retraction = unless_unreadable(store.retraction(tenant, event).await, tenant)?;
     Ok(retraction.is_some_and(|retraction| retraction.replaced_by.is_none()))
 }
 
@@ -261,9 +266,10 @@ async fn retract_duplicate(
     first: &EventCore,
     second: Uuid,
 ) -> Result<bool, Failure> {
+    let tenant = &first.tenant;
     while let Some(StoredEvent {
         core, retraction, ..
-    }) = (store.event(&first.tenant, second, clock.now())).await?
+    }) = unless_unreadable(store.event(tenant, second, clock.now()).await, tenant)?
     {
         if let Some(retraction) = retraction {
             return Ok(retraction.replaced_by.is_some());

@@ -22,7 +22,7 @@ use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::rejections::{BodyRejections, ForbiddenRejection, Rejections};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{App, Problem, routes};
-use hearback_storage::{Attempt, Versioned, update};
+use hearback_storage::{Attempt, Versioned, unless_unreadable, update};
 use hearback_wire::request;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -218,9 +218,16 @@ async fn withdraw(
         |signal: &StoredSignal| caller.user == *own || caller.holds(&signal.core.workspace);
     let owner = caller.user_ref();
     let store = &app.store;
-    let current = store.current_signal(owner, message, signal, app.clock.now());
+    let current = store
+        .current_signal(owner, message, signal, app.clock.now())
+        .await;
+    let current = match before {
+        // The signal that is contrary to it counts, whatever this one was.
+        Some(_) => unless_unreadable(current, &caller.tenant)?,
+        None => current?,
+    };
     let (clock, may_withdraw) = (app.clock, &may_withdraw);
-    let withdrawn = update(ATTEMPTS, current.await?, |current| async move {
+    let withdrawn = update(ATTEMPTS, current, |current| async move {
         let own = current
             .as_ref()
             .filter(|current| may_withdraw(&current.value));

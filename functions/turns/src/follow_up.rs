@@ -72,7 +72,11 @@ async fn previous(app: &App, turn: &TurnCore) -> Result<Option<(IndexRow, TurnVe
                 continue;
             }
             let row = app.store.turn(&mark.at, app.clock.now()).await;
-            let row = unless_unreadable(row, &mark.at.within.tenant)?;
+            // The message is about the answer that cannot be read, and not about one before it.
+            let row = unless_unreadable(row.map(Some), &mark.at.within.tenant)?;
+            let Some(row) = row else {
+                return Ok(None);
+            };
             let row = row.filter(|row| row.is_marked(&turn.user_id, mark.ts));
             if let Some(row) = row {
                 return Ok((!row.core.open).then_some((row, earlier)));

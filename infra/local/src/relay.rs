@@ -41,8 +41,8 @@ const IDLE_POLL: Duration = Duration::from_secs(1);
 /// Pause after an error.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// Attempts to delete a log while the bucket's engine fails by itself, which it does for an object whose metadata is
-/// damaged.
+/// Attempts to delete a log while the bucket rejects it: because the bucket is gone, because the credentials do not allow
+/// it, or because the embedded engine cannot read the object's metadata.
 const LOG_TRIES: u32 = 5;
 
 /// Delivers the stream's records.
@@ -115,11 +115,6 @@ pub fn messages(record: &Value) -> Result<Vec<(Destination, String)>, Error> {
         );
     }
     Ok(messages)
-}
-
-/// Whether the bucket's engine was reached and failed.
-fn is_internal(error: &Error) -> bool {
-    matches!(error, Error::Unavailable { code, .. } if code == "InternalError")
 }
 
 /// Waits until the stream is worth another read. The last one began at this position.
@@ -279,7 +274,7 @@ impl Relay {
                     Ok(()) => {}
                     Err(error) => {
                         let reason = format!("a turn's log was not deleted: {error}");
-                        let failed = failed + u32::from(is_internal(&error));
+                        let failed = failed + u32::from(error.is_rejection());
                         if failed < LOG_TRIES && matches!(error, Error::Unavailable { .. }) {
                             let work = Work::DeleteLog(turn, log, failed);
                             left.push(Task { record, work });

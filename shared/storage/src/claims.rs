@@ -63,7 +63,7 @@ pub struct Held {
 
 impl Store {
     /// Claims the dedupe key for an event, or for the first event of its batch with the same key,
-    /// which then finds the claim as its own. One call, one write.
+    /// which then finds the claim as its own. One call, one write; to replace a claim that cannot be read, two.
     pub async fn claim(&self, event: &EventCore, fence: u64) -> Result<Claim, Error> {
         let first = event.second_to.unwrap_or_else(|| FirstEvent::of(event));
         let held = Held {
@@ -71,14 +71,56 @@ impl Store {
             ..Held::default()
         };
         let item = claim_item(event, first, &held)?;
-        match self.insert_or_get(item).await? {
-            None if first.feedback_id == event.feedback_id => Ok(Claim::New),
-            None => Ok(Claim::Other {
-                holder: first.feedback_id,
-                receipt: None,
-                held,
-            }),
-            Some(existing) => claim_of(&existing, event.feedback_id),
+        let Some(existing) = self.insert_or_get(item).await? else {
+            return Ok(if first.feedback_id == event.feedback_id {
+                Claim::New
+            } else {
+                Claim::Other {
+                    holder: first.feedback_id,
+                    receipt: None,
+                    held,
+                }
+            });
+        };
+        match claim_of(&existing, event.feedback_id) {
+            Err(error @ Error::Unreadable { .. }) => {
+                tracing::warn!(tenant = %event.tenant, %error, damaged = true, "a claim that cannot be read is replaced");
+                self.replace_claim(event, first, &existing).await
+            }
+            claim => claim,
+        }
+    }
+
+    /// Replaces a claim that cannot be read. Each version of the preferences may have learned from the event, so the
+    /// fence is before all of them.
+    async fn replace_claim(
+        &self,
+        event: &EventCore,
+        first: FirstEvent,
+        existing: &Item,
+    ) -> Result<Claim, Error> {
+        let item = claim_item(event, first, &Held::default())?;
+        let claim = claim_of(&item, event.feedback_id);
+        let put = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(item))
+            .expression_attribute_names("#holder", FEEDBACK_ID)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let put = match existing.get(FEEDBACK_ID) {
+            Some(before) => put
+                .condition_expression("#holder = :before")
+                .expression_attribute_values(":before", before.clone()),
+            None => put.condition_expression("attribute_not_exists(#holder)"),
+        };
+        if changed("PutItem", put.send().await)? {
+            claim
+        } else {
+            Err(Error::Unavailable {
+                operation: "PutItem",
+                code: "another event replaced the claim".to_owned(),
+            })
         }
     }
 

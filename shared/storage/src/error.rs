@@ -67,6 +67,19 @@ impl Error {
         )
     }
 
+    /// Whether the service was reached and rejected the call for another reason than its load. This may last.
+    #[must_use]
+    pub fn is_rejection(&self) -> bool {
+        let Self::Unavailable { code, .. } = self else {
+            return false;
+        };
+        let passes = matches!(
+            code.as_str(),
+            "service not reached" | "response not understood" | "ServiceUnavailable"
+        );
+        !passes && !self.is_throttled()
+    }
+
     /// An SDK error without the request that caused it.
     pub(crate) fn unavailable<E>(operation: &'static str, error: &SdkError<E, HttpResponse>) -> Self
     where
@@ -100,5 +113,35 @@ impl Error {
             item,
             format!("unexpected JSON at column {}", error.column()),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rejection_is_neither_a_failure_to_reach_the_service_nor_its_load() {
+        let unavailable = |code: &str| Error::Unavailable {
+            operation: "DeleteObject",
+            code: code.to_owned(),
+        };
+        for code in [
+            "AccessDenied",
+            "NoSuchBucket",
+            "InternalError",
+            "service error",
+        ] {
+            assert!(unavailable(code).is_rejection(), "{code}");
+        }
+        for code in [
+            "service not reached",
+            "timed out",
+            "SlowDown",
+            "ServiceUnavailable",
+        ] {
+            assert!(!unavailable(code).is_rejection(), "{code}");
+        }
+        assert!(!Error::unreadable("turn", "no core").is_rejection());
     }
 }

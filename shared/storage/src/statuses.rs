@@ -15,7 +15,7 @@ use hearback_domain::feedback::follow_up::{Precedence, UserFeedback};
 use hearback_domain::feedback::reaction::{ReactionCore, StoredReaction};
 use hearback_domain::feedback::sequence::MAX_COUNTED;
 use hearback_domain::feedback::turn_status::{ExplicitAct, ExplicitFeedback, TurnStatus};
-use hearback_domain::identity::identifier::UserId;
+use hearback_domain::identity::identifier::{TenantId, UserId};
 use hearback_domain::turns::turn::{ConversationRef, TurnRef};
 
 use crate::attributes::{GIVEN_FEEDBACK, USER_FEEDBACK};
@@ -52,9 +52,11 @@ struct Change {
 }
 
 impl Note<'_> {
-    /// The change of a row; `None` if the row has feedback that takes precedence.
-    fn resolve(&self, row: &Item) -> Result<Option<Change>, Error> {
-        let given: ExplicitFeedback = part(row, GIVEN_FEEDBACK)?.unwrap_or_default();
+    /// The change of a row of `tenant`; `None` if the row has feedback that takes precedence. New feedback replaces a
+    /// part that cannot be read.
+    fn resolve(&self, row: &Item, tenant: &TenantId) -> Result<Option<Change>, Error> {
+        let given = unless_unreadable(part(row, GIVEN_FEEDBACK), tenant)?;
+        let given: ExplicitFeedback = given.unwrap_or_default();
         match self {
             Self::Inferred(feedback, precedence) => {
                 let stored = row.get(PRECEDENCE).and_then(|stored| stored.as_n().ok());
@@ -63,7 +65,7 @@ impl Note<'_> {
                 let is_known = match order {
                     None | Some(Ordering::Greater) => false,
                     Some(Ordering::Less) => true,
-                    Some(Ordering::Equal) => !is_greater(feedback, row)?,
+                    Some(Ordering::Equal) => !is_greater(feedback, row, tenant)?,
                 };
                 if is_known {
                     return Ok(None);
@@ -96,7 +98,7 @@ impl Note<'_> {
                     return Ok(Some(change));
                 }
                 let status = TurnStatus {
-                    inferred: part(row, USER_FEEDBACK)?,
+                    inferred: unless_unreadable(part(row, USER_FEEDBACK), tenant)?,
                     explicit: given.shared().verdict(act.recency.received_at()),
                 };
                 Ok(Some(Change {
@@ -114,8 +116,9 @@ impl Note<'_> {
 
 /// Whether an inference counts instead of the stored one with the same precedence: one of the two does, in whatever order
 /// they are processed. The time of the detection is that of the processing.
-fn is_greater(feedback: &UserFeedback, row: &Item) -> Result<bool, Error> {
-    let Some(mut stored) = part::<UserFeedback>(row, USER_FEEDBACK)? else {
+fn is_greater(feedback: &UserFeedback, row: &Item, tenant: &TenantId) -> Result<bool, Error> {
+    let stored = part::<UserFeedback>(row, USER_FEEDBACK);
+    let Some(mut stored) = unless_unreadable(stored, tenant)? else {
         return Ok(true);
     };
     stored.detected_at = feedback.detected_at;
@@ -138,7 +141,8 @@ impl Store {
         let Some(row) = self.note(at, turn_ts, &note).await? else {
             return Ok(true);
         };
-        let current: Option<UserFeedback> = part(&row, USER_FEEDBACK)?;
+        let current = part::<UserFeedback>(&row, USER_FEEDBACK);
+        let current = unless_unreadable(current, &at.within.tenant)?;
         let names_turn = current.is_some_and(|current| current.detected_in_turn.is_none());
         let number = AttributeValue::N(precedence.number().to_string());
         Ok(names_turn || row.get(PRECEDENCE) == Some(&number))
@@ -179,7 +183,7 @@ impl Store {
         // Usually no feedback is stored yet, and one call is enough.
         let mut seen = Item::new();
         for _ in 0..TRIES {
-            let Some(change) = note.resolve(&seen)? else {
+            let Some(change) = note.resolve(&seen, &at.within.tenant)? else {
                 return Ok(Some(seen));
             };
             let changed = self.change(at, turn_ts, note, &change, &seen);

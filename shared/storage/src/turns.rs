@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attributes::{CORE, FOLLOW_UP, HOSTED_URI, TEXT};
 use crate::conditional::changed;
+use crate::error::unless_unreadable;
 use crate::item::{self, Builder, Item};
 use crate::table::{PK, SK};
 use crate::turn_rows::{EMBEDDING, IndexRow, TAGS, TURN, index_row, json_text};
@@ -178,8 +179,11 @@ impl Store {
         let Some(existing) = self.insert_live_or_get(item.clone(), now).await? else {
             return Ok(None);
         };
-        let entry: DirectoryEntry = item::json(&existing, MESSAGE, CORE)?;
-        if entry.at != turn.at {
+        let entry = item::json::<DirectoryEntry>(&existing, MESSAGE, CORE).map(Some);
+        // An entry that cannot be read leads nowhere, and is replaced.
+        if let Some(entry) = unless_unreadable(entry, &within.tenant)?
+            && entry.at != turn.at
+        {
             return Ok(Some(entry.at));
         }
         if existing != item {
@@ -188,21 +192,22 @@ impl Store {
         Ok(None)
     }
 
-    /// Replaces an entry of the same turn, unless another registration has replaced it, whose entry
-    /// is equivalent.
+    /// Replaces an entry of the same turn, or one that cannot be read, unless another registration has replaced it, whose
+    /// entry is equivalent.
     async fn renew_message(&self, item: Item, existing: &Item) -> Result<(), Error> {
-        let seen = item::string(existing, MESSAGE, CORE)?.to_owned();
-        let renewed = self
+        let put = self
             .client
             .put_item()
             .table_name(&self.table)
             .set_item(Some(item))
-            .condition_expression("core = :seen")
-            .expression_attribute_values(":seen", AttributeValue::S(seen))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await;
-        changed("PutItem", renewed).map(|_| ())
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let put = match existing.get(CORE) {
+            Some(seen) => put
+                .condition_expression("core = :seen")
+                .expression_attribute_values(":seen", seen.clone()),
+            None => put.condition_expression("attribute_not_exists(core)"),
+        };
+        changed("PutItem", put.send().await).map(|_| ())
     }
 
     /// Removes a message from the directory, if this registration added it, and returns whether it did. One call, one

@@ -2,12 +2,15 @@
 
 use std::process::Stdio;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use hearback_local::names::Names;
 use hearback_storage::table::{PK, SK};
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::events::{acceptance, id};
 use hearback_tests::process::{Process, hearback};
-use hearback_tests::rows::rows;
+use hearback_tests::rows::{Row, rows};
+use hearback_tests::stored::Stored;
+use hearback_tests::turns::{path, turn_body};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -188,26 +191,28 @@ async fn redrive_moves_dead_letters_back() {
     let folder = tempfile::tempdir().unwrap();
     let app = TestApp::on(Some(folder.path().to_owned())).await;
     let clients = &app.bundle.clients;
-    // A claim that cannot be read prevents that equal events are processed.
+    // A reaction whose text cannot be read is not processed.
     let token = app.token("ada");
-    let first = acceptance("ada");
-    app.submit(&token, &first).await;
-    app.outcome(&token, &id(&first)).await;
+    app.put(&token, &path("c", "t"), &turn_body("a", "b")).await;
+    let feedback = format!("{}/feedback", path("c", "t"));
+    let reaction = json!({"reaction": "not_ok", "text": "no"});
+    app.post(&token, &feedback, &reaction).await;
+    Stored::settled(clients, &Names::default()).await;
     let table = Names::default().table();
-    let claim = rows(&clients.dynamodb, &table)
-        .await
-        .into_iter()
-        .find(|row| {
-            let key = row[SK].as_s().unwrap();
-            key.starts_with("CLAIM#")
-        });
-    let mut claim = claim.unwrap();
-    claim.remove("feedbackId");
-    let put = clients.dynamodb.put_item().table_name(&table);
-    put.set_item(Some(claim.clone())).send().await.unwrap();
-    let mut event = first;
-    event["feedbackId"] = json!(uuid::Uuid::new_v4());
-    app.submit(&token, &event).await;
+    let stored = rows(&clients.dynamodb, &table).await;
+    let with = |key: &str| {
+        stored
+            .iter()
+            .find(|row| row[SK].as_s().unwrap().starts_with(key))
+    };
+    let (reaction, event) = (with("REACTION#").unwrap(), with("EVENT").unwrap());
+    let put = async |row: Row| {
+        let put = clients.dynamodb.put_item().table_name(&table);
+        put.set_item(Some(row)).send().await.unwrap();
+    };
+    let mut damaged = reaction.clone();
+    damaged.insert("text".to_owned(), AttributeValue::N("1".to_owned()));
+    put(damaged).await;
     let reason = eventually(|| async {
         let received = clients
             .sqs
@@ -223,17 +228,23 @@ async fn redrive_moves_dead_letters_back() {
     .await;
     assert!(!reason.is_empty());
 
-    // After the repair the redriven message is processed.
-    claim.retain(|name, _| [PK, SK].contains(&name.as_str()));
+    // After the repair the redriven message is processed: it stores the reaction's event again.
+    put(reaction.clone()).await;
+    Stored::settled(clients, &Names::default()).await;
     let delete = clients.dynamodb.delete_item().table_name(&table);
-    delete.set_key(Some(claim)).send().await.unwrap();
+    let delete = delete.key(PK, event[PK].clone()).key(SK, event[SK].clone());
+    delete.send().await.unwrap();
     let printed = on_folder(folder.path(), &["redrive"]).await;
     assert!(printed.status.success());
     let stdout = text(&printed.stdout);
     assert!(stdout.contains(&reason), "{stdout}");
     assert!(stdout.ends_with("1 dead letter moved back\n"), "{stdout}");
-    let outcome = app.outcome(&token, &id(&event)).await;
-    assert_eq!(outcome["status"], "processed");
+    eventually(|| async {
+        let stored = rows(&clients.dynamodb, &table).await;
+        let is_event = |row: &Row| row[PK] == event[PK] && row[SK] == event[SK];
+        stored.iter().any(is_event).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
