@@ -20,6 +20,8 @@ use hearback_lambda::aws::Service;
 use hearback_lambda::settings::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
 use hearback_local::engines::Access;
 use hearback_local::names::Names;
+use hearback_stream::sockets::CONNECTIONS_URL;
+use hearback_stream::{FANOUT_DEAD_LETTERS_URL, FANOUT_URL};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::acceptance;
 use hearback_tests::page::PageTable;
@@ -47,6 +49,7 @@ const SUBMIT: &str = include_str!("../bundle/events/http_submit.json");
 const RESULTS: &str = include_str!("../bundle/events/pipe_results.json");
 
 const QUEUE: &str = "https://sqs.us-east-1.amazonaws.com/0/q";
+const CONNECTIONS: &str = "https://abcdef1234.execute-api.us-east-1.amazonaws.com/live";
 
 /// One line of the table.
 struct Subject {
@@ -75,6 +78,9 @@ impl Subject {
             (IMPORTS_DEAD_LETTERS_URL, QUEUE),
             (ERASURES_URL, QUEUE),
             (ERASURES_DEAD_LETTERS_URL, QUEUE),
+            (FANOUT_URL, QUEUE),
+            (FANOUT_DEAD_LETTERS_URL, QUEUE),
+            (CONNECTIONS_URL, CONNECTIONS),
         ];
         Self {
             name: name.to_owned(),

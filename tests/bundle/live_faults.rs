@@ -9,6 +9,7 @@ use hearback_tests::events::acceptance;
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::functions::{call, functions_of};
 use hearback_tests::live::{LiveFunctions, process, received, sent, subscribe_to_all};
+use hearback_tests::queue::count;
 use hearback_tests::turns::FEED;
 use serde_json::Value;
 
@@ -63,14 +64,19 @@ async fn a_repeated_message_delivers_what_the_first_did_not() {
         functions.live.receive(id, &subscribe_to_all()).await;
         let processed = world.failing(faults).publish("ada").await && !faults.crashed();
         let first = sent(&mut frames);
-        if processed {
-            assert_eq!(received(&first), world.expected, "{id}");
-        } else {
+        let mut all = received(&first);
+        if !processed {
             assert!(functions.publish("ada").await);
-            let mut all = received(&first);
             all.extend(received(&sent(&mut frames)));
-            assert_eq!(all, world.expected, "{id}");
         }
+        if all != world.expected {
+            // A frame was not posted. The connection has sent itself a message to read the feed again.
+            let queue = &world.engine.queues.fanout;
+            assert!(count(&world.engine.clients.sqs, queue).await > 0, "{id}");
+            assert!(functions.check(id).await);
+            all.extend(received(&sent(&mut frames)));
+        }
+        assert_eq!(all, world.expected, "{id}");
     };
     world.with_each_call_failing(7, operation).await;
 }
@@ -87,10 +93,10 @@ async fn a_repeated_subscription_holds_whatever_the_first_left() {
             .live
             .receive(id, &subscribe_to_all())
             .await;
-        let refused = sent(&mut frames)
-            .iter()
-            .any(|frame| frame["type"] == "error");
-        if refused || faults.crashed() {
+        let answer = sent(&mut frames);
+        let answer = answer.last().map(|frame| &frame["type"]);
+        // A client that has no answer subscribes again, too.
+        if answer.is_none_or(|kind| kind == "error") || faults.crashed() {
             functions.live.receive(id, &subscribe_to_all()).await;
         }
         assert!(functions.publish("ada").await);

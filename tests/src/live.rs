@@ -12,7 +12,7 @@ use chrono::{TimeDelta, Utc};
 use futures::{SinkExt, StreamExt};
 use hearback_domain::views::feed::FeedPosition;
 use hearback_lambda::App;
-use hearback_lambda::aws::Aws;
+use hearback_lambda::aws::{Aws, SdkConfig};
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
 use hearback_local::engines::KeyPair;
@@ -156,6 +156,17 @@ impl TestSockets {
             _stop: stop.drop_guard(),
         }
     }
+
+    fn config(&self) -> SdkConfig {
+        Aws::local(&self.url, KeyPair::random().credentials()).config()
+    }
+}
+
+/// What the live feed calls.
+struct Clients {
+    store: Store,
+    sqs: aws_sdk_sqs::Client,
+    posts: Sockets,
 }
 
 /// The live feed on an engine, with connections whose frames a test reads itself.
@@ -172,9 +183,13 @@ pub struct LiveFunctions {
 impl LiveFunctions {
     /// The functions on this table.
     pub async fn on(engine: &Engine, store: Store) -> Self {
-        let sqs = engine.clients.sqs.clone();
         let sockets = Arc::new(TestSockets::start().await);
-        Self::with((engine, Clock::system()), (store, sqs), sockets)
+        let clients = Clients {
+            store,
+            sqs: engine.clients.sqs.clone(),
+            posts: Sockets::new(&sockets.config()),
+        };
+        Self::with((engine, Clock::system()), clients, sockets)
     }
 
     /// The functions with a clock of the test, and clients that may fail.
@@ -183,9 +198,12 @@ impl LiveFunctions {
         faults: &Faults,
         sockets: Arc<TestSockets>,
     ) -> Self {
-        let store = engine.failing_store(faults);
         let sqs = faults.config(&engine.access.sqs().config());
-        let clients = (store, aws_sdk_sqs::Client::new(&sqs));
+        let clients = Clients {
+            store: engine.failing_store(faults),
+            sqs: aws_sdk_sqs::Client::new(&sqs),
+            posts: Sockets::new(&faults.config(&sockets.config())),
+        };
         Self::with((engine, clock), clients, sockets)
     }
 
@@ -197,13 +215,12 @@ impl LiveFunctions {
 
     fn with(
         (engine, clock): (&Engine, Clock),
-        (store, sqs): (Store, aws_sdk_sqs::Client),
+        Clients { store, sqs, posts }: Clients,
         sockets: Arc<TestSockets>,
     ) -> Self {
-        let credentials = KeyPair::random().credentials();
         let delivery = Delivery {
             clock,
-            sockets: Sockets::new(&Aws::local(&sockets.url, credentials)),
+            sockets: posts,
             tasks: Tasks::new(sqs, &engine.queues.fanout),
             store: store.clone(),
         };
@@ -248,9 +265,19 @@ impl LiveFunctions {
 
     /// Delivers the message of an event to the fan-out, as the topic does, and returns whether it was processed.
     pub async fn publish(&self, user: &str) -> bool {
+        self.wake(&json!({"tenant": "acme", "userId": user})).await
+    }
+
+    /// Delivers the message by which a connection reads the feed again, and returns whether it was processed.
+    pub async fn check(&self, id: &str) -> bool {
+        self.wake(&json!({"connection": id, "task": "deliver"}))
+            .await
+    }
+
+    async fn wake(&self, body: &Value) -> bool {
         let mut message = SqsMessage::default();
         message.message_id = Some("m".to_owned());
-        message.body = Some(json!({"tenant": "acme", "userId": user}).to_string());
+        message.body = Some(body.to_string());
         let woken = self.fanout.handle(queue::batch([message])).await;
         woken.batch_item_failures.is_empty()
     }

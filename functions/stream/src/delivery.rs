@@ -43,6 +43,8 @@ pub(crate) enum Failure {
     NotPosted(#[from] NotPosted),
     #[error(transparent)]
     NotSent(#[from] NotSent),
+    #[error("a frame was rejected for now")]
+    Busy,
     #[error("the message has an unknown format")]
     Unreadable,
 }
@@ -51,7 +53,7 @@ impl MessageFailure for Failure {
     fn tries(&self) -> RetryLimit {
         match self {
             Self::Storage(error) => error.tries(),
-            Self::NotPosted(_) | Self::NotSent(_) => RetryLimit::Many,
+            Self::NotPosted(_) | Self::NotSent(_) | Self::Busy => RetryLimit::Many,
             Self::Unreadable => RetryLimit::Once,
         }
     }
@@ -71,7 +73,7 @@ impl Delivery {
             }
             Ok(None) => self.sockets.close(id).await?,
             Err(error @ Error::Unreadable { .. }) => {
-                tracing::warn!(%error, "a connection whose row cannot be read is closed");
+                tracing::warn!(%error, damaged = true, "a connection whose row cannot be read is closed");
                 self.forget(id).await?;
             }
             Err(error) => return Err(error.into()),

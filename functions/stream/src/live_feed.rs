@@ -144,10 +144,11 @@ impl LiveFeed {
             filter,
         };
         // Before the connection can be woken, so that no event precedes it.
-        let posted = sockets.post(id, &ServerFrame::Subscribed(after)).await?;
-        if posted != Posted::Sent {
-            // The client asks again, if it is there.
-            return Ok(());
+        match sockets.post(id, &ServerFrame::Subscribed(after)).await? {
+            Posted::Sent => {}
+            Posted::Gone => return Ok(()),
+            // The frame may have arrived, but nothing follows: the client must subscribe again.
+            Posted::Busy => return Err(Failure::Busy),
         }
         let subscribed = store.subscribe(id, &listener, &subscription, &progress);
         if subscribed.await? {

@@ -8,7 +8,7 @@ use aws_sdk_apigatewaymanagement::operation::post_to_connection::PostToConnectio
 use aws_sdk_apigatewaymanagement::primitives::Blob;
 use hearback_domain::views::live::ServerFrame;
 use hearback_lambda::MissingSetting;
-use hearback_lambda::aws::{Aws, Service, error_code};
+use hearback_lambda::aws::{Aws, SdkConfig, Service, error_code};
 use hearback_lambda::settings::setting;
 
 /// The setting that names the URL by which frames are posted.
@@ -35,21 +35,22 @@ pub enum Posted {
 pub struct NotPosted(&'static str, String);
 
 impl Sockets {
-    /// Posts through the API at this endpoint.
+    /// Posts through the API at the endpoint of this configuration.
     #[must_use]
-    pub fn new(aws: &Aws) -> Self {
+    pub fn new(config: &SdkConfig) -> Self {
         // A rejected frame is posted later, by a message of the queue.
-        let config = aws_sdk_apigatewaymanagement::config::Builder::from(&aws.config())
+        let config = aws_sdk_apigatewaymanagement::config::Builder::from(config)
             .retry_config(RetryConfig::disabled());
         Self(Client::from_conf(config.build()))
     }
 
     /// Reads the setting and builds the client.
     pub fn from_env() -> Result<Self, MissingSetting> {
-        Ok(Self::new(&Aws {
+        let aws = Aws {
             endpoint_url: Some(setting(CONNECTIONS_URL)?),
             ..Aws::from_env(Service::DynamoDb)
-        }))
+        };
+        Ok(Self::new(&aws.config()))
     }
 
     /// Posts a frame. One call.

@@ -216,7 +216,7 @@ impl Bundle {
         let delivery = Delivery {
             store: store.clone(),
             clock,
-            sockets: hearback_stream::sockets::Sockets::new(&posting),
+            sockets: hearback_stream::sockets::Sockets::new(&posting.config()),
             tasks: LiveTasks::new(clients.sqs.clone(), &queues.fanout),
         };
         let bundle = Self {

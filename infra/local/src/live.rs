@@ -31,6 +31,8 @@ const IDLE: Duration = Duration::from_mins(10);
 const SLOW: Duration = Duration::from_mins(1);
 /// Frames that wait for a client. More are rejected until it reads them.
 const WAITING: usize = 32;
+/// Bytes that are read of a socket at once. Frames of clients are short, and each connection has such a buffer.
+const READ_BUFFER: usize = 8 * 1024;
 /// Open sockets at a time.
 const MAX_SOCKETS: usize = 4_096;
 
@@ -47,15 +49,15 @@ pub enum Outgoing {
     Close,
 }
 
-/// Why a frame was rejected.
+/// Why a frame was not posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refusal {
+enum PostRejection {
     Gone,
     LimitExceeded,
     PayloadTooLarge,
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for PostRejection {
     fn into_response(self) -> Response {
         let (status, kind) = match self {
             Self::Gone => (StatusCode::GONE, "GoneException"),
@@ -97,11 +99,11 @@ impl OpenSockets {
         Some(receiver)
     }
 
-    fn send(&self, id: &str, outgoing: Outgoing) -> Result<(), Refusal> {
-        let sender = self.sockets().get(id).cloned().ok_or(Refusal::Gone)?;
+    fn send(&self, id: &str, outgoing: Outgoing) -> Result<(), PostRejection> {
+        let sender = self.sockets().get(id).cloned().ok_or(PostRejection::Gone)?;
         sender.try_send(outgoing).map_err(|error| match error {
-            TrySendError::Full(_) => Refusal::LimitExceeded,
-            TrySendError::Closed(_) => Refusal::Gone,
+            TrySendError::Full(_) => PostRejection::LimitExceeded,
+            TrySendError::Closed(_) => PostRejection::Gone,
         })
     }
 
@@ -118,9 +120,9 @@ async fn post_frame(
     State(sockets): State<OpenSockets>,
     Path(id): Path<String>,
     body: Bytes,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, PostRejection> {
     if body.len() > MAX_MESSAGE {
-        return Err(Refusal::PayloadTooLarge);
+        return Err(PostRejection::PayloadTooLarge);
     }
     let text = String::from_utf8_lossy(&body).into_owned();
     sockets.send(&id, Outgoing::Text(text))?;
@@ -130,10 +132,10 @@ async fn post_frame(
 async fn close(
     State(sockets): State<OpenSockets>,
     Path(id): Path<String>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, PostRejection> {
     match sockets.send(&id, Outgoing::Close) {
         // What waits for a client that does not read is lost, as the client asked for a new connection anyway.
-        Err(Refusal::LimitExceeded) => sockets.remove(&id),
+        Err(PostRejection::LimitExceeded) => sockets.remove(&id),
         closed => closed?,
     }
     Ok(StatusCode::NO_CONTENT)
@@ -195,6 +197,7 @@ pub(crate) async fn accept_sockets(
     upgrade
         .max_frame_size(MAX_FRAME)
         .max_message_size(MAX_MESSAGE)
+        .read_buffer_size(READ_BUFFER)
         .on_upgrade(move |socket_io| {
             let tasks = gateway.tasks.clone();
             tasks.track_future(socket.run(socket_io))

@@ -22,7 +22,7 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
-use aws_types::SdkConfig;
+pub use aws_types::SdkConfig;
 use aws_types::region::Region;
 
 /// The roots that sign the certificates of AWS endpoints.

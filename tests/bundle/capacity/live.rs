@@ -51,7 +51,37 @@ async fn an_event_costs_what_its_listeners_cost() {
     let tenant = Cost::calls(calls).reads(3.0 + shards / 2.0).writes(1.0);
     assert_eq!(spent(), tenant, "one listener, of the tenant's feed");
     assert_eq!(sent(&mut report).len(), 2, "`subscribed`, and the event");
+    // Nothing is new: the entry is not read again.
+    assert!(functions.publish("bob").await);
+    let again = Cost::calls(calls - 1).reads(2.0 + shards / 2.0).writes(1.0);
+    assert_eq!(spent(), again, "the tenant's feed again, with nothing new");
 
     functions.live.disconnect("own").await.unwrap();
     assert_eq!(spent(), Cost::calls(3).writes(6.0));
+}
+
+#[tokio::test]
+async fn each_further_listener_costs_the_same() {
+    let metered = Metered::start().await;
+    let store = metered.engine.store_with(metered.meter.clone());
+    let functions = LiveFunctions::on(&metered.engine, store).await;
+    let mut listeners = Vec::new();
+    for number in 0..10 {
+        let id = format!("c{number}");
+        let ticket = functions.ticket("").await;
+        let frames = functions.connect(&id, &ticket).await;
+        functions.live.receive(&id, SUBSCRIBE).await;
+        listeners.push(frames);
+    }
+    let event = acceptance("ada");
+    let path = "/v1/feedback/submit";
+    metered.call(Method::POST, path, &event).await;
+    metered.generate(&[event]).await;
+    metered.meter.take();
+    assert!(functions.publish("ada").await);
+    let each = Cost::calls(5 * 10 + 2).reads(3.0 * 10.0 + 1.0).writes(10.0);
+    assert_eq!(metered.meter.take(), each, "ten listeners, and the look-up");
+    for frames in &mut listeners {
+        assert_eq!(sent(frames).len(), 2, "`subscribed`, and the event");
+    }
 }

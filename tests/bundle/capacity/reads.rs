@@ -6,7 +6,7 @@ use futures::StreamExt;
 use hearback_domain::turns::embedded::Embedded;
 use hearback_tests::engine::Cost;
 use hearback_tests::events::acceptance;
-use hearback_tests::functions::call;
+use hearback_tests::functions::{Caller, call, call_as};
 use hearback_tests::turns::{FEED, PERIOD, conversation_path, path, turn_body};
 use serde_json::{Value, json};
 
@@ -55,6 +55,23 @@ async fn listing_events_costs_a_call_a_partition_and_the_entries() {
     let (status, spent) = metered.call(Method::GET, FEED, &Value::Null).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(spent, Cost::calls(3).reads(4.0));
+    // The events of others change nothing.
+    let bob = Caller {
+        user: "bob",
+        tenant: "acme",
+        project: "order-service",
+        scope: "",
+    };
+    let others: Vec<_> = (0..40).map(|_| acceptance("bob")).collect();
+    for event in &others {
+        let request = (Method::POST, "/v1/feedback/submit");
+        let (status, body) = call_as(&metered.functions, bob, request, event).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{body}");
+    }
+    metered.generate(&others).await;
+    metered.meter.take();
+    let (_, spent) = metered.call(Method::GET, FEED, &Value::Null).await;
+    assert_eq!(spent, Cost::calls(3).reads(4.0));
     // The tenant's, from an hour ago on: of a day, or of two at midnight.
     let since = (Utc::now() - TimeDelta::hours(1)).format("%FT%TZ");
     let caller = ("order-service", "feedback:report");
@@ -63,7 +80,7 @@ async fn listing_events_costs_a_call_a_partition_and_the_entries() {
     assert_eq!(status, StatusCode::OK);
     let spent = metered.meter.take();
     let day = Cost::calls(shards).reads(0.5 * f64::from(shards));
-    let entries = Cost::calls(1).reads(3.0);
+    let entries = Cost::calls(1).reads(43.0);
     assert!(
         [day + entries, day + day + entries].contains(&spent),
         "{spent:?}"
