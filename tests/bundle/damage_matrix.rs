@@ -1,6 +1,8 @@
 //! Each attribute of a row of each kind is damaged in each way, one at a time. No list fails, and none loses what is
 //! about another turn. `HEARBACK_CRASH_POINTS=all` visits every pair of a damage and a request.
 
+mod workers;
+
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -202,14 +204,6 @@ async fn one_damaged_attribute_fails_no_list_and_hides_nothing_else() {
         assert!(status.is_success(), "{}: {status} {body}", request.path);
         expected.push(body.contains(FIRST));
     }
-    println!(
-        "{:?}",
-        requests
-            .iter()
-            .zip(&expected)
-            .map(|(r, e)| (&r.path, r.scope, e))
-            .collect::<Vec<_>>()
-    );
     let visits_all = given::<String>("HEARBACK_CRASH_POINTS").is_some_and(|points| points == "all");
     let sampled = if visits_all { 1 } else { SAMPLED };
     let (mut failures, mut damages, mut pairs) = (Vec::new(), 0, commit());

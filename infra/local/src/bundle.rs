@@ -270,16 +270,18 @@ impl Bundle {
             health: self.health.clone(),
         };
         self.work.spawn(relay.run(self.work.stop.clone()));
+        let (queues, minutes) = (&self.queues, Duration::from_mins);
         for _ in 0..EVENT_SOURCES {
-            self.consume("signals", &self.queues.signals, self.generator());
-            self.consume("imports", &self.queues.imports, self.importer()?);
+            self.consume("signals", &queues.signals, minutes(5), self.generator());
+            self.consume("imports", &queues.imports, minutes(360), self.importer()?);
         }
-        self.consume("signals-bulk", &self.queues.signals_bulk, self.generator());
-        self.consume("ingest", &self.queues.ingest, self.ingest()?);
-        self.consume("erasures", &self.queues.erasures, self.eraser());
+        let bulk = minutes(24 * 60);
+        self.consume("signals-bulk", &queues.signals_bulk, bulk, self.generator());
+        self.consume("ingest", &queues.ingest, minutes(15), self.ingest()?);
+        self.consume("erasures", &queues.erasures, minutes(60), self.eraser());
         let dead_letters = self.dead_letters(&self.queues.fanout_dead_letters);
         let fanout = Fanout::new(self.delivery.clone(), dead_letters);
-        self.consume("fanout", &self.queues.fanout, fanout);
+        self.consume("fanout", &queues.fanout, minutes(30), fanout);
         Ok(())
     }
 
@@ -289,12 +291,19 @@ impl Bundle {
         Ok(Stream::new(self.clients.streams.clone(), arn))
     }
 
-    fn consume(&self, name: &'static str, queue_url: &str, consumer: impl Consumer) {
+    fn consume(
+        &self,
+        name: &'static str,
+        queue_url: &str,
+        max_wait: Duration,
+        consumer: impl Consumer,
+    ) {
         let source = EventSource {
             client: self.clients.sqs.clone(),
             queue_url: queue_url.to_owned(),
             consumer,
             visibility: self.visibility,
+            max_wait,
             load: self.load.clone(),
             status: self.health.register(name),
         };

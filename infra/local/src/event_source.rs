@@ -108,6 +108,8 @@ pub struct EventSource<C> {
     /// The visibility timeout, which is extended while a batch is processed. AWS recommends six times the function's
     /// timeout; here a crashed process is restarted at once, and its messages should be delivered again soon.
     pub visibility: Duration,
+    /// How long a message may wait: the threshold of the queue's alarm in the template.
+    pub max_wait: Duration,
     /// The load of the machine.
     pub load: Load,
     /// Records whether this loop works.
@@ -128,6 +130,7 @@ impl<C: Consumer> EventSource<C> {
             match received {
                 Some(messages) => {
                     waited = longest_wait(&messages, Utc::now());
+                    self.status.set_late(waited > self.max_wait);
                     self.process(messages).await;
                 }
                 None => {

@@ -63,6 +63,8 @@ struct Loop {
     name: &'static str,
     /// When it began to fail, and the number of failures since.
     failing: Option<(DateTime<Utc>, u64)>,
+    /// Since when messages that it receives have waited too long.
+    late: Option<DateTime<Utc>>,
     /// Its current batch.
     batch: Option<Batch>,
 }
@@ -122,6 +124,7 @@ impl Health {
         state.loops.push(Loop {
             name,
             failing: None,
+            late: None,
             batch: None,
         });
         let index = state.loops.len() - 1;
@@ -244,10 +247,13 @@ impl Loop {
         if let Some((since, failures)) = self.failing {
             return Some(json!({"loop": self.name, "since": since, "failures": failures}));
         }
-        let batch = self.batch.as_ref().filter(|batch| batch.deadline < now)?;
-        Some(json!({
-            "loop": self.name, "since": batch.started, "reason": "a batch takes too long",
-        }))
+        let batch = self.batch.as_ref().filter(|batch| batch.deadline < now);
+        let (since, reason) = match (batch, self.late) {
+            (Some(batch), _) => (batch.started, "a batch takes too long"),
+            (None, Some(since)) => (since, "messages wait too long"),
+            (None, None) => return None,
+        };
+        Some(json!({"loop": self.name, "since": since, "reason": reason}))
     }
 }
 
@@ -277,6 +283,15 @@ impl LoopStatus {
         drop(state);
         if let Some((name, (_, failures))) = recovered {
             tracing::warn!(name, failures, "a loop has recovered");
+        }
+    }
+
+    /// Records whether the messages that were received last have waited too long.
+    pub fn set_late(&self, late: bool) {
+        let mut state = self.health.state();
+        let now = state.clock.now();
+        if let Some(entry) = state.loops.get_mut(self.index) {
+            entry.late = late.then(|| entry.late.unwrap_or(now));
         }
     }
 
@@ -310,6 +325,20 @@ mod tests {
 
     fn after(seconds: u64) -> Instant {
         Instant::now() + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_loop_whose_messages_wait_too_long_is_reported_until_they_do_not() {
+        let health = Health::default();
+        let signals = health.register("signals");
+        health.relayed_until(Utc::now());
+        signals.set_late(true);
+        let report = health.document();
+        assert_eq!(report["status"], "degraded");
+        assert_eq!(report["failing"][0]["loop"], "signals");
+        assert_eq!(report["failing"][0]["reason"], "messages wait too long");
+        signals.set_late(false);
+        assert_eq!(health.document()["status"], "ok");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use hearback_domain::learning::publication::Subject;
 use hearback_domain::turns::turn::TurnRef;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_signals::publish;
-use hearback_storage::stream::{RESULTS, SUBMITTED, deleted_turn, key_record};
+use hearback_storage::stream::{RESULTS, SUBMITTED, deleted_turn, key_record, tenant_of};
 use hearback_storage::{Blobs, Error, Store};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
@@ -304,8 +304,13 @@ impl Relay {
         }
         let mut sent = 0;
         for (record, reason) in dead_letters {
-            match self.send_to_dlq(records.get(record), &reason).await {
-                Ok(()) => sent += 1,
+            let value = records.get(record);
+            match self.send_to_dlq(value, &reason).await {
+                Ok(()) => {
+                    let tenant = value.and_then(tenant_of);
+                    tracing::warn!(tenant, reason, "a record of the stream was sent to the DLQ");
+                    sent += 1;
+                }
                 Err(error) => {
                     failure = Some(error);
                     let work = Work::DeadLetter(reason);
@@ -315,7 +320,6 @@ impl Relay {
         }
         if sent > 0 {
             self.health.add_dead_letters(sent);
-            tracing::warn!(records = sent, "records of the stream were sent to the DLQ");
         }
         (left, failure)
     }

@@ -44,7 +44,7 @@ async fn respond(request: Request, next: Next) -> Response {
         .map_or("none", MatchedPath::as_str)
         .to_owned();
     let claimed = tenant(&request);
-    let response = finish(next.run(request).await, &request_id);
+    let response = finish(next.run(request).await, &request_id, claimed.as_deref());
     let status = response.status().as_u16();
     let micros = started.elapsed().as_micros();
     let logged = response.extensions().get().map(|LoggedTenant(name)| name);
@@ -72,7 +72,7 @@ fn request_id(request: &Request) -> String {
     id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string())
 }
 
-fn finish(mut response: Response, request_id: &str) -> Response {
+fn finish(mut response: Response, request_id: &str, tenant: Option<&str>) -> Response {
     let problem = response.extensions_mut().remove::<Problem>().or_else(|| {
         let status = response.status();
         (status.is_client_error() || status.is_server_error()).then(|| Problem::of_status(status))
@@ -80,7 +80,7 @@ fn finish(mut response: Response, request_id: &str) -> Response {
     if let Some(problem) = problem {
         if let Some(cause) = problem.log_cause() {
             let status = problem.status().as_u16();
-            tracing::error!(status, cause, request_id, "request failed");
+            tracing::error!(status, cause, request_id, tenant, "request failed");
         }
         *response.body_mut() = Body::from(problem.document(request_id));
         let headers = response.headers_mut();

@@ -139,7 +139,7 @@ fn planner(turn: &str, text: &str, strategy: &str) -> Option<String> {
         turn_id: turn.to_owned(),
         status: FeedbackStatus::Rejected,
         confidence: 0.9,
-        rejection: Some(Rejection::of((&core, &summary), known, preferences)),
+        rejection: Some(Rejection::of(&core, &summary, known, preferences)),
     };
     Some(context.to_markdown())
 }

@@ -51,9 +51,14 @@ impl Pass<'_> {
     async fn mirrors(&self, user: &UserId, at: &TurnRef) -> Result<(), Failure> {
         let Eraser { store, blobs, .. } = self.eraser;
         let now = self.eraser.clock.now();
-        let turn = store.erasable_turn(at).await?;
-        let core = turn.and_then(|turn| turn.core);
-        if core.is_none_or(|core| core.user_id == *user) {
+        let Some(turn) = store.erasable_turn(at).await? else {
+            return Ok(());
+        };
+        let Some(core) = turn.core else {
+            warn_of_mirrors(at);
+            return Ok(());
+        };
+        if core.user_id == *user {
             return Ok(());
         }
         let remove_mirrors = |log: &mut TurnLog| {
@@ -64,11 +69,7 @@ impl Pass<'_> {
         match blobs.change_turn_log(store, at, remove_mirrors).await {
             // It is another user's, and is not deleted.
             Err(Error::Unreadable { .. }) => {
-                tracing::warn!(
-                    tenant = %at.within.tenant,
-                    damaged = true,
-                    "mirrors in a turn log that cannot be read are not removed"
-                );
+                warn_of_mirrors(at);
                 return Ok(());
             }
             changed => changed?,
@@ -142,4 +143,12 @@ impl Pass<'_> {
         let message = answer.and_then(|mut answer| Some(answer.get_mut("message_id")?.take()));
         Ok(message.and_then(|message| serde_json::from_value(message).ok()))
     }
+}
+
+fn warn_of_mirrors(at: &TurnRef) {
+    tracing::warn!(
+        tenant = %at.within.tenant,
+        damaged = true,
+        "mirrors in the log of a turn that cannot be read are not removed"
+    );
 }
