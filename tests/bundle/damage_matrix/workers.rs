@@ -94,9 +94,7 @@ impl Copy {
         let kinds = ["EVENT", "REACTION#", "SIGNAL#"];
         let submitted = self.rows.iter().filter(|row| {
             let is_kind = |kind: &&str| attribute(row, "SK").starts_with(kind);
-            row.contains_key("core")
-                && is_about_first(row)
-                && kinds.iter().any(|kind| is_kind(&kind))
+            row.contains_key("core") && is_about_first(row) && kinds.iter().any(is_kind)
         });
         let messages: Vec<SqsMessage> = submitted.map(|row| pipe_message(row, "INSERT")).collect();
         let generator = self.engine.generator(self.engine.store.clone());
