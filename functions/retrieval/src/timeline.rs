@@ -1,12 +1,14 @@
 //! Timelines: the feedback that an agent receives on its turns.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use axum::Json;
 use axum::extract::State;
 use futures::future::try_join_all;
 use hearback_domain::feedback::legacy::LegacyReaction;
-use hearback_domain::feedback::reaction::{FeedbackKind, StoredReaction};
+use hearback_domain::feedback::reaction::{
+    FeedbackKind, Origin, Reaction, ReactionCore, StoredReaction,
+};
 use hearback_domain::identity::caller::Scope;
 use hearback_domain::identity::identifier::{TurnId, UserId};
 use hearback_domain::text::payload;
@@ -60,6 +62,7 @@ async fn refresh_timeline(
     within.caller = within.caller.on_behalf_of(request.user_id.take())?;
     let rows = rows(&app, &within, &request.turns()).await?;
     let all = within.caller.has(Scope::Report);
+    let said: HashSet<_> = rows.iter().filter_map(owners_verdict).collect();
     let mut reactions = Vec::new();
     for row in rows {
         match row {
@@ -72,7 +75,10 @@ async fn refresh_timeline(
                 reactions.extend(of_counted(*counted));
             }
             ReactionRow::Counted(counted) if all && !counted.core.kind.is_private() => {
-                reactions.extend(of_counted(*counted).map(without_name));
+                // The owner's reaction with the same verdict says more, because it has a text.
+                if !verdict(&counted.core).is_some_and(|verdict| said.contains(&verdict)) {
+                    reactions.extend(of_counted(*counted).map(without_name));
+                }
             }
             ReactionRow::Legacy(legacy, user) => {
                 // The author of an older system's reaction may be unknown.
@@ -124,6 +130,22 @@ fn of_counted(counted: StoredReaction) -> Option<TurnReaction> {
         };
     }
     Some(reaction)
+}
+
+/// The verdict of a turn's owner on the turn.
+fn verdict(core: &ReactionCore) -> Option<(TurnId, Reaction)> {
+    let given = core.own && core.origin == Origin::User;
+    core.reaction
+        .filter(|_| given)
+        .map(|reaction| (core.at.turn.clone(), reaction))
+}
+
+/// The verdict of a turn's owner in a reaction.
+fn owners_verdict(row: &ReactionRow) -> Option<(TurnId, Reaction)> {
+    match row {
+        ReactionRow::Reaction(reaction) => verdict(&reaction.core),
+        ReactionRow::Counted(_) | ReactionRow::Legacy(..) | ReactionRow::Unreadable => None,
+    }
 }
 
 /// What others see of an event.
