@@ -68,6 +68,23 @@ class Bundle:
         self._process.terminate()
         self._process.wait(timeout=PATIENCE)
 
+    def kill(self):
+        """Ends it at once, as a crash does."""
+        self._process.kill()
+        self._process.wait(timeout=PATIENCE)
+
+    def wait_for_relay(self):
+        """Waits until the queues have everything that was written before the call."""
+        start = time.monotonic()
+
+        def is_delivered():
+            with urllib.request.urlopen(f"{self.url}/health", timeout=PATIENCE) as response:
+                relay = json.load(response)["relay"]
+            lag = relay["lag_seconds"]
+            return relay["waiting"] == 0 and lag is not None and lag < time.monotonic() - start
+
+        eventually(is_delivered, True)
+
     @property
     def printed_demo(self):
         """The link to the demo that the command prints when it starts."""

@@ -89,6 +89,18 @@ fn a_first_deployment_that_failed_leaves_nothing_and_can_be_repeated() {
 }
 
 #[test]
+fn nothing_of_nats_is_deployed_without_a_server() {
+    let template = template();
+    assert_eq!(template["Parameters"]["NatsUrl"]["Default"], "");
+    let all = template["Resources"].as_object().unwrap().iter();
+    let of_nats: Vec<_> = all.filter(|(name, _)| name.starts_with("Nats")).collect();
+    assert!(of_nats.len() > 10, "{}", of_nats.len());
+    for (name, resource) in of_nats {
+        assert_eq!(resource["Condition"], "HasNats", "{name}");
+    }
+}
+
+#[test]
 fn every_queue_has_an_alarm() {
     let dead = watched("ApproximateNumberOfMessagesVisible");
     let old = watched("ApproximateAgeOfOldestMessage");
@@ -166,8 +178,12 @@ fn published_messages_are_encrypted_and_none_is_lost_between_topic_and_queue() {
     for action in ["kms:GenerateDataKey", "kms:Decrypt"] {
         assert!(role.to_string().contains(action), "{action}");
     }
-    let may_send = ["SubjectQueuesPolicy", "FanoutQueuesPolicy"]
-        .map(|policy| resource(policy)["Queues"].clone());
+    let may_send = [
+        "SubjectQueuesPolicy",
+        "FanoutQueuesPolicy",
+        "NatsQueuesPolicy",
+    ]
+    .map(|policy| resource(policy)["Queues"].clone());
     let may_send = json!(may_send);
     for (name, subscription) in resources("AWS::SNS::Subscription") {
         let dead_letters = referred(&subscription["Properties"]["RedrivePolicy"]);
@@ -339,6 +355,8 @@ fn the_invocation_page_names_every_function_with_the_settings_it_needs() {
         "HEARBACK_MIRROR_PROJECTS",
         "HEARBACK_EMBEDDING_MODEL",
         "HEARBACK_TURN_RETENTION_DAYS",
+        "HEARBACK_NATS_PREFIX",
+        "HEARBACK_NATS_CREDENTIALS",
     ];
     let needed = variables().into_keys().chain(["HEARBACK_TABLE".to_owned()]);
     let needed: BTreeSet<_> = needed

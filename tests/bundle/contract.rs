@@ -317,6 +317,8 @@ fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
         names.erasures_dead_letters(),
         names.fanout(),
         names.fanout_dead_letters(),
+        names.nats(),
+        names.nats_dead_letters(),
         names.stream_dead_letters(),
         names.subjects_dead_letters(),
     ]
@@ -339,6 +341,7 @@ fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
         ("ErasuresQueue", REDRIVE_RECEIVES),
         ("IngestQueue", REDRIVE_RECEIVES),
         ("FanoutQueue", REDRIVE_RECEIVES),
+        ("NatsQueue", REDRIVE_RECEIVES),
         ("FeedbackProcessedQueue", SUBJECT_RECEIVES),
         ("RewardQueue", SUBJECT_RECEIVES),
         ("PolicyQueue", SUBJECT_RECEIVES),
@@ -353,6 +356,15 @@ fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
     let seconds = |name: &str| fanout[name].as_u64().unwrap();
     let given_up = seconds("VisibilityTimeout") * u64::from(REDRIVE_RECEIVES);
     assert!(given_up < seconds("MessageRetentionPeriod"));
+}
+
+#[test]
+fn nats_receives_the_messages_of_every_subject() {
+    let subscription = resource("NatsSubscription");
+    let queue = json!({"GetAtt": "NatsQueue.Arn"});
+    assert_eq!(subscription["Endpoint"], queue);
+    assert_eq!(subscription["RawMessageDelivery"], true);
+    assert_eq!(subscription["FilterPolicy"], Value::Null);
 }
 
 /// The members of a schema, as pointers below `at`, each with whether it may be null.

@@ -1,5 +1,7 @@
 //! The built functions as processes, with Lambda's event formats and Runtime API.
 
+mod nats;
+
 use std::collections::HashMap;
 
 use hearback_domain::learning::publication::Outcome;

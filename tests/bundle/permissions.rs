@@ -359,6 +359,19 @@ async fn the_roles_of_stream_and_fanout_allow_their_calls() {
     recorded.check("FanoutFunction");
 }
 
+/// It calls neither the table nor the bucket; its event source receives with its role.
+#[test]
+fn the_role_of_nats_allows_nothing_but_its_queues() {
+    let on = |action: &str, queue: &str| (format!("sqs:{action}"), format!("${{{queue}.Arn}}"));
+    let needed = [
+        on("ReceiveMessage", "NatsQueue"),
+        on("DeleteMessage", "NatsQueue"),
+        on("GetQueueAttributes", "NatsQueue"),
+        on("SendMessage", "NatsDeadLetters"),
+    ];
+    assert_eq!(allowed("NatsFunction"), needed);
+}
+
 #[tokio::test]
 async fn the_role_of_preferences_allows_its_calls() {
     let recorded = Recorded::start().await;

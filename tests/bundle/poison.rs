@@ -235,6 +235,7 @@ async fn run_relay(
     let health = Health::default();
     let stream = engine.store.stream_arn().await.unwrap();
     let relay = Relay {
+        outlets: Vec::new(),
         stream: Stream::new(engine.clients.streams.clone(), stream),
         writes: None,
         store: engine.store.clone(),

@@ -166,6 +166,7 @@ impl Engines {
         let file = self.data.path().join(POSITION_FILE);
         let health = Health::default();
         let relay = Relay {
+            outlets: Vec::new(),
             stream: Stream::new(self.clients.streams.clone(), arn),
             writes: Some(self.writes.clone()),
             store: self.store.clone(),

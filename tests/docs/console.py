@@ -18,7 +18,7 @@ ELSEWHERE = re.compile(
     re.DOTALL,
 )
 # What runs here: a block that has such a command needs a mark, whatever else it has.
-HERE = re.compile(r"hearback|cargo run|curl|python3 docs/")
+HERE = re.compile(r"hearback|nats-server|cargo run|curl|python3 docs/")
 PROMPT = "$ "
 # Stands for any text within a line, and alone on a line for any lines.
 ANYTHING = "…"

@@ -1,13 +1,14 @@
 """Runs the commands of a page in one shell, against a bundle of its own."""
 
 import contextlib
-import json
 import os
+import pathlib
 import re
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -16,16 +17,16 @@ import warnings
 from bundle import PATIENCE, Bundle, User, eventually, free_ports
 from console import ROOT, UUID, matches, with_ports
 
-# The ports that the pages name: the bundle's and that of chat_page.py.
-BUNDLE, PAGE = 3000, 8000
+# The ports that the pages name: the bundle's, and those of chat_page.py and of NATS.
+BUNDLE, PAGE, NATS = 3000, 8000, 4222
 # A command that starts the bundle and does not end.
-SERVE = re.compile(r"(?:cargo run(?: --)?|hearback)((?: --\S.*)?)")
+SERVE = re.compile(r"(?:cargo run(?: --)?|hearback)(?: serve)?((?: --\S.*)?)")
 # The bundle's port and folder are those of the test.
 PLACE = re.compile(r"--(?:port|data) \S+")
 # Other commands that do not end, and what they serve.
 SERVERS = {"python3 docs/how-to/chat_page.py": ("/", "/hearback/hearback-feedback.js")}
 # The queues that the bundle itself reads.
-QUEUES = ("signals", "signals-bulk", "ingest", "imports", "erasures")
+QUEUES = ("signals", "signals-bulk", "ingest", "imports", "erasures", "nats")
 COUNTS = (
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesNotVisible",
@@ -62,7 +63,7 @@ class Session:
         # A response with an error status is a failure.
         (folder / ".curlrc").write_text("fail-with-body\n")
         self._start()
-        self.page_port = free_ports()
+        self.page_port, self.nats_port = free_ports(), free_ports()
         self._shell = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],
             cwd=folder,
@@ -72,12 +73,14 @@ class Session:
             text=True,
             start_new_session=True,
             env={
-                "PATH": os.environ["PATH"],
+                # What is installed next to this Python: `nats-server`, and the packages of `python3`.
+                "PATH": os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]),
                 "HOME": str(folder),
                 "LANG": "C.UTF-8",
                 "HEARBACK_COMMAND": str(command),
                 "HEARBACK_URL": self.bundle.url,
                 "PORT": str(self.page_port),
+                "NATS_URL": f"nats://127.0.0.1:{self.nats_port}",
                 "PYTHONDONTWRITEBYTECODE": "1",
             },
         )
@@ -134,11 +137,13 @@ class Session:
         if "jq " in command.text and shutil.which("jq") is None:
             warnings.warn(f"jq is not installed, so this was not run: {command.text}")
         elif serve := SERVE.fullmatch(command.text.partition(" #")[0].rstrip()):
-            self._serve(PLACE.sub("", serve[1]).split())
+            self._serve(self._as_started(PLACE.sub("", serve[1])).split())
             if command.expected is not None:
                 check(command, self.log, self.known)
         elif command.text in SERVERS:
             self._serve_page(command)
+        elif command.text.startswith("nats-server "):
+            self._serve_nats(command)
         else:
             self.wait_until_idle()
             printed = self.run(self._as_started(command.text))
@@ -164,24 +169,18 @@ class Session:
             with urllib.request.urlopen(url + path, timeout=PATIENCE) as response:
                 assert response.status == 200
 
+    def _serve_nats(self, command):
+        log = self.folder / "nats.log"
+        log.touch()
+        self.run(f"{command.text} --port {self.nats_port} >>nats.log 2>&1 &")
+        eventually(lambda: "Server is ready" in log.read_text(), True)
+
     def wait_until_idle(self):
         """Waits until everything that was submitted is processed, and its outcome published."""
         for _ in range(STAGES):
-            self._wait_for_relay()
+            self.bundle.wait_for_relay()
             eventually(self._waiting, 0, LIMIT)
-        self._wait_for_relay()
-
-    def _wait_for_relay(self):
-        """Waits until the queues have everything that was written before the call."""
-        start = time.monotonic()
-
-        def is_delivered():
-            with urllib.request.urlopen(f"{self.bundle.url}/health", timeout=PATIENCE) as response:
-                relay = json.load(response)["relay"]
-            lag = relay["lag_seconds"]
-            return relay["waiting"] == 0 and lag is not None and lag < time.monotonic() - start
-
-        eventually(is_delivered, True)
+        self.bundle.wait_for_relay()
 
     def _waiting(self):
         """The number of messages that the bundle has not processed."""
@@ -195,7 +194,7 @@ class Session:
     def _ports(self):
         """The ports of this test by those of the pages."""
         ports = {BUNDLE + offset: port for offset, port in enumerate(self.bundle.ports)}
-        return {**ports, PAGE: self.page_port}
+        return {**ports, PAGE: self.page_port, NATS: self.nats_port}
 
     def _as_started(self, text):
         """The text with the ports of this test."""

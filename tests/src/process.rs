@@ -9,11 +9,12 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// The packages of the functions.
-const FUNCTIONS: [&str; 9] = [
+const FUNCTIONS: [&str; 10] = [
     "hearback-batch",
     "hearback-erasure",
     "hearback-export",
     "hearback-preferences",
+    "hearback-relay",
     "hearback-retrieval",
     "hearback-signals",
     "hearback-stream",

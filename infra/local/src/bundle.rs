@@ -18,6 +18,7 @@ use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::embedder::Embeddings;
 use hearback_lambda::{App, WithBlobs};
+use hearback_relay::{Nats, NatsSettings};
 use hearback_signals::Generator;
 use hearback_storage::{Blobs, Store};
 use hearback_stream::{Delivery, Fanout, LiveFeed, Tasks as LiveTasks};
@@ -78,6 +79,8 @@ pub struct Options {
     pub retention: Retention,
     /// A folder of phrase files to add to the built-in ones.
     pub phrases: Option<PathBuf>,
+    /// The NATS server to which everything is published, too.
+    pub nats: Option<NatsSettings>,
     /// Load limits of the gateway.
     pub limits: Limits,
     /// The hosts that the gateway serves.
@@ -103,6 +106,7 @@ impl Default for Options {
             mirror: String::new(),
             retention: Retention::default(),
             phrases: None,
+            nats: None,
             limits: Limits::default(),
             hosts: Hosts::default(),
             accept: Vec::new(),
@@ -246,7 +250,7 @@ impl Bundle {
             _threads: threads,
             data,
         };
-        bundle.start_workers(writes).await?;
+        bundle.start_workers(writes, options.nats).await?;
         bundle.serve(gateway)?;
         let address = bundle.address.to_string();
         replace_json(&bundle.data.path().join(GATEWAY_FILE), &address)?;
@@ -254,8 +258,14 @@ impl Bundle {
     }
 
     /// Starts the relay and the event sources.
-    async fn start_workers(&self, writes: Option<Writes>) -> Result<()> {
+    async fn start_workers(
+        &self,
+        writes: Option<Writes>,
+        nats: Option<NatsSettings>,
+    ) -> Result<()> {
+        let outlets = nats.iter().map(|_| self.queues.nats.clone()).collect();
         let relay = Relay {
+            outlets,
             stream: self.stream().await?,
             writes,
             store: self.store.clone(),
@@ -282,6 +292,11 @@ impl Bundle {
         let dead_letters = self.dead_letters(&self.queues.fanout_dead_letters);
         let fanout = Fanout::new(self.delivery.clone(), dead_letters);
         self.consume("fanout", &queues.fanout, minutes(30), fanout);
+        if let Some(settings) = nats {
+            let dead_letters = self.dead_letters(&queues.nats_dead_letters);
+            let outlet = hearback_relay::Relay::new(Nats::new(settings), dead_letters);
+            self.consume("nats", &queues.nats, minutes(5), outlet);
+        }
         Ok(())
     }
 

@@ -4,6 +4,7 @@ mod check;
 mod export;
 mod feed;
 mod import;
+mod nats;
 mod repair;
 
 use std::io::Write;
@@ -72,6 +73,8 @@ enum Command {
     Check(check::Check),
     /// Print the message signals of all users, or training data, as JSON Lines
     Export(export::Export),
+    /// Prepare a NATS server
+    Nats(nats::NatsCommand),
 }
 
 #[derive(Args)]
@@ -113,6 +116,8 @@ struct Serve {
     /// pass the option for one start only. May be given more than once
     #[arg(long, value_name = "PART")]
     accept: Vec<FolderPart>,
+    #[command(flatten)]
+    nats: nats::NatsArgs,
 }
 
 #[derive(Args)]
@@ -216,6 +221,7 @@ pub fn run() -> ExitCode {
                     Command::Import(import) => import.run().await,
                     Command::Export(export) => export.run().await,
                     Command::Check(check) => check.run(),
+                    Command::Nats(nats) => nats.run().await,
                 }
             })
         });
@@ -275,7 +281,9 @@ impl Serve {
         // Files that libraries create from now on are private to the user.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
         let shutdown = shutdown()?;
+        let nats = self.nats.settings()?;
         let bundle = Bundle::start(Options {
+            nats: nats.clone(),
             port: self.port,
             data: (!self.memory).then_some(self.data),
             endpoint_url: self.endpoint_url,
@@ -289,6 +297,9 @@ impl Serve {
         })
         .await?;
         print_welcome(&bundle)?;
+        if let Some(nats) = nats {
+            tokio::spawn(async move { nats::warn(&nats).await });
+        }
         let minute = || tokio::time::sleep(log_limit::INTERVAL);
         while shutdown.run_until_cancelled(minute()).await.is_some() {
             log_limit::report(&limiter);

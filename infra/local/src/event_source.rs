@@ -14,6 +14,7 @@ use futures::FutureExt;
 use hearback_batch::{Importer, Ingest};
 use hearback_erasure::Eraser;
 use hearback_lambda::aws::error_code;
+use hearback_relay::{Outlet, Relay};
 use hearback_signals::Generator;
 use hearback_stream::Fanout;
 use tokio_util::sync::CancellationToken;
@@ -75,6 +76,17 @@ impl Consumer for Eraser {
 }
 
 impl Consumer for Fanout {
+    const BATCH: i32 = 10;
+    const YIELDS: bool = true;
+    const IS_BURST: bool = false;
+    const TIMEOUT: Duration = Duration::from_secs(30);
+
+    async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
+        Self::handle(self, batch).await
+    }
+}
+
+impl<O: Outlet> Consumer for Relay<O> {
     const BATCH: i32 = 10;
     const YIELDS: bool = true;
     const IS_BURST: bool = false;

@@ -99,6 +99,18 @@ impl Names {
         self.of("fanout-dead-letters")
     }
 
+    /// The queue of what is published to NATS.
+    #[must_use]
+    pub fn nats(&self) -> String {
+        self.of("nats")
+    }
+
+    /// Dead letters of NATS.
+    #[must_use]
+    pub fn nats_dead_letters(&self) -> String {
+        self.of("nats-dead-letters")
+    }
+
     /// Dead letters of the table's stream.
     #[must_use]
     pub fn stream_dead_letters(&self) -> String {

@@ -43,6 +43,10 @@ pub struct QueueUrls {
     pub fanout: String,
     /// Dead letters of the fan-out.
     pub fanout_dead_letters: String,
+    /// The queue of what is published to NATS.
+    pub nats: String,
+    /// Dead letters of NATS.
+    pub nats_dead_letters: String,
     /// Dead letters of the table's stream.
     pub stream_dead_letters: String,
     subjects: HashMap<Subject, String>,
@@ -121,6 +125,14 @@ pub async fn queues(
         Some((&fanout_dead_letters, REDRIVE_RECEIVES)),
     )
     .await?;
+    let nats_dead_letters = queue(client, &names.nats_dead_letters(), visibility, None).await?;
+    let nats = queue(
+        client,
+        &names.nats(),
+        visibility,
+        Some((&nats_dead_letters, REDRIVE_RECEIVES)),
+    )
+    .await?;
     let mut subjects = HashMap::new();
     for (_, subject) in Subject::NAMES {
         let url = queue(
@@ -156,6 +168,8 @@ pub async fn queues(
         erasures_dead_letters,
         fanout,
         fanout_dead_letters,
+        nats,
+        nats_dead_letters,
         stream_dead_letters: queue(client, &names.stream_dead_letters(), visibility, None).await?,
         subjects,
     })

@@ -34,6 +34,8 @@ pub enum DeadLetterQueue {
     Imports,
     /// Passes of erasures
     Erasures,
+    /// Published messages that NATS did not accept
+    Nats,
     /// Published messages that subscribers failed to process
     Subjects,
     /// Messages that the topic could not send to a subject's queue; in deployed stacks only
@@ -106,6 +108,7 @@ fn queue_name(queue: DeadLetterQueue, names: &Names) -> String {
         DeadLetterQueue::Ingest => names.ingest_dead_letters(),
         DeadLetterQueue::Imports => names.imports_dead_letters(),
         DeadLetterQueue::Erasures => names.erasures_dead_letters(),
+        DeadLetterQueue::Nats => names.nats_dead_letters(),
         DeadLetterQueue::Subjects => names.subjects_dead_letters(),
         DeadLetterQueue::Deliveries => names.deliveries_dead_letters(),
         DeadLetterQueue::Stream => names.stream_dead_letters(),
@@ -119,6 +122,7 @@ fn origin(queue: DeadLetterQueue, names: &Names, dead_letter: &Message) -> Resul
         DeadLetterQueue::Ingest => names.ingest(),
         DeadLetterQueue::Imports => names.imports(),
         DeadLetterQueue::Erasures => names.erasures(),
+        DeadLetterQueue::Nats => names.nats(),
         DeadLetterQueue::Subjects | DeadLetterQueue::Deliveries | DeadLetterQueue::Stream => {
             let subject = source(names, dead_letter).or_else(|| subject(dead_letter));
             let subject = subject.context("neither its subject nor its source queue is known")?;

@@ -60,6 +60,8 @@ pub struct Relay {
     pub sqs: aws_sdk_sqs::Client,
     /// The URLs of the queues.
     pub queues: QueueUrls,
+    /// The queues of outlets, which receive every published message.
+    pub outlets: Vec<String>,
     /// The open sockets. While there are none, nothing is sent to the fan-out.
     pub sockets: OpenSockets,
     /// The position in the stream.
@@ -243,6 +245,13 @@ impl Relay {
                             Destination::Subject(subject) => self.queues.subject(subject)?,
                         };
                         let queue = queue.to_owned();
+                        if let Destination::Subject(_) = destination {
+                            tasks.extend(self.outlets.iter().map(|outlet| {
+                                let (queue, body) = (outlet.clone(), body.clone());
+                                let work = Work::Send(OutgoingMessage { queue, body });
+                                Task { record, work }
+                            }));
+                        }
                         let published = Destination::Subject(Subject::FeedbackProcessed);
                         if destination == published && !self.sockets.is_empty() {
                             let (queue, body) = (self.queues.fanout.clone(), body.clone());

@@ -15,6 +15,8 @@ mod fanout;
 mod imports;
 #[path = "../../../functions/batch/src/bin/ingest.rs"]
 mod ingest;
+#[path = "../../../functions/relay/src/bin/nats.rs"]
+mod nats;
 #[path = "../../../functions/preferences/src/main.rs"]
 mod preferences;
 #[path = "../../../functions/signals/src/bin/publish.rs"]
@@ -42,6 +44,7 @@ fn main() -> Result<(), lambda_runtime::Error> {
         "fanout" => fanout::main(),
         "imports" => imports::main(),
         "ingest" => ingest::main(),
+        "nats" => nats::main(),
         "preferences" => preferences::main(),
         "publish" => publish::main(),
         "retrieval" => retrieval::main(),

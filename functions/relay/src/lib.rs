@@ -1,0 +1,21 @@
+//! Sends published messages to targets outside of the stack, each an *outlet* with a queue, a function and dead letters
+//! of its own. See docs/reference/published-messages.md, "Outlets".
+//!
+//! - `published.rs`: a message of the queue, and its subject
+//! - `relay.rs`: what all outlets have in common: a batch, of which each message is delivered or comes again
+//! - `nats.rs`, `nats/`: NATS JetStream
+//!
+//! Nothing here reads the table: a published message contains everything that an outlet needs. Start with
+//! [`Relay::handle`].
+
+mod nats;
+mod published;
+mod relay;
+
+pub use nats::{
+    BadCredentials, BadServerUrls, BadSubjectPrefix, Credentials, NATS_CREDENTIALS,
+    NATS_DEAD_LETTERS_URL, NATS_PREFIX, NATS_URL, Nats, NatsSettings, STREAM, ServerUrls, SetUp,
+    SubjectPrefix,
+};
+pub use published::Published;
+pub use relay::{NotDelivered, Outlet, Relay};

@@ -1,0 +1,90 @@
+//! The stream that the messages need: whether it exists, and its creation.
+
+use std::time::Duration;
+
+use async_nats::jetstream::Context;
+use async_nats::jetstream::context::GetStreamByNameErrorKind;
+use async_nats::jetstream::stream::{Config, StorageType};
+use hearback_domain::learning::publication::Subject;
+
+use super::Nats;
+use crate::relay::NotDelivered;
+
+/// The name of the stream that [`Nats::set_up`] creates.
+pub const STREAM: &str = "HEARBACK";
+/// The duplicate window: as long as a message may wait in its queue.
+const WINDOW: Duration = Duration::from_hours(14 * 24);
+
+/// What the server has for the messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SetUp {
+    /// Every subject has a stream, whose duplicate window is long enough.
+    Ready,
+    /// No stream has these subjects.
+    Missing(Vec<String>),
+    /// These streams ignore repeats for a shorter time than a message may wait.
+    ShortWindow(Vec<(String, Duration)>),
+}
+
+impl Nats {
+    /// Checks whether each subject has a stream.
+    pub async fn check(&self) -> Result<SetUp, NotDelivered> {
+        let context = self.connected().await?;
+        let (mut missing, mut short) = (Vec::new(), Vec::new());
+        for (_, subject) in Subject::NAMES {
+            let subject = self.subject(*subject);
+            let name = match context.stream_by_subject(subject.as_str()).await {
+                Ok(name) => name,
+                Err(error) if error.kind() == GetStreamByNameErrorKind::NotFound => {
+                    missing.push(subject);
+                    continue;
+                }
+                Err(error) => {
+                    let kind = error.kind();
+                    let text = format!("JetStream does not say which streams it has: {kind}");
+                    return Err(NotDelivered::Unavailable(text));
+                }
+            };
+            let window = window(&context, &name).await?;
+            if window < WINDOW && short.iter().all(|(known, _)| *known != name) {
+                short.push((name, window));
+            }
+        }
+        Ok(if !missing.is_empty() {
+            SetUp::Missing(missing)
+        } else if !short.is_empty() {
+            SetUp::ShortWindow(short)
+        } else {
+            SetUp::Ready
+        })
+    }
+
+    /// Creates a stream for the subjects, unless each of them has one. It keeps its messages in files, for ever; what
+    /// it keeps is changed with NATS' own tools.
+    pub async fn set_up(&self, stream: &str) -> Result<SetUp, NotDelivered> {
+        let SetUp::Missing(subjects) = self.check().await? else {
+            return self.check().await;
+        };
+        let config = Config {
+            name: stream.to_owned(),
+            subjects,
+            storage: StorageType::File,
+            duplicate_window: WINDOW,
+            ..Config::default()
+        };
+        let created = self.connected().await?.create_stream(config).await;
+        created.map_err(|error| {
+            NotDelivered::Unavailable(format!("the stream cannot be created: {error}"))
+        })?;
+        self.check().await
+    }
+}
+
+/// The duplicate window of a stream.
+async fn window(context: &Context, name: &str) -> Result<Duration, NotDelivered> {
+    let stream = context.get_stream(name).await;
+    let stream = stream.map_err(|error| {
+        NotDelivered::Unavailable(format!("the stream {name} cannot be read: {error}"))
+    })?;
+    Ok(stream.cached_info().config.duplicate_window)
+}
