@@ -347,18 +347,18 @@ async fn a_log_that_cannot_be_deleted_becomes_a_dead_letter_and_stops_no_record(
     let received = clients.sqs.receive_message().queue_url(dead_letter_queue);
     let received = received.max_number_of_messages(10).visibility_timeout(0);
     let received = received.message_attribute_names("All").send().await;
-    for letter in received.unwrap().messages.unwrap() {
-        let body: Value = serde_json::from_str(letter.body().unwrap()).unwrap();
+    for dead_letter in received.unwrap().messages.unwrap() {
+        let body: Value = serde_json::from_str(dead_letter.body().unwrap()).unwrap();
         let turn = body["dynamodb"]["Keys"]["SK"]["S"].as_str().unwrap();
         assert!(turn.starts_with("TURN#t"), "{body}");
         assert!(body["log"].as_str().unwrap().starts_with("s3://"), "{body}");
-        let reason = letter.message_attributes().unwrap()["reason"].string_value();
+        let reason = dead_letter.message_attributes().unwrap()["reason"].string_value();
         assert!(
             reason.unwrap().contains("log was not deleted"),
             "{reason:?}"
         );
     }
-    // A letter whose log still cannot be deleted, or that names nothing, is not removed.
+    // A dead letter whose log still cannot be deleted, or that names nothing, is not removed.
     let nothing = clients
         .sqs
         .send_message()

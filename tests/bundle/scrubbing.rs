@@ -21,8 +21,8 @@ fn worst(bytes: usize) -> Value {
     event
 }
 
-/// Sends requests while such a request waits for the only thread for blocking work, which is occupied. The request
-/// cannot be answered before that thread is free.
+/// Sends other requests while a request with this body waits for the only blocking thread, which is occupied. The
+/// waiting request cannot be answered before that thread is free.
 fn assert_others_are_served_during(path: &str, body: &Value, expected: StatusCode) -> Value {
     let engines = Builder::new_multi_thread().enable_all().build().unwrap();
     let engine = engines.block_on(Engine::start());
@@ -59,7 +59,7 @@ fn assert_others_are_served_during(path: &str, body: &Value, expected: StatusCod
 
 #[test]
 fn scrubbing_the_worst_batch_does_not_block_other_requests() {
-    // No text is large on its own, only all together.
+    // Each text is short enough for the thread of the request; all of them together are not.
     let events: Vec<Value> = (0..16).map(|_| worst(AT_ONCE)).collect();
     let body = json!({"events": events});
     let response =

@@ -1,7 +1,7 @@
 //! One pass over a user's data, under their id and their pseudonym.
 //!
-//! Files come first, while the table still shows which of their lines are the user's. What shows it, the traces, is
-//! stored in the bucket too, for files that are written during the pass.
+//! Files come first, while the table still shows which of their lines are the user's. The ids that identify these lines
+//! (the traces) are also stored in the bucket, to search files written during the pass.
 
 mod conversations;
 
@@ -56,7 +56,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Makes the pass, or a part of it. A pass that found something is followed by another.
+    /// Runs the pass, or a part of it. A pass that found something is followed by another.
     pub(crate) async fn run(mut self) -> Result<(), Failure> {
         if let Step::Traces(done, after) = self.task.step.clone() {
             if let Some(rest) = self.trace(done, after).await? {
@@ -76,7 +76,7 @@ impl<'a> Pass<'a> {
             };
             return match next {
                 Some(_) => self.continue_later(Step::Search(name, next)).await,
-                // The turns that can be found again must be traced before they are removed.
+                // The next pass collects the traces of turns that can be found again, before it removes them.
                 None => self.repeat().await,
             };
         }
@@ -102,7 +102,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Starts another pass, once no writer can add what this one missed.
+    /// Starts another pass after a delay, when no operation can still add data that this pass missed.
     async fn repeat(self) -> Result<(), Failure> {
         let again = Task::new(self.task.tenant, self.task.user, self.task.id);
         let after = self.eraser.erasures.settle();

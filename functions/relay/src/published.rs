@@ -1,4 +1,4 @@
-//! A published message, as a queue behind the topic has it.
+//! A published message, as a queue that subscribes to the topic receives it.
 
 use hearback_domain::learning::publication::Subject;
 use hearback_domain::learning::signal::SignalType;

@@ -30,7 +30,7 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
     routes!(WithBlobs => search_strategies)
 }
 
-/// The similarity if the request has none.
+/// The minimum similarity if the request has none.
 const DEFAULT_SIMILARITY: Number<0, 1> = Number(MIN_SIMILARITY);
 
 request! {
@@ -41,7 +41,7 @@ request! {
         /// An embedding of the query, made by the same model as the turns' own. If left out, this deployment's embedder
         /// makes one.
         "embedding" => embedding: nullable Embedding,
-        /// The least similarity of a turn to the query.
+        /// The minimum similarity of a turn to the query.
         "min_similarity" => min_similarity: nullable Number<0, 1> = DEFAULT_SIMILARITY,
         /// The user among whose turns to search, with `feedback:on-behalf`; the caller if left out.
         "user_id" => user_id: nullable UserId,
@@ -88,7 +88,7 @@ struct Strategy {
 /// Search strategies
 ///
 /// The five of the caller's own turns of the last 365 days that are most similar to the query. Rejected turns, and
-/// those below the least similarity (0.20, or `min_similarity`), are left out.
+/// those below the minimum similarity (0.20, or `min_similarity`), are left out.
 #[utoipa::path(
     post,
     path = "/conversations/{tenant}/{project}/strategies/search",

@@ -123,7 +123,7 @@ pub(crate) async fn process(
             if let Some(turn) = turn {
                 count_event(store, clock, event, turn, erased).await?;
             }
-            // The time of publication is taken last: readers of the feed wait only a few seconds for late entries.
+            // The time of publication is read last: readers of the feed wait only a few seconds for late entries.
             let processed = Processed::of(event, crossing, clock.now());
             let outcome = Outcome::Processed(Box::new(processed));
             store.put_outcome(event, &outcome).await?;
@@ -275,7 +275,7 @@ async fn retract_duplicate(
             return Ok(retraction.replaced_by.is_some());
         }
         let turn = turn_of(store, clock, &core).await?;
-        // The time of publication is taken last.
+        // The time of publication is read last.
         let mut retraction = retraction_of_duplicate(&core, first.feedback_id, clock.now());
         if let Some(turn) = turn {
             retraction = retraction.about(&turn);

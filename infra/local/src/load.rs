@@ -14,7 +14,7 @@ const QUIET: usize = 2;
 /// A consumer yields for at most `STEPS` times `STEP` before a batch.
 const STEP: Duration = Duration::from_millis(10);
 const STEPS: usize = 50;
-/// Work that has waited for so long yields no more. A burst is shorter; under continuous requests, work would
+/// Work that has waited for this long no longer yields. Bursts are shorter; under continuous requests, work would
 /// otherwise pile up.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 

@@ -123,7 +123,7 @@ impl Names {
         self.of("subjects-dead-letters")
     }
 
-    /// A table, a queue and a bucket of this name that health checks write to.
+    /// The name of the table, the queue and the bucket that health checks write to.
     #[must_use]
     pub fn probe(&self) -> String {
         self.of("probe")

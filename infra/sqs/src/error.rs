@@ -1,6 +1,6 @@
-//! Why an engine could not start.
+//! The error of an engine that could not start.
 
-/// Why an engine could not start.
+/// The reason why an engine could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -109,7 +109,7 @@ impl<'a> Candidate<'a> {
         Some((start..extended, count))
     }
 
-    /// The hint of the words before.
+    /// The hint that the preceding words give.
     fn hint(&self) -> Option<Hint> {
         *self
             .hint

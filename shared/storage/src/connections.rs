@@ -2,7 +2,7 @@
 //!
 //! | row | key | what |
 //! |---|---|---|
-//! | ticket | `TICKET#` and its digest | who may connect; taken once |
+//! | ticket | `TICKET#` and its digest | who may connect; used once |
 //! | connection | `CONNECTION#` and its id | who is connected, what they subscribe to, and how far they are |
 //! | listener | `LISTENERS#` and the tenant, or a user of it | connections that a new entry concerns |
 //!

@@ -53,7 +53,7 @@ impl Freshness {
 impl Store {
     /// The newest version. A version that cannot be read is skipped with a warning, but its number stays in use, so
     /// that no other version is written under it. One call, and one for each skipped version; one read for each 4 KB,
-    /// or half.
+    /// half of that if eventually consistent.
     pub async fn newest_version(
         &self,
         owner: UserRef<'_>,

@@ -162,14 +162,14 @@ pub(crate) fn message_of(item: &HashMap<String, AttributeValue>) -> String {
 /// URI of its log, which contains no names.
 #[must_use]
 pub fn key_record(record: &Value) -> Value {
-    let mut letter = json!({
+    let mut dead_letter = json!({
         "eventName": record.get("eventName"),
         "dynamodb": {"Keys": record.pointer("/dynamodb/Keys")},
     });
-    if let (Some((_, log)), Value::Object(letter)) = (deleted_turn(record), &mut letter) {
-        letter.insert("log".to_owned(), log.into());
+    if let (Some((_, log)), Value::Object(members)) = (deleted_turn(record), &mut dead_letter) {
+        members.insert("log".to_owned(), log.into());
     }
-    letter
+    dead_letter
 }
 
 impl Store {
@@ -206,7 +206,7 @@ fn image(item: &HashMap<String, AttributeValue>) -> Value {
     Value::Object(attributes.collect::<Map<_, _>>())
 }
 
-/// The tenant in the key of a record, as keys write it.
+/// The tenant in the key of a record, escaped as in the key.
 #[must_use]
 pub fn tenant_of(record: &Value) -> Option<&str> {
     let partition = record.pointer("/dynamodb/Keys/PK/S")?.as_str()?;

@@ -1,4 +1,4 @@
-//! Splits texts into words, folds and compares these, and guesses the language. Knows nothing about feedback.
+//! Splits texts into words, folds and compares them, and recognises the language. Has no notion of feedback.
 //!
 //! Imports none of our crates.
 

@@ -1,5 +1,5 @@
-//! What runs over many rows, next to each damage: the signal generator, both exports and an erasure. What is about the
-//! other conversation is processed, exported and erased.
+//! The signal generator, both exports and an erasure run over a table in which one attribute of one row is damaged.
+//! Everything about the other conversation is still processed, exported and erased.
 
 use aws_lambda_events::sqs::SqsMessage;
 use hearback_export::Exporter;
@@ -9,7 +9,7 @@ use hearback_tests::queue::{batch, pipe_message};
 use super::*;
 use crate::erasure_steps::world::World;
 
-/// One of so many damages is visited, others with each commit.
+/// One in so many damages is tested. Each commit selects others.
 const VISITED: usize = 12;
 
 /// A table and a bucket that can be restored.
@@ -24,7 +24,7 @@ fn is_about_first(row: &Row) -> bool {
 }
 
 impl Copy {
-    /// A copy of everything in a bundle, which no worker reads.
+    /// Copies the table and the bucket of a bundle to an engine without workers.
     async fn of(app: &TestApp) -> Self {
         let (clients, names) = (&app.bundle.clients, Names::default());
         let engine = Engine::start().await;
@@ -83,7 +83,7 @@ impl Copy {
         }
     }
 
-    /// The events about the first conversation are processed again, as if they had never been.
+    /// Processes the events about the first conversation again, as if they were new.
     async fn generate(&self) -> Result<(), String> {
         let outcomes = || self.rows.iter().filter(|row| is_about_first(row));
         let outcomes = || outcomes().filter(|row| attribute(row, "SK") == "RESULT");

@@ -29,7 +29,10 @@ async fn nats_returns_what_it_cannot_deliver_and_gives_up_what_is_no_message() {
         failed[0]["itemIdentifier"],
         batch["Records"][0]["messageId"]
     );
-    let letters = drain(&engine.clients.sqs, dead_letters).await;
-    let letters: Vec<_> = letters.into_iter().map(|letter| letter.body).collect();
-    assert_eq!(letters, [Some("{}".to_owned())]);
+    let dead_letters = drain(&engine.clients.sqs, dead_letters).await;
+    let bodies: Vec<_> = dead_letters
+        .into_iter()
+        .map(|message| message.body)
+        .collect();
+    assert_eq!(bodies, [Some("{}".to_owned())]);
 }

@@ -1,4 +1,4 @@
-//! A user to erase, and functions that only the test calls.
+//! Creates and erases the data of a user, with functions that only the test invokes.
 
 use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -23,7 +23,7 @@ const EXPORT: &str = "exports/signals/acme/2026-01-04/1/1-00001.jsonl";
 /// A caller that may write for other users.
 pub const ON_BEHALF: (&str, &str) = ("order-service", "feedback:on-behalf");
 
-/// The user ada, and functions that only the test calls.
+/// Acts as the user ada, with functions that only the test invokes.
 pub struct World<'a> {
     pub engine: &'a Engine,
     pub functions: Router,
@@ -114,7 +114,7 @@ impl<'a> World<'a> {
         failed.is_some()
     }
 
-    /// Delivers a message to an eraser, possibly again.
+    /// Delivers a message to an eraser. A test may deliver the same message again.
     pub async fn deliver(&self, eraser: &Eraser, message: &SqsMessage) {
         let batch = queue::batch([message.clone()]);
         let response = eraser.handle(batch, None).await;
@@ -126,7 +126,7 @@ impl<'a> World<'a> {
         self.finish_by(&self.eraser()).await;
     }
 
-    /// The same with this eraser.
+    /// Processes messages with this eraser until the erasure is done.
     pub async fn finish_by(&self, eraser: &Eraser) {
         while self.step(eraser, None).await {}
     }
@@ -145,7 +145,7 @@ impl<'a> World<'a> {
             + number(QueueAttributeName::ApproximateNumberOfMessagesDelayed)
     }
 
-    /// Receives and deletes a message of the eraser's queue.
+    /// Receives a message from the eraser's queue and deletes it.
     pub async fn take_message(&self) -> Option<SqsMessage> {
         let (sqs, queue) = (&self.engine.clients.sqs, &self.engine.queues.erasures);
         let received = sqs.receive_message().queue_url(queue).send().await;

@@ -1,7 +1,8 @@
-//! A cursor is rejected, or is what was sealed.
+//! A cursor is rejected, or opens to the position that was sealed in it.
 //!
-//! An input is a number, a character, and text: a cursor by itself, and a place to be sealed in one.
-//! The cursors of the corpus are sealed with the key below, so that places are read as well.
+//! An input is opened as a cursor. It is also an index, a byte and text: the text is sealed as part of a position, and
+//! then the byte at the index of that cursor is replaced. The cursors of the corpus are sealed with the key below, so
+//! that positions are read as well.
 
 #![no_main]
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 const KEY: &str = "key of the fuzz target";
 const QUERY: [u8; 32] = [1; 32];
 
-/// Whatever is opened was sealed by this key, for this query, in these characters.
+/// A cursor that can be opened was sealed with this key, for this query, in exactly these characters.
 fn open(cursors: &Cursors, text: &str) {
     if let Ok(place) = cursors.open::<Value>(&QUERY, text) {
         assert_eq!(cursors.seal(&QUERY, &place), text);

@@ -1,6 +1,7 @@
 //! The write-ahead log, which keeps the pages from before a deletion until it is truncated.
 //!
-//! `secure_delete` overwrites deleted data with zeros. Together, a deleted message is in no file a few seconds later.
+//! `secure_delete` overwrites deleted data with zeros in the database. Together with the truncation of the log, it
+//! removes a deleted message from all files within a few seconds.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +9,10 @@ use rusqlite::Connection;
 
 /// How long after a change the log is truncated. That costs two syncs, and a third with the next commit, for any number
 /// of changes.
-pub(crate) const BEGINS_ANEW_AFTER: Duration = Duration::from_secs(5);
+pub(crate) const TRUNCATE_AFTER: Duration = Duration::from_secs(5);
 
 /// How long the truncation waits for another process. Meanwhile the queues wait.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TRUNCATE_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long any other statement waits for another process.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -34,23 +35,24 @@ impl Log {
         let changes = database.total_changes();
         if self.changes != changes {
             self.changes = changes;
-            self.due.get_or_insert(now + BEGINS_ANEW_AFTER);
+            self.due.get_or_insert(now + TRUNCATE_AFTER);
         }
         if self.due.is_none_or(|due| due > now) {
             return Ok(false);
         }
-        self.due = Some(now + BEGINS_ANEW_AFTER);
-        let begun = truncate(database)?;
-        if begun {
+        self.due = Some(now + TRUNCATE_AFTER);
+        let truncated = truncate(database)?;
+        if truncated {
             self.due = None;
         }
-        Ok(begun)
+        Ok(truncated)
     }
 }
 
-/// Checkpoints and truncates the log. Returns `false` if another process reads the file for longer than [`PATIENCE`].
+/// Checkpoints and truncates the log. Returns `false` if another process reads the file for longer than
+/// [`TRUNCATE_TIMEOUT`].
 pub(crate) fn truncate(database: &Connection) -> rusqlite::Result<bool> {
-    database.busy_timeout(PATIENCE)?;
+    database.busy_timeout(TRUNCATE_TIMEOUT)?;
     let busy = database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
         row.get::<_, bool>(0)
     });
@@ -68,7 +70,7 @@ mod tests {
         database.execute_batch("CREATE TABLE content (body)")?;
         let mut log = Log::default();
         let start = Instant::now();
-        let mut begun = Vec::new();
+        let mut truncated = Vec::new();
         for millisecond in 0..30_000 {
             let now = start + Duration::from_millis(millisecond);
             // A thousand changes a second, for twenty seconds.
@@ -76,10 +78,10 @@ mod tests {
                 database.execute("INSERT INTO content VALUES (1)", [])?;
             }
             if log.keep(&database, now)? {
-                begun.push(millisecond);
+                truncated.push(millisecond);
             }
         }
-        assert_eq!(begun, [5_000, 10_001, 15_002, 20_003]);
+        assert_eq!(truncated, [5_000, 10_001, 15_002, 20_003]);
         assert_eq!(log.due(), None, "nothing has changed since");
         Ok(())
     }

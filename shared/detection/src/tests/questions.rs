@@ -40,7 +40,7 @@ impl Case {
 const LAMPS: &str =
     "There are three: the Arco for 35, the Luna for 38 and the Stella for 29 euros.";
 
-/// Fails with all cases for which `is` does not hold.
+/// Fails if `is` does not hold for every case, and lists the cases for which it does not.
 fn all(cases: &[Case], is: impl Fn(&Detection) -> bool) {
     let detected = cases.iter().map(|case| (case.next, case.detect()));
     let wrong: Vec<_> = detected
@@ -150,7 +150,7 @@ fn question_about_another_subject_is_a_topic_change() {
 fn question_that_refers_to_the_answer_is_a_follow_up() {
     all(
         &[
-            // It has a reference.
+            // A word refers to the answer: "they", "that", "one".
             case("lamps under 40 euros", LAMPS, "Are they dimmable?"),
             case(
                 "lamps under 40 euros",
@@ -160,7 +160,7 @@ fn question_that_refers_to_the_answer_is_a_follow_up() {
             case("lamps under 40 euros", LAMPS, "How tall is the second one?"),
             case("lamps under 40 euros", LAMPS, "which one is the brightest?"),
             case("lamps under 40 euros", LAMPS, "is there a cheaper one?"),
-            // It has a word of the answer.
+            // The question repeats a word of the answer.
             case(
                 "lamps under 40 euros",
                 LAMPS,
@@ -171,13 +171,13 @@ fn question_that_refers_to_the_answer_is_a_follow_up() {
                 "By photosynthesis, in their leaves.",
                 "what is photosynthesis?",
             ),
-            // It compares things that the answer names.
+            // The question compares things that the answer names.
             case(
                 "lamps under 40 euros",
                 LAMPS,
                 "What is the difference between the Arco and the Luna?",
             ),
-            // It has no subject of its own.
+            // The question has no subject of its own.
             case(
                 "How do plants eat?",
                 "By photosynthesis, in their leaves.",

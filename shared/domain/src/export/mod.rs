@@ -1,4 +1,4 @@
-//! What is read or removed as a whole.
+//! Exports and erasures, which read or remove data as a whole.
 //!
 //! | to change | look in |
 //! |---|---|

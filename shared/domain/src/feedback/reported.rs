@@ -1,4 +1,4 @@
-//! A reaction as reports and the logs of turns contain it.
+//! The form of a reaction in reports and in the logs of turns.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub struct ReportedFeedback {
 }
 
 impl ReportedFeedback {
-    /// A reaction as reports return it.
+    /// The form of a reaction in a report.
     #[must_use]
     pub fn of(reaction: &StoredReaction) -> Self {
         let core = &reaction.core;

@@ -7,7 +7,7 @@
 //! | which characters SQS and SNS accept | [`sqs_text`] |
 //! | how the lines of a file are read | [`lines`] |
 //! | the limit of a page in entries and in bytes, and cursors | [`page`], [`payload`], [`cursor`] |
-//! | digests, and those by which two bodies of a turn are compared | [`digest`], [`member_digests`] |
+//! | digests, and the comparison of two bodies of a turn | [`digest`], [`member_digests`] |
 
 pub mod cursor;
 pub mod digest;

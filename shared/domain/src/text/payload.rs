@@ -21,7 +21,7 @@ pub const MAX_RESPONSE: usize = 6 * 1024 * 1024 - 16 * 1024;
 #[must_use]
 pub fn escaped_json_size(part: &impl Serialize) -> usize {
     let mut bytes = Bytes(0);
-    // A value that cannot be serialized is not sent.
+    // A value that cannot be serialized is never sent, so its size does not matter.
     serde_json::to_writer(&mut bytes, part).map_or(0, |()| bytes.0)
 }
 

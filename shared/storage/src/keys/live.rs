@@ -14,13 +14,13 @@ pub const TICKET: &str = "TICKET";
 /// Sort key of a connection.
 pub const CONNECTION: &str = "CONNECTION";
 
-/// The partition of a ticket, which is not stored itself: who can read the table cannot connect.
+/// The partition of a ticket. Only the digest of a ticket is stored, so that no reader of the table can connect.
 #[must_use]
 pub fn ticket(ticket: &str) -> String {
     format!("{TICKET_PREFIX}{}", hex::encode(digest(["ticket", ticket])))
 }
 
-/// The partition of a connection, whose id API Gateway makes.
+/// The partition of a connection, whose id API Gateway creates.
 #[must_use]
 pub fn connection(id: &str) -> String {
     format!("{CONNECTION_PREFIX}{}", part(id))
@@ -38,7 +38,7 @@ pub fn user_listeners(UserRef { tenant, user }: UserRef<'_>) -> String {
     join("LISTENERS", tenant, user.as_str())
 }
 
-/// Whether it is the partition of a ticket, a connection or listeners.
+/// Whether a partition is that of a ticket, a connection or listeners.
 #[must_use]
 pub fn is_of_live_feed(partition: &str) -> bool {
     [TICKET_PREFIX, CONNECTION_PREFIX, LISTENERS_PREFIX]

@@ -117,8 +117,8 @@ impl MessageSignalRequest {
             return SignalUpdate::Create(Box::new(next));
         };
         if next.has_same_event_as(live) {
-            // The event stays the same, so this is not a new act: its id and time are kept. It is said again, though,
-            // which counts if other feedback was given in between. In the same instant it is a retry.
+            // The event stays the same, so this is not a new act: its id and time are kept. It is submitted again,
+            // though, which counts if other feedback was given in between. In the same instant it is a retry.
             next.core.act = live.core.act;
             next.core.replaces = live.core.replaces;
             next.core.ts = live.core.ts;
