@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `exports/…/*.jsonl` | the line is removed |
 //! | an imported file | the file is deleted: its events are in the table |
-//! | an imported file whose report cannot be read | the same, if it is not newer than the report |
 //! | an imported file whose report cannot be read | the same, unless it is newer than the report |
 //! | a file that is not imported yet | nothing: its events are removed when they are imported |
 //! | `rejects.jsonl` and its continuations | the line is removed |
