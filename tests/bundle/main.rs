@@ -31,6 +31,7 @@ mod hidden;
 mod hosts;
 mod import_bounds;
 mod imports;
+mod infer;
 mod inferred;
 mod isolation;
 mod keys;

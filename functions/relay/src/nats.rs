@@ -8,7 +8,6 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, Context, ErrorCode};
 use async_nats::{ConnectError, ConnectOptions};
 use aws_sdk_sqs::Client;
-use bytes::Bytes;
 use futures::future::join_all;
 use hearback_domain::learning::publication::Subject;
 use hearback_lambda::aws::{Aws, Service};
@@ -110,7 +109,7 @@ impl Nats {
     async fn publish(&self, context: &Context, message: &Published) -> Result<(), NotDelivered> {
         let subject = self.subject(message.subject);
         let publish = PublishMessage::build()
-            .payload(Bytes::from(message.body.clone()))
+            .payload(message.body.clone())
             .message_id(message.id.to_string());
         let published = match context.send_publish(subject.clone(), publish).await {
             Ok(acknowledged) => acknowledged.await.map(|_| ()),

@@ -1,5 +1,6 @@
 //! A published message, as a queue that subscribes to the topic receives it.
 
+use bytes::Bytes;
 use hearback_domain::learning::publication::Subject;
 use hearback_domain::learning::signal::SignalType;
 use serde::Deserialize;
@@ -13,7 +14,7 @@ pub struct Published {
     /// The subject.
     pub subject: Subject,
     /// The JSON document.
-    pub body: String,
+    pub body: Bytes,
 }
 
 /// The members that an outlet reads.
@@ -42,7 +43,7 @@ impl Published {
             Kind::Feedback => Subject::FeedbackProcessed,
             Kind::Signal { signal_type } => signal_type.into(),
         };
-        let body = body.to_owned();
+        let body = Bytes::copy_from_slice(body.as_bytes());
         Some(Self { id, subject, body })
     }
 }

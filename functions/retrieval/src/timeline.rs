@@ -62,7 +62,7 @@ async fn refresh_timeline(
     within.caller = within.caller.on_behalf_of(request.user_id.take())?;
     let rows = rows(&app, &within, &request.turns()).await?;
     let all = within.caller.has(Scope::Report);
-    let said: HashSet<_> = rows.iter().filter_map(owners_verdict).collect();
+    let verdicts: HashSet<_> = rows.iter().filter_map(owners_verdict).collect();
     let mut reactions = Vec::new();
     for row in rows {
         match row {
@@ -76,7 +76,7 @@ async fn refresh_timeline(
             }
             ReactionRow::Counted(counted) if all && !counted.core.kind.is_private() => {
                 // The owner's reaction with the same verdict says more, because it has a text.
-                if !verdict(&counted.core).is_some_and(|verdict| said.contains(&verdict)) {
+                if !verdict(&counted.core).is_some_and(|verdict| verdicts.contains(&verdict)) {
                     reactions.extend(of_counted(*counted).map(without_name));
                 }
             }

@@ -5,7 +5,7 @@ use hearback_domain::feedback::mirror;
 use hearback_domain::feedback::reaction::{Origin, ReactionCore, StoredReaction};
 use hearback_domain::learning::ledger::{event_of, retraction_of};
 use hearback_lambda::clock::Clock;
-use hearback_storage::{Blobs, Store, unless_unreadable};
+use hearback_storage::{Blobs, Store, if_readable};
 
 use crate::failure::Failure;
 
@@ -45,6 +45,6 @@ async fn mirror(store: &Store, blobs: &Blobs, reaction: &StoredReaction) -> Resu
     let write = |log: &mut _| mirror::write(log, reaction);
     // The reaction counts also if the log or its turn cannot be read.
     let mirrored = blobs.change_turn_log(store, at, write).await;
-    unless_unreadable(mirrored.map(Some), &at.within.tenant)?;
+    if_readable(mirrored, &at.within.tenant)?;
     Ok(())
 }

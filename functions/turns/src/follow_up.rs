@@ -9,7 +9,7 @@ use hearback_domain::turns::turn::{Turn, TurnCore};
 use hearback_lambda::App;
 use hearback_storage::turn_rows::IndexRow;
 use hearback_storage::vectors::{TimeRange, TurnVector};
-use hearback_storage::{Error, unless_unreadable};
+use hearback_storage::{Error, if_readable, unless_unreadable};
 
 use crate::{Registry, machine};
 
@@ -29,7 +29,9 @@ pub(crate) async fn detect(
         message: turn.query(),
         language: turn.core.language.as_ref().map(Language::as_str),
         embedding_similarity: similarity(turn, &vector),
-        repeats_query: previous.summary.is_question(turn.query()),
+        // Of a question that the row has whole, the detector compares the words, too.
+        repeats_query: (previous.summary.user_digest.as_ref())
+            .map(|_| previous.summary.is_question(turn.query())),
     });
     // Explicit feedback ends a sequence of rejections.
     let continues_sequence = detection.feedback_type == FeedbackStatus::Rejected
@@ -73,7 +75,7 @@ async fn previous(app: &App, turn: &TurnCore) -> Result<Option<(IndexRow, TurnVe
             }
             let row = app.store.turn(&mark.at, app.clock.now()).await;
             // The message is about the answer that cannot be read, and not about one before it.
-            let row = unless_unreadable(row.map(Some), &mark.at.within.tenant)?;
+            let row = if_readable(row, &mark.at.within.tenant)?;
             let Some(row) = row else {
                 return Ok(None);
             };

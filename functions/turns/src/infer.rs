@@ -134,12 +134,8 @@ async fn infer_feedback(
     };
     let mut targets = app.store.targets(&turns).await?;
     // The text of a turn is a question, and says nothing about its own answer.
-    let message = request.message.trim();
-    let asks = |turn: &IndexRow| {
-        let is_short = || turn.summary.user.trim() == message;
-        turn.summary.is_question(message).unwrap_or_else(is_short)
-    };
-    targets.found.retain(|(_, turn)| !asks(turn));
+    let is_question = |turn: &IndexRow| turn.summary.is_question(&request.message);
+    targets.found.retain(|(_, turn)| !is_question(turn));
     let likely = (targets.found.first()).filter(|(target, _)| target.similarity >= MIN_SIMILARITY);
     let reaction =
         likely.and_then(|(_, turn)| machine::reaction(app, &caller, &turn.core, &detection, now));

@@ -93,72 +93,33 @@ pub async fn queues(
     names: &Names,
     visibility: Duration,
 ) -> Result<QueueUrls> {
-    let dead_letters = queue(client, &names.dead_letters(), visibility, None).await?;
-    let subjects_dead_letters =
-        queue(client, &names.subjects_dead_letters(), visibility, None).await?;
-    let ingest_dead_letters = queue(client, &names.ingest_dead_letters(), visibility, None).await?;
-    let ingest = Some((ingest_dead_letters.as_str(), REDRIVE_RECEIVES));
-    let ingest = queue(client, &names.ingest(), visibility, ingest).await?;
-    let imports_dead_letters =
-        queue(client, &names.imports_dead_letters(), visibility, None).await?;
-    let imports = queue(
-        client,
-        &names.imports(),
-        visibility,
-        Some((&imports_dead_letters, REDRIVE_RECEIVES)),
-    )
-    .await?;
-    let erasures_dead_letters =
-        queue(client, &names.erasures_dead_letters(), visibility, None).await?;
-    let erasures = queue(
-        client,
-        &names.erasures(),
-        visibility,
-        Some((&erasures_dead_letters, REDRIVE_RECEIVES)),
-    )
-    .await?;
-    let fanout_dead_letters = queue(client, &names.fanout_dead_letters(), visibility, None).await?;
-    let fanout = queue(
-        client,
-        &names.fanout(),
-        visibility,
-        Some((&fanout_dead_letters, REDRIVE_RECEIVES)),
-    )
-    .await?;
-    let nats_dead_letters = queue(client, &names.nats_dead_letters(), visibility, None).await?;
-    let nats = queue(
-        client,
-        &names.nats(),
-        visibility,
-        Some((&nats_dead_letters, REDRIVE_RECEIVES)),
-    )
-    .await?;
+    let alone = async |name: String| queue(client, &name, visibility, None).await;
+    let feeding = async |name: String, dead_letters: &str, receives| {
+        queue(client, &name, visibility, Some((dead_letters, receives))).await
+    };
+    let pair = async |name: String, dead_letters: String| {
+        let dead_letters = alone(dead_letters).await?;
+        let url = feeding(name, &dead_letters, REDRIVE_RECEIVES).await?;
+        anyhow::Ok((url, dead_letters))
+    };
+    let (signals, dead_letters) = pair(names.signals(), names.dead_letters()).await?;
+    let (ingest, ingest_dead_letters) = pair(names.ingest(), names.ingest_dead_letters()).await?;
+    let (imports, imports_dead_letters) =
+        pair(names.imports(), names.imports_dead_letters()).await?;
+    let (erasures, erasures_dead_letters) =
+        pair(names.erasures(), names.erasures_dead_letters()).await?;
+    let (fanout, fanout_dead_letters) = pair(names.fanout(), names.fanout_dead_letters()).await?;
+    let (nats, nats_dead_letters) = pair(names.nats(), names.nats_dead_letters()).await?;
+    let subjects_dead_letters = alone(names.subjects_dead_letters()).await?;
     let mut subjects = HashMap::new();
     for (_, subject) in Subject::NAMES {
-        let url = queue(
-            client,
-            &names.subject(*subject),
-            visibility,
-            Some((&subjects_dead_letters, SUBJECT_RECEIVES)),
-        )
-        .await?;
+        let name = names.subject(*subject);
+        let url = feeding(name, &subjects_dead_letters, SUBJECT_RECEIVES).await?;
         subjects.insert(*subject, url);
     }
     Ok(QueueUrls {
-        signals: queue(
-            client,
-            &names.signals(),
-            visibility,
-            Some((&dead_letters, REDRIVE_RECEIVES)),
-        )
-        .await?,
-        signals_bulk: queue(
-            client,
-            &names.signals_bulk(),
-            visibility,
-            Some((&dead_letters, REDRIVE_RECEIVES)),
-        )
-        .await?,
+        signals,
+        signals_bulk: feeding(names.signals_bulk(), &dead_letters, REDRIVE_RECEIVES).await?,
         dead_letters,
         ingest,
         ingest_dead_letters,
@@ -170,7 +131,7 @@ pub async fn queues(
         fanout_dead_letters,
         nats,
         nats_dead_letters,
-        stream_dead_letters: queue(client, &names.stream_dead_letters(), visibility, None).await?,
+        stream_dead_letters: alone(names.stream_dead_letters()).await?,
         subjects,
     })
 }

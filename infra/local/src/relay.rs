@@ -244,22 +244,18 @@ impl Relay {
                             Destination::Signals => &self.queues.signals,
                             Destination::Subject(subject) => self.queues.subject(subject)?,
                         };
-                        let queue = queue.to_owned();
-                        if let Destination::Subject(_) = destination {
-                            tasks.extend(self.outlets.iter().map(|outlet| {
-                                let (queue, body) = (outlet.clone(), body.clone());
-                                let work = Work::Send(OutgoingMessage { queue, body });
-                                Task { record, work }
-                            }));
+                        let mut queues = vec![queue];
+                        if let Destination::Subject(subject) = destination {
+                            queues.extend(self.outlets.iter().map(String::as_str));
+                            if subject == Subject::FeedbackProcessed && !self.sockets.is_empty() {
+                                queues.push(&self.queues.fanout);
+                            }
                         }
-                        let published = Destination::Subject(Subject::FeedbackProcessed);
-                        if destination == published && !self.sockets.is_empty() {
-                            let (queue, body) = (self.queues.fanout.clone(), body.clone());
+                        tasks.extend(queues.into_iter().map(|queue| {
+                            let (queue, body) = (queue.to_owned(), body.clone());
                             let work = Work::Send(OutgoingMessage { queue, body });
-                            tasks.push(Task { record, work });
-                        }
-                        let work = Work::Send(OutgoingMessage { queue, body });
-                        tasks.push(Task { record, work });
+                            Task { record, work }
+                        }));
                     }
                 }
                 Err(error) => {

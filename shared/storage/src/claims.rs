@@ -15,13 +15,12 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use aws_sdk_dynamodb::types::AttributeValue;
 use hearback_domain::events::event::{EventCore, FirstEvent, Receipt};
 use hearback_domain::events::retention::LEDGER_DAYS;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use crate::conditional::changed;
 use crate::item::{self, Builder, Item};
 use crate::{Error, Store, keys};
 
@@ -101,20 +100,8 @@ impl Store {
     ) -> Result<Claim, Error> {
         let item = claim_item(event, first, &Held::default())?;
         let claim = claim_of(&item, event.feedback_id);
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(item))
-            .expression_attribute_names("#holder", FEEDBACK_ID)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let put = match existing.get(FEEDBACK_ID) {
-            Some(before) => put
-                .condition_expression("#holder = :before")
-                .expression_attribute_values(":before", before.clone()),
-            None => put.condition_expression("attribute_not_exists(#holder)"),
-        };
-        if changed("PutItem", put.send().await)? {
+        let before = existing.get(FEEDBACK_ID);
+        if self.replace_unchanged(item, FEEDBACK_ID, before).await? {
             claim
         } else {
             Err(Error::Unavailable {
@@ -133,18 +120,10 @@ impl Store {
         held: &Held,
     ) -> Result<bool, Error> {
         let first = FirstEvent::of(event);
-        let taken = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(claim_item(event, first, held)?))
-            .condition_expression("#holder = :before")
-            .expression_attribute_names("#holder", FEEDBACK_ID)
-            .expression_attribute_values(":before", AttributeValue::S(holder.to_string()))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await;
-        changed("PutItem", taken)
+        let item = claim_item(event, first, held)?;
+        let holder = AttributeValue::S(holder.to_string());
+        self.replace_unchanged(item, FEEDBACK_ID, Some(&holder))
+            .await
     }
 }
 

@@ -248,6 +248,30 @@ impl Store {
         })
     }
 
+    /// Replaces an item if this attribute is still `before`, or still missing; `false` if not. One call, one write for
+    /// each KB.
+    pub(crate) async fn replace_unchanged(
+        &self,
+        item: Item,
+        attribute: &str,
+        before: Option<&AttributeValue>,
+    ) -> Result<bool, Error> {
+        let put = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(item))
+            .expression_attribute_names("#unchanged", attribute)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let put = match before {
+            Some(before) => put
+                .condition_expression("#unchanged = :before")
+                .expression_attribute_values(":before", before.clone()),
+            None => put.condition_expression("attribute_not_exists(#unchanged)"),
+        };
+        changed("PutItem", put.send().await)
+    }
+
     /// Puts an item with the number of this token.
     async fn put_by(
         &self,

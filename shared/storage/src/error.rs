@@ -37,17 +37,22 @@ pub enum Error {
 
 /// Turns an unreadable item into `None`, so that it does not fail the other reads of a request. Logs a warning with the
 /// item's kind and its tenant.
-pub fn unless_unreadable<T>(
-    read: Result<Option<T>, Error>,
-    tenant: &TenantId,
-) -> Result<Option<T>, Error> {
+pub fn if_readable<T>(read: Result<T, Error>, tenant: &TenantId) -> Result<Option<T>, Error> {
     match read {
         Err(error @ Error::Unreadable { .. }) => {
             tracing::warn!(%tenant, %error, damaged = true, "an item that cannot be read is left out");
             Ok(None)
         }
-        read => read,
+        read => read.map(Some),
     }
+}
+
+/// [`if_readable`] for an item that may not exist.
+pub fn unless_unreadable<T>(
+    read: Result<Option<T>, Error>,
+    tenant: &TenantId,
+) -> Result<Option<T>, Error> {
+    if_readable(read, tenant).map(Option::flatten)
 }
 
 impl Error {

@@ -69,7 +69,7 @@ pub mod versions;
 pub use attributes::JSON_ATTRIBUTES;
 pub use blobs::Blobs;
 pub use conditional::{Attempt, Replaced, Versioned, WriteToken, Written, update};
-pub use error::{Error, unless_unreadable};
+pub use error::{Error, if_readable, unless_unreadable};
 pub use item::LARGEST;
 
 /// The table, reached through an SDK client.

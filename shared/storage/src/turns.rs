@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attributes::{CORE, FOLLOW_UP, HOSTED_URI, TEXT};
 use crate::conditional::changed;
-use crate::error::unless_unreadable;
+use crate::error::if_readable;
 use crate::item::{self, Builder, Item};
 use crate::table::{PK, SK};
 use crate::turn_rows::{EMBEDDING, IndexRow, TAGS, TURN, index_row, json_text};
@@ -179,35 +179,19 @@ impl Store {
         let Some(existing) = self.insert_live_or_get(item.clone(), now).await? else {
             return Ok(None);
         };
-        let entry = item::json::<DirectoryEntry>(&existing, MESSAGE, CORE).map(Some);
+        let entry = item::json::<DirectoryEntry>(&existing, MESSAGE, CORE);
         // An entry that cannot be read leads nowhere, and is replaced.
-        if let Some(entry) = unless_unreadable(entry, &within.tenant)?
+        if let Some(entry) = if_readable(entry, &within.tenant)?
             && entry.at != turn.at
         {
             return Ok(Some(entry.at));
         }
         if existing != item {
-            self.renew_message(item, &existing).await?;
+            // If another registration has replaced it, that entry is equivalent.
+            self.replace_unchanged(item, CORE, existing.get(CORE))
+                .await?;
         }
         Ok(None)
-    }
-
-    /// Replaces an entry of the same turn, or one that cannot be read, unless another registration has replaced it, whose
-    /// entry is equivalent.
-    async fn renew_message(&self, item: Item, existing: &Item) -> Result<(), Error> {
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(item))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let put = match existing.get(CORE) {
-            Some(seen) => put
-                .condition_expression("core = :seen")
-                .expression_attribute_values(":seen", seen.clone()),
-            None => put.condition_expression("attribute_not_exists(core)"),
-        };
-        changed("PutItem", put.send().await).map(|_| ())
     }
 
     /// Removes a message from the directory, if this registration added it, and returns whether it did. One call, one

@@ -131,21 +131,24 @@ impl FromStr for SubjectPrefix {
 
 /// How a client proves who it is: the text of a credentials file, or a JSON object with one of `creds` (that text),
 /// `nkey` (a seed), `user` and `password`, or `token`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Credentials {
     /// The text of a credentials file, with a JWT and a seed.
+    #[serde(rename = "creds")]
     File(String),
     /// The seed of an nkey.
     Nkey(String),
+    /// A token.
+    Token(String),
     /// A user and a password.
+    #[serde(untagged)]
     Password {
         /// The user.
         user: String,
         /// The password.
         password: String,
     },
-    /// A token.
-    Token(String),
 }
 
 impl Debug for Credentials {
@@ -161,16 +164,6 @@ impl Debug for Credentials {
 )]
 pub struct BadCredentials;
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Document {
-    creds: Option<String>,
-    nkey: Option<String>,
-    user: Option<String>,
-    password: Option<String>,
-    token: Option<String>,
-}
-
 impl FromStr for Credentials {
     type Err = BadCredentials;
 
@@ -178,37 +171,7 @@ impl FromStr for Credentials {
         if text.contains("-----BEGIN NATS USER JWT-----") && !text.trim_start().starts_with('{') {
             return Ok(Self::File(text.to_owned()));
         }
-        match serde_json::from_str(text).map_err(|_| BadCredentials)? {
-            Document {
-                creds: Some(creds),
-                nkey: None,
-                user: None,
-                password: None,
-                token: None,
-            } => Ok(Self::File(creds)),
-            Document {
-                creds: None,
-                nkey: Some(seed),
-                user: None,
-                password: None,
-                token: None,
-            } => Ok(Self::Nkey(seed)),
-            Document {
-                creds: None,
-                nkey: None,
-                user: Some(user),
-                password: Some(password),
-                token: None,
-            } => Ok(Self::Password { user, password }),
-            Document {
-                creds: None,
-                nkey: None,
-                user: None,
-                password: None,
-                token: Some(token),
-            } => Ok(Self::Token(token)),
-            _ => Err(BadCredentials),
-        }
+        serde_json::from_str(text).map_err(|_| BadCredentials)
     }
 }
 

@@ -62,8 +62,9 @@ impl Nats {
     /// Creates a stream for the subjects, unless each of them has one. It keeps its messages in files, for ever; what
     /// it keeps is changed with NATS' own tools.
     pub async fn set_up(&self, stream: &str) -> Result<SetUp, NotDelivered> {
-        let SetUp::Missing(subjects) = self.check().await? else {
-            return self.check().await;
+        let subjects = match self.check().await? {
+            SetUp::Missing(subjects) => subjects,
+            found => return Ok(found),
         };
         let config = Config {
             name: stream.to_owned(),

@@ -210,11 +210,13 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether a message is the user's message, word for word; `None` if `user` has all of it to compare.
+    /// Whether a message is the user's message, word for word.
     #[must_use]
-    pub fn is_question(&self, message: &str) -> Option<bool> {
-        let digest = self.user_digest.as_deref()?;
-        Some(message_digest(message) == digest)
+    pub fn is_question(&self, message: &str) -> bool {
+        match &self.user_digest {
+            Some(digest) => message_digest(message) == *digest,
+            None => message.trim() == self.user.trim(),
+        }
     }
 
     /// The excerpts of the answer.
