@@ -1,5 +1,6 @@
 //! A row or a log that cannot be read, between good ones, stops none of those that read, process or erase the others.
 
+mod imports;
 mod preferences;
 mod warnings;
 mod writers;

@@ -12,7 +12,7 @@ use hearback_domain::events::import::{Counts, ImportReport, Packing};
 use hearback_domain::identity::identifier::TenantId;
 use hearback_storage::files::import_key;
 use hearback_storage::imports::ImportCore;
-use hearback_storage::{Blobs, Store};
+use hearback_storage::{Blobs, Store, unless_unreadable};
 use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
 
@@ -60,8 +60,10 @@ pub async fn import(file: &Path, target: &ImportTarget) -> Result<ImportReport> 
         uploaded = true;
     };
     let id = import.id();
-    // Also if the import's row has expired but the file is still there, so that the import deletes the file again.
-    if uploaded || target.store.import(&id).await?.is_none() {
+    let row = async || unless_unreadable(target.store.import(&id).await, &id.tenant);
+    // Also if the import's row has expired but the file is still there, so that the import deletes the file again; and
+    // if the row cannot be read, so that it begins again.
+    if uploaded || row().await?.is_none() {
         let (queue, url) = &target.queue;
         let sent = queue
             .send_message()
@@ -73,8 +75,7 @@ pub async fn import(file: &Path, target: &ImportTarget) -> Result<ImportReport> 
         "{bar:40} {pos}/{len} pieces, {msg}, {elapsed}",
     )?);
     loop {
-        let row = target.store.import(&id).await?;
-        if let Some(row) = row {
+        if let Some(row) = row().await? {
             bar.set_length(row.pieces.unwrap_or(row.done + 1));
             bar.set_position(row.done);
             bar.set_message(progress(&row.counts));

@@ -113,12 +113,7 @@ where
 }
 
 impl<T> Versioned<T> {
-    /// The version of the item.
-    pub(crate) fn version(&self) -> Option<&AttributeValue> {
-        self.version.as_ref()
-    }
-
-    fn condition(&self) -> Condition<'_> {
+    pub(crate) fn condition(&self) -> Condition<'_> {
         Condition::still(self.version.as_ref())
     }
 
@@ -298,21 +293,10 @@ impl Store {
             .set_item(Some(item))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let put = match condition {
-            Condition::Free => put.condition_expression("attribute_not_exists(PK)"),
-            Condition::FreeOrExpired(now) => put
-                .condition_expression("attribute_not_exists(PK) OR expires_at <= :now")
-                .expression_attribute_values(
-                    ":now",
-                    AttributeValue::N(now.timestamp().to_string()),
-                ),
-            Condition::Unversioned => {
-                put.condition_expression("attribute_exists(PK) AND attribute_not_exists(attempt)")
-            }
-            Condition::Version(seen) => put
-                .condition_expression("attempt = :seen")
-                .expression_attribute_values(":seen", seen.clone()),
-        };
+        let (condition, values) = condition.expression();
+        let put = put
+            .condition_expression(condition)
+            .set_expression_attribute_values(values);
         outcome("PutItem", put.send().await)
     }
 }
@@ -369,7 +353,7 @@ pub(crate) async fn updated(update: UpdateItemFluentBuilder) -> Result<(), Error
 
 /// The condition of a put.
 #[derive(Clone, Copy)]
-enum Condition<'a> {
+pub(crate) enum Condition<'a> {
     /// The key is free.
     Free,
     /// The key is free, or its item has expired by this time; the table deletes expired items
@@ -383,8 +367,25 @@ enum Condition<'a> {
 
 impl<'a> Condition<'a> {
     /// The item still has this version, or none.
-    fn still(version: Option<&'a AttributeValue>) -> Self {
+    pub(crate) fn still(version: Option<&'a AttributeValue>) -> Self {
         version.map_or(Self::Unversioned, Self::Version)
+    }
+
+    /// The condition expression with its values.
+    pub(crate) fn expression(self) -> (&'static str, Option<Item>) {
+        let with = |name: &str, value| Some([(name.to_owned(), value)].into());
+        match self {
+            Self::Free => ("attribute_not_exists(PK)", None),
+            Self::FreeOrExpired(now) => (
+                "attribute_not_exists(PK) OR expires_at <= :now",
+                with(":now", AttributeValue::N(now.timestamp().to_string())),
+            ),
+            Self::Unversioned => (
+                "attribute_exists(PK) AND attribute_not_exists(attempt)",
+                None,
+            ),
+            Self::Version(seen) => ("attempt = :seen", with(":seen", seen.clone())),
+        }
     }
 }
 

@@ -17,11 +17,13 @@ use hearback_domain::text::digest::digest;
 use serde::{Deserialize, Serialize};
 
 use crate::attributes::CORE;
-use crate::conditional::{ATTEMPT, changed, updated};
+use crate::conditional::{ATTEMPT, Condition, changed, updated};
 use crate::item::{self, Builder, Item};
 use crate::table::{PK, SK};
 use crate::transactions::{Transacted, invalid_request};
 use crate::{Error, Replaced, Store, Versioned, WriteToken, Written, keys};
+
+mod damaged;
 
 const IMPORT: &str = "import";
 const PIECE: &str = "piece of an import";
@@ -101,6 +103,20 @@ pub struct ImportRow {
     pub report: Option<ImportReport>,
 }
 
+impl ImportRow {
+    /// The progress of an import that begins.
+    fn new(core: &ImportCore) -> Self {
+        Self {
+            core: core.clone(),
+            pieces: None,
+            damage: None,
+            done: 0,
+            counts: Counts::default(),
+            report: None,
+        }
+    }
+}
+
 /// The progress of a piece.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PieceState {
@@ -126,8 +142,8 @@ pub struct PieceState {
 }
 
 impl Store {
-    /// Registers an import, and returns its progress. One call and one write; one more call and
-    /// read if it exists.
+    /// Registers an import, and returns its progress. If its row cannot be read, it begins again. One call and one write;
+    /// one more call and read if it exists.
     pub async fn register_import(&self, core: &ImportCore) -> Result<ImportRow, Error> {
         let id = core.id();
         let row = Builder::new(keys::import(&id.tenant, &id.id), keys::IMPORT)
@@ -135,19 +151,19 @@ impl Store {
             .number(DONE, 0)
             .expires(core.started_at, KEPT_DAYS)
             .build();
-        if self.insert(row).await? == Written::AlreadyExists
-            && let Some(existing) = self.import(&id).await?
-        {
-            return Ok(existing);
+        if self.insert(row).await? == Written::AlreadyExists {
+            match self.import(&id).await {
+                Ok(Some(existing)) => return Ok(existing),
+                // It has expired meanwhile.
+                Ok(None) => {}
+                Err(error @ Error::Unreadable { .. }) => {
+                    tracing::warn!(tenant = %id.tenant, %error, damaged = true, "an import that cannot be read begins again");
+                    return self.rebuild_import(core).await;
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Ok(ImportRow {
-            core: core.clone(),
-            pieces: None,
-            damage: None,
-            done: 0,
-            counts: Counts::default(),
-            report: None,
-        })
+        Ok(ImportRow::new(core))
     }
 
     /// An import with its progress. One call, one read for each 4 KB.
@@ -192,16 +208,13 @@ impl Store {
     ) -> Result<bool, Error> {
         let mut item = piece_item(import, number, state)?;
         item.insert(ATTEMPT.to_owned(), WriteToken::random().number());
-        let put = Put::builder().table_name(&self.table).set_item(Some(item));
-        let put = match seen {
-            None => put.condition_expression("attribute_not_exists(PK)"),
-            Some(seen) => put
-                .condition_expression("attempt = :seen")
-                .set_expression_attribute_values(
-                    seen.version()
-                        .map(|version| [(":seen".to_owned(), version.clone())].into()),
-                ),
-        };
+        let condition = seen.map_or(Condition::Free, Versioned::condition);
+        let (condition, values) = condition.expression();
+        let put = Put::builder()
+            .table_name(&self.table)
+            .set_item(Some(item))
+            .condition_expression(condition)
+            .set_expression_attribute_values(values);
         let id = import.id();
         let count = Update::builder()
             .table_name(&self.table)
@@ -284,9 +297,9 @@ impl Store {
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
-    /// The stored pieces of an import, in order. A call for each MB, one read for each
-    /// 4 KB.
-    pub async fn import_pieces(&self, id: &ImportId) -> Result<Vec<PieceState>, Error> {
+    /// The stored pieces of an import, in order; `None` for one that cannot be read. A call for each MB, one read for
+    /// each 4 KB.
+    pub async fn import_pieces(&self, id: &ImportId) -> Result<Vec<Option<PieceState>>, Error> {
         let mut pieces = Vec::new();
         let mut from = None;
         loop {
@@ -310,7 +323,7 @@ impl Store {
                 .await
                 .map_err(|error| Error::unavailable("Query", &error))?;
             for item in page.items() {
-                pieces.push(item::json(item, PIECE, CORE)?);
+                pieces.push(item::readable(item, item::json(item, PIECE, CORE)));
             }
             from = page.last_evaluated_key;
             if from.is_none() {

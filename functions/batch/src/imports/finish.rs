@@ -41,8 +41,8 @@ impl Importer {
         let report = if let Some(report) = row.report.clone() {
             report
         } else {
-            let pieces = self.intake.store.import_pieces(&id).await?;
-            let rejects = Rejects::of(&row.core, &pieces, &self.bounds);
+            let pieces = Pieces::of(row, self.intake.store.import_pieces(&id).await?);
+            let rejects = Rejects::of(&row.core, &pieces.states, &self.bounds);
             while !rejects.are_merged(merged) {
                 merged = self.merge_more(&rejects, merged).await?;
                 // Each worker merges at least one file, so that the import makes progress.
@@ -124,17 +124,9 @@ impl Importer {
     }
 }
 
-fn report(
-    importer: &Importer,
-    row: &ImportRow,
-    pieces: &[PieceState],
-    merged: Merged,
-) -> ImportReport {
+fn report(importer: &Importer, row: &ImportRow, pieces: &Pieces, merged: Merged) -> ImportReport {
     let import = &row.core;
-    let mut counts = Counts::default();
-    for piece in pieces {
-        counts += piece.counts;
-    }
+    let counts = counts_of(&pieces.states);
     let mut rejects =
         (1..=merged.files).map(|file| importer.blobs.object_uri(&rejects_key(import, file)));
     let finished_at = importer.intake.clock.now();
@@ -143,18 +135,74 @@ fn report(
         file: importer.blobs.object_uri(&import.key),
         packing: import.packing,
         bytes: import.size,
-        damage: row.damage.clone(),
+        damage: damage(row, pieces),
         counts,
         started_at: import.started_at,
         finished_at,
         events_per_second: rate(counts.events(), import.started_at, finished_at),
-        first_errors: first_errors(pieces),
+        first_errors: first_errors(&pieces.states),
         rejects: rejects.next(),
         more_rejects: rejects.collect(),
         rejects_left_out: left_out,
-        rejects_bound: (left_out > 0).then(|| why_left_out(importer, import, merged)),
-        file_deleted: is_deleted(row, pieces),
+        rejects_bound: (left_out > pieces.lost.rejected)
+            .then(|| why_left_out(importer, import, merged)),
+        file_deleted: is_deleted(row, &pieces.states),
     }
+}
+
+/// The pieces of an import that are done.
+struct Pieces {
+    /// In the place of the first one that cannot be read, all that are lost.
+    states: Vec<PieceState>,
+    /// How many cannot be read.
+    unreadable: usize,
+    /// The outcomes of their lines.
+    lost: Counts,
+}
+
+impl Pieces {
+    fn of(row: &ImportRow, stored: Vec<Option<PieceState>>) -> Self {
+        let unreadable = stored.iter().filter(|piece| piece.is_none()).count();
+        let first = stored.iter().position(Option::is_none);
+        let mut states: Vec<_> = stored.into_iter().map(Option::unwrap_or_default).collect();
+        let mut lost = Counts::default();
+        if let Some(first) = first {
+            lost = row.counts.without(counts_of(&states));
+            let unknown = PieceState {
+                counts: lost,
+                // It is unknown whether an event in it asks for anonymity.
+                anonymous: true,
+                unread: true,
+                ..PieceState::default()
+            };
+            states.splice(first..=first, [unknown]);
+        }
+        Self {
+            states,
+            unreadable,
+            lost,
+        }
+    }
+}
+
+fn counts_of(pieces: &[PieceState]) -> Counts {
+    let mut counts = Counts::default();
+    for piece in pieces {
+        counts += piece.counts;
+    }
+    counts
+}
+
+/// Why the report does not tell everything.
+fn damage(row: &ImportRow, pieces: &Pieces) -> Option<String> {
+    let unreadable = (pieces.unreadable > 0).then(|| {
+        format!(
+            "the stored progress of {} of its parts cannot be read: their rejected lines are counted, but not listed",
+            pieces.unreadable
+        )
+    });
+    let reasons: Vec<_> = row.damage.clone().into_iter().chain(unreadable).collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
 /// Why some rejected lines are in no file of rejects, and which is the last that is in one.

@@ -18,6 +18,7 @@ use chrono::{DateTime, Utc};
 use hearback_domain::identity::identifier::UserId;
 use hearback_storage::files::work_key;
 use hearback_storage::imports::{ImportCore, ImportId, PieceState};
+use hearback_storage::{Versioned, if_readable};
 
 use super::bulk::Unsent;
 use super::task::{Piece, Task, Work};
@@ -47,7 +48,7 @@ impl Importer {
         until: Option<DateTime<Utc>>,
     ) -> Result<(), Failure> {
         let id = import.id();
-        let stored = self.intake.store.import_piece(&id, piece.number).await?;
+        let stored = self.stored_piece(import, piece).await?;
         let state = stored.as_ref().map(|stored| stored.value.clone());
         let state = state.unwrap_or_else(|| PieceState {
             next: Some(piece.from),
@@ -84,6 +85,22 @@ impl Importer {
                 Err(failure)
             }
         }
+    }
+
+    /// The progress of a piece. One that cannot be read begins again.
+    async fn stored_piece(
+        &self,
+        import: &ImportCore,
+        piece: &Piece,
+    ) -> Result<Option<Versioned<PieceState>>, Failure> {
+        let (store, id) = (&self.intake.store, import.id());
+        let stored = store.import_piece(&id, piece.number).await;
+        if let Some(stored) = if_readable(stored, &id.tenant)? {
+            return Ok(stored);
+        }
+        let restarted = store.restart_import_piece(import, piece.number, piece.from);
+        restarted.await?;
+        Ok(store.import_piece(&id, piece.number).await?)
     }
 
     /// Completes a piece that is processed.

@@ -153,6 +153,17 @@ impl AddAssign for Counts {
 }
 
 impl Counts {
+    /// What is left without `part`.
+    #[must_use]
+    pub fn without(self, part: Self) -> Self {
+        Self {
+            lines: self.lines.saturating_sub(part.lines),
+            queued: self.queued.saturating_sub(part.queued),
+            duplicates: self.duplicates.saturating_sub(part.duplicates),
+            rejected: self.rejected.saturating_sub(part.rejected),
+        }
+    }
+
     /// Lines that are not blank.
     #[must_use]
     pub fn events(&self) -> u64 {
@@ -190,7 +201,7 @@ pub struct ImportReport {
     pub packing: Packing,
     /// The size of the file as stored, in bytes.
     pub bytes: u64,
-    /// Why and where reading stopped, if the file could not be read to its end.
+    /// Why and where reading stopped, if the file could not be read to its end; or what the report does not list.
     pub damage: Option<String>,
     /// The outcome of its lines.
     #[serde(flatten)]

@@ -1,0 +1,132 @@
+//! Rows of an import.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::Utc;
+use hearback_domain::events::import::ImportReport;
+use hearback_tests::generate::Expected;
+use hearback_tests::rows::{Row, attribute, rows};
+
+use crate::imports::{Import, counts_of, generated};
+
+async fn import_rows(import: &Import, key: &str) -> Vec<Row> {
+    let (client, names) = (&import.engine.clients.dynamodb, &import.engine.names);
+    let rows = rows(client, &names.table()).await.into_iter();
+    let of_imports = rows.filter(|row| attribute(row, "PK").starts_with("IMPORT#"));
+    of_imports
+        .filter(|row| attribute(row, "SK").starts_with(key))
+        .collect()
+}
+
+async fn put(import: &Import, row: &Row) {
+    let put = import.engine.clients.dynamodb.put_item();
+    let put = put.table_name(import.engine.names.table());
+    put.set_item(Some(row.clone())).send().await.unwrap();
+}
+
+/// A row without each of its attributes, and with something else in each.
+fn damaged(row: &Row) -> BTreeMap<String, Row> {
+    let mut damaged = BTreeMap::new();
+    for name in row
+        .keys()
+        .filter(|name| !["PK", "SK"].contains(&name.as_str()))
+    {
+        let mut without = row.clone();
+        without.remove(name);
+        damaged.insert(format!("without {name}"), without);
+        let mut cut = row.clone();
+        cut.insert(name.clone(), AttributeValue::S("{".to_owned()));
+        damaged.insert(format!("{name} cut"), cut);
+    }
+    damaged
+}
+
+/// An import of which one worker has processed some lines.
+async fn begun(lines: &[String]) -> Import {
+    let import = Import::of(lines.join("\n").into_bytes()).await;
+    let importer = import.importer(import.engine.store.clone());
+    assert_eq!(import.step(&importer, None).await, Some(false));
+    assert_eq!(import.step(&importer, Some(Utc::now())).await, Some(false));
+    let pieces = import_rows(&import, "PIECE#").await;
+    assert!(attribute(&pieces[0], "core").contains("\"lines\":1"));
+    import
+}
+
+fn all(count: usize, expected: Expected) -> (u64, Expected) {
+    (u64::try_from(count).unwrap(), expected)
+}
+
+fn counted(report: &ImportReport) -> (u64, Expected) {
+    (report.counts.lines, counts_of(report))
+}
+
+#[tokio::test]
+async fn a_piece_whose_row_is_damaged_begins_again_and_each_line_counts_once() {
+    let (lines, expected) = generated(24, 100);
+    let row = import_rows(&begun(&lines).await, "PIECE#").await.remove(0);
+    for damage in damaged(&row).into_keys() {
+        let import = begun(&lines).await;
+        let row = import_rows(&import, "PIECE#").await.remove(0);
+        put(&import, &damaged(&row)[&damage]).await;
+        let report = import.work().await;
+        assert_eq!(counted(&report), all(100, expected), "{damage}");
+        assert_eq!(report.damage, None, "{damage}");
+        let rejects = u64::try_from(import.rejects().await.len()).unwrap();
+        assert_eq!(rejects, expected.rejected, "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn an_import_whose_row_is_damaged_continues_when_its_file_is_put_again() {
+    let (lines, expected) = generated(22, 30);
+    let row = import_rows(&begun(&lines).await, "IMPORT").await.remove(0);
+    for damage in damaged(&row).into_keys() {
+        let import = begun(&lines).await;
+        let row = import_rows(&import, "IMPORT").await.remove(0);
+        put(&import, &damaged(&row)[&damage]).await;
+        import.notify().await;
+        let report = import.work().await;
+        assert_eq!(counted(&report), all(30, expected), "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_completed_import_whose_row_is_damaged_counts_its_pieces_again() {
+    let (lines, expected) = generated(23, 30);
+    let import = Import::of(lines.join("\n").into_bytes()).await;
+    let before = import.work().await;
+    let row = import_rows(&import, "IMPORT").await.remove(0);
+    for (damage, row) in damaged(&row) {
+        put(&import, &row).await;
+        import.notify().await;
+        let report = import.work().await;
+        assert_eq!(counted(&report), all(30, expected), "{damage}");
+        assert_eq!(report.first_errors, before.first_errors, "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_report_is_written_without_the_rejects_of_a_damaged_piece() {
+    let (lines, expected) = generated(24, 100);
+    assert!(expected.rejected > 0);
+    let import = Import::of(lines.join("\n").into_bytes()).await;
+    import.work().await;
+    // As if the worker that wrote the report had crashed before.
+    let mut row = import_rows(&import, "IMPORT").await.remove(0);
+    row.remove("report");
+    put(&import, &row).await;
+    let mut piece = import_rows(&import, "PIECE#").await.remove(0);
+    piece.insert("core".to_owned(), AttributeValue::S("{".to_owned()));
+    put(&import, &piece).await;
+    import.notify().await;
+    let importer = import.importer(import.engine.store.clone());
+    // The notification only: the message of the piece would begin it again.
+    assert_eq!(import.step(&importer, None).await, Some(false));
+    let report = import.report().await.unwrap();
+    assert_eq!(counted(&report), all(100, expected));
+    assert!(report.damage.unwrap().contains("1 of its parts"));
+    assert_eq!((report.first_errors, report.rejects), (vec![], None));
+    assert_eq!(report.rejects_left_out, expected.rejected);
+    assert_eq!((report.rejects_bound, report.file_deleted), (None, false));
+}
