@@ -2,6 +2,7 @@
 
 mod callers;
 mod claims;
+mod live;
 mod owner;
 mod requests;
 mod table;

@@ -1,10 +1,12 @@
 //! The live feed: who may connect, what a connection receives, and how it ends.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::Method;
 use chrono::TimeDelta;
 use hearback_lambda::clock::Clock;
+use hearback_local::gateway::Limits;
 use hearback_local::token::Claims;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::engine::Engine;
@@ -274,11 +276,56 @@ async fn a_bad_frame_is_answered_and_the_connection_stays() {
         assert_eq!(answer["errors"][0]["pointer"], pointer, "{frame}: {answer}");
     }
     live.is_quiet().await;
-    // Larger than a frame may be: the connection is closed, others stay.
+}
+
+#[tokio::test]
+async fn a_frame_or_a_message_that_is_too_large_ends_its_connection_alone() {
+    let app = TestApp::start().await;
     let mut other = LiveClient::of(&app, &app.token("bob")).await;
+    let mut live = LiveClient::of(&app, &app.token("ada")).await;
     live.send(&"x".repeat(40_000)).await;
     assert_eq!(live.receive().await, None);
+    // As long as a message may be, in several frames.
+    let mut live = LiveClient::of(&app, &app.token("ada")).await;
+    let ping = r#"{"action":"ping"}"#;
+    let padding = 128 * 1024 - ping.len();
+    live.send_in_frames(&format!("{ping}{}", " ".repeat(padding)))
+        .await;
+    assert_eq!(live.receive().await, Some(json!({"type": "pong"})));
+    live.send_in_frames(&format!("{ping}{}", " ".repeat(padding + 1)))
+        .await;
+    assert_eq!(live.receive().await, None);
     other.is_quiet().await;
+}
+
+#[tokio::test]
+async fn a_connection_ends_after_118_minutes() {
+    let engine = Engine::start().await;
+    let sockets = Arc::new(TestSockets::start().await);
+    let faults = Faults::none();
+    let now = LiveFunctions::at((&engine, Clock::system()), &faults, sockets.clone());
+    let mut frames = now.connect("c", &now.ticket("").await).await;
+    let before = Clock::of(|| chrono::Utc::now() + TimeDelta::minutes(117));
+    let before = LiveFunctions::at((&engine, before), &faults, sockets.clone());
+    assert!(before.check("c").await);
+    assert_eq!(sent(&mut frames), Vec::<Value>::new());
+    let after = Clock::of(|| chrono::Utc::now() + TimeDelta::minutes(118));
+    let after = LiveFunctions::at((&engine, after), &faults, sockets);
+    assert!(after.check("c").await);
+    let goodbye = json!({"type": "goodbye", "reason": "max_duration"});
+    assert_eq!(sent(&mut frames), [goodbye, json!({"type": "closed"})]);
+}
+
+#[tokio::test]
+async fn an_idle_connection_ends() {
+    let limits = Limits {
+        socket_idle: Duration::from_secs(1),
+        ..Limits::default()
+    };
+    let app = TestApp::within(limits).await;
+    let mut live = LiveClient::of(&app, &app.token("ada")).await;
+    live.is_quiet().await;
+    assert_eq!(live.receive().await, None);
 }
 
 #[tokio::test]

@@ -23,6 +23,8 @@ use hearback_stream::{Delivery, Fanout, LiveFeed, Tasks, routes};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::Receiver;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -80,6 +82,19 @@ impl LiveClient {
     /// Sends a frame.
     pub async fn send(&mut self, text: &str) {
         self.0.send(Message::text(text)).await.unwrap();
+    }
+
+    /// Sends a message in frames of at most 32 KB.
+    pub async fn send_in_frames(&mut self, text: &str) {
+        let mut parts = text.as_bytes().chunks(32 * 1024).peekable();
+        let mut kind = Data::Text;
+        while let Some(part) = parts.next() {
+            let is_last = parts.peek().is_none();
+            let frame = Frame::message(part.to_vec(), OpCode::Data(kind), is_last);
+            // The server may have closed the connection.
+            let _ = self.0.send(Message::Frame(frame)).await;
+            kind = Data::Continue;
+        }
     }
 
     /// Sends a frame, and returns the next one that is received.

@@ -412,6 +412,7 @@ impl Bundle {
             sockets: SocketGateway {
                 live: live.clone(),
                 sockets: self.sockets.clone(),
+                idle: self.limits.socket_idle,
                 stop: self.work.stop.clone(),
                 tasks: self.work.tracker.clone(),
             },

@@ -61,6 +61,8 @@ pub struct Limits {
     pub connections: usize,
     /// How long an idle connection is kept.
     pub idle: Duration,
+    /// How long a connection to the live feed may be idle, as in AWS.
+    pub socket_idle: Duration,
 }
 
 impl Default for Limits {
@@ -72,6 +74,7 @@ impl Default for Limits {
             body_lag: Duration::from_secs(5),
             connections: 1_024,
             idle: Duration::from_mins(1),
+            socket_idle: Duration::from_mins(10),
         }
     }
 }

@@ -25,8 +25,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-/// How long a connection may be idle.
-const IDLE: Duration = Duration::from_mins(10);
 /// How long a client may take to read a frame.
 const SLOW: Duration = Duration::from_mins(1);
 /// Frames that wait for a client. More are rejected until it reads them.
@@ -148,6 +146,8 @@ pub(crate) struct SocketGateway {
     pub(crate) live: LiveFeed,
     /// The open sockets.
     pub(crate) sockets: OpenSockets,
+    /// How long a connection may be idle.
+    pub(crate) idle: Duration,
     /// Closes the sockets.
     pub(crate) stop: CancellationToken,
     /// Tracks the sockets.
@@ -232,7 +232,7 @@ impl Socket {
     /// Passes frames in both directions until one side ends the connection.
     async fn exchange(&mut self, socket: &mut WebSocket) {
         let stop = self.gateway.stop.clone();
-        let mut idle_at = Instant::now() + IDLE;
+        let mut idle_at = Instant::now() + self.gateway.idle;
         loop {
             tokio::select! {
                 outgoing = self.frames.recv() => match outgoing {
@@ -262,7 +262,7 @@ impl Socket {
                     return;
                 }
             }
-            idle_at = Instant::now() + IDLE;
+            idle_at = Instant::now() + self.gateway.idle;
         }
     }
 }
