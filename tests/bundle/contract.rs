@@ -6,7 +6,7 @@ use hearback_detection as detection;
 use hearback_domain::events::event::{Channel, FeedbackType};
 use hearback_domain::learning::preferences::{CommunicationStyle, DetailLevel};
 use hearback_domain::learning::publication::Subject;
-use hearback_lambda::queue::{LAST_RECEIVES, REDRIVE_RECEIVES};
+use hearback_lambda::queue::{LAST_RECEIVES, OUTLET_RECEIVES, REDRIVE_RECEIVES};
 use hearback_local::description::openapi;
 use hearback_local::names::Names;
 use hearback_local::provision::SUBJECT_RECEIVES;
@@ -341,7 +341,7 @@ fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
         ("ErasuresQueue", REDRIVE_RECEIVES),
         ("IngestQueue", REDRIVE_RECEIVES),
         ("FanoutQueue", REDRIVE_RECEIVES),
-        ("NatsQueue", REDRIVE_RECEIVES),
+        ("NatsQueue", OUTLET_RECEIVES),
         ("FeedbackProcessedQueue", SUBJECT_RECEIVES),
         ("RewardQueue", SUBJECT_RECEIVES),
         ("PolicyQueue", SUBJECT_RECEIVES),

@@ -45,6 +45,7 @@ mod message_signal_lessons;
 mod message_signals;
 mod object_keys;
 mod on_behalf;
+mod outlet_backoff;
 mod permissions;
 mod pipeline;
 mod poison;

@@ -263,6 +263,15 @@ fn numbers_of_code() -> Vec<(&'static str, f64)> {
         ("delivery.receives_content", queue::MAX_RECEIVES.into()),
         ("delivery.receives_environment", queue::LAST_RECEIVES.into()),
         ("delivery.receives_queue", queue::REDRIVE_RECEIVES.into()),
+        ("delivery.receives_outlet", queue::OUTLET_RECEIVES.into()),
+        (
+            "delivery.outlet_hours",
+            whole(queue::RETRIED_FOR.num_hours()),
+        ),
+        (
+            "delivery.outlet_pause_minutes",
+            minutes(hearback_relay::LONGEST),
+        ),
         ("delivery.max_hops", queue::MAX_HOPS.into()),
         (
             "delivery.erasure_settle_minutes",

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use chrono::{DateTime, Utc};
 use futures::future::{join_all, try_join_all};
 use hearback_domain::events::rejected_body::storable_body;
 use hearback_domain::events::submission::RejectionReason;
@@ -120,7 +119,7 @@ impl Ingest {
         let outcomes = (self.intake)
             .put_all(Sender::BackEnd(&caller), attempts, sent_at)
             .await;
-        let last = RetryLimit::Many.is_exhausted(receives(message));
+        let last = RetryLimit::Many.is_exhausted(message);
         let mut rejected = Vec::new();
         for (event, outcome) in events.iter().zip(outcomes) {
             match outcome {
@@ -155,12 +154,6 @@ impl Ingest {
             .send_with(body, reason, tenant.as_slice())
             .await?)
     }
-}
-
-/// When a message was sent to the queue, or moved back to it.
-fn sent_at(message: &SqsMessage) -> Option<DateTime<Utc>> {
-    let sent = message.attributes.get("SentTimestamp")?;
-    DateTime::from_timestamp_millis(sent.parse().ok()?)
 }
 
 fn caller(message: &SqsMessage) -> Result<Caller, String> {

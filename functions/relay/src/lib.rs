@@ -3,19 +3,22 @@
 //!
 //! - `published.rs`: a message of the queue, and its subject
 //! - `relay.rs`: what all outlets have in common: a batch, of which each message is delivered or comes again
+//! - `backoff.rs`: when a message that was not delivered is tried again
 //! - `nats.rs`, `nats/`: NATS JetStream
 //!
 //! Nothing here reads the table: a published message contains everything that an outlet needs. Start with
 //! [`Relay::handle`].
 
+mod backoff;
 mod nats;
 mod published;
 mod relay;
 
+pub use backoff::{Backoff, LONGEST};
 pub use nats::{
     BadCredentials, BadServerUrls, BadSubjectPrefix, Credentials, NATS_CREDENTIALS,
-    NATS_DEAD_LETTERS_URL, NATS_PREFIX, NATS_URL, Nats, NatsSettings, STREAM, ServerUrls, SetUp,
-    SubjectPrefix,
+    NATS_DEAD_LETTERS_URL, NATS_PREFIX, NATS_QUEUE_URL, NATS_URL, Nats, NatsSettings, STREAM,
+    ServerUrls, SetUp, SubjectPrefix,
 };
 pub use published::Published;
 pub use relay::{NotDelivered, Outlet, Relay};

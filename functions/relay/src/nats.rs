@@ -15,6 +15,7 @@ use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::settings::{BadSetting, setting};
 use tokio::sync::Mutex;
 
+use crate::backoff::Backoff;
 use crate::published::Published;
 use crate::relay::{NotDelivered, Outlet, Relay};
 
@@ -23,7 +24,8 @@ mod setup;
 
 pub use settings::{
     BadCredentials, BadServerUrls, BadSubjectPrefix, Credentials, NATS_CREDENTIALS,
-    NATS_DEAD_LETTERS_URL, NATS_PREFIX, NATS_URL, NatsSettings, ServerUrls, SubjectPrefix,
+    NATS_DEAD_LETTERS_URL, NATS_PREFIX, NATS_QUEUE_URL, NATS_URL, NatsSettings, ServerUrls,
+    SubjectPrefix,
 };
 pub use setup::{STREAM, SetUp};
 
@@ -52,11 +54,10 @@ impl Relay<Nats> {
     /// Reads the settings and builds the clients.
     pub fn from_env() -> Result<Self, BadSetting> {
         let sqs = Client::new(&Aws::from_env(Service::Sqs).config());
+        let backoff = Backoff::new(sqs.clone(), setting(NATS_QUEUE_URL)?);
         let dead_letters = DeadLetters::new(sqs, setting(NATS_DEAD_LETTERS_URL)?);
-        Ok(Self::new(
-            Nats::new(NatsSettings::from_env()?),
-            dead_letters,
-        ))
+        let nats = Nats::new(NatsSettings::from_env()?);
+        Ok(Self::new(nats, backoff, dead_letters))
     }
 }
 

@@ -1,10 +1,11 @@
 //! What all outlets have in common. A message leaves the queue once its target has acknowledged it. One that was not
 //! delivered comes again, and one that its target rejects for good becomes a dead letter, with the reason.
 
-use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use hearback_lambda::dead_letters::DeadLetters;
-use hearback_lambda::queue::{MessageFailure, RetryLimit, report};
+use hearback_lambda::queue::{MessageFailure, Reason, RetryLimit, report};
 
+use crate::backoff::Backoff;
 use crate::published::Published;
 
 /// A target of published messages.
@@ -33,7 +34,7 @@ pub enum NotDelivered {
 impl MessageFailure for NotDelivered {
     fn tries(&self) -> RetryLimit {
         match self {
-            Self::Unavailable(_) => RetryLimit::Many,
+            Self::Unavailable(_) => RetryLimit::Day,
             Self::Rejected(_) => RetryLimit::Few,
             Self::Unreadable => RetryLimit::Once,
         }
@@ -44,22 +45,24 @@ impl MessageFailure for NotDelivered {
 #[derive(Debug)]
 pub struct Relay<O> {
     outlet: O,
+    backoff: Backoff,
     dead_letters: DeadLetters,
 }
 
 impl<O: Outlet> Relay<O> {
-    /// A relay to an outlet, with its dead letters.
+    /// A relay to an outlet, with its queue and its dead letters.
     #[must_use]
-    pub fn new(outlet: O, dead_letters: DeadLetters) -> Self {
+    pub fn new(outlet: O, backoff: Backoff, dead_letters: DeadLetters) -> Self {
         Self {
             outlet,
+            backoff,
             dead_letters,
         }
     }
 
     /// Delivers the messages of a batch, and returns those that must come again.
     pub async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
-        let mut failed = Vec::new();
+        let mut failed: Vec<(SqsMessage, Reason)> = Vec::new();
         let (mut sources, mut messages) = (Vec::new(), Vec::new());
         for source in batch.records {
             match Published::read(source.body.as_deref().unwrap_or_default()) {
@@ -77,6 +80,11 @@ impl<O: Outlet> Relay<O> {
                 results.filter_map(|(source, result)| Some((source, result.err()?.into()))),
             );
         }
+        let unavailable = failed
+            .iter()
+            .filter(|(_, reason)| reason.tries == RetryLimit::Day);
+        let unavailable: Vec<_> = unavailable.map(|(source, _)| source.clone()).collect();
+        self.backoff.postpone(&unavailable).await;
         report(&self.dead_letters, failed).await
     }
 }

@@ -18,7 +18,7 @@ use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::embedder::Embeddings;
 use hearback_lambda::{App, WithBlobs};
-use hearback_relay::{Nats, NatsSettings};
+use hearback_relay::{Backoff, Nats, NatsSettings};
 use hearback_signals::Generator;
 use hearback_storage::{Blobs, Store};
 use hearback_stream::{Delivery, Fanout, LiveFeed, Tasks as LiveTasks};
@@ -294,7 +294,8 @@ impl Bundle {
         self.consume("fanout", &queues.fanout, minutes(30), fanout);
         if let Some(settings) = nats {
             let dead_letters = self.dead_letters(&queues.nats_dead_letters);
-            let outlet = hearback_relay::Relay::new(Nats::new(settings), dead_letters);
+            let backoff = Backoff::new(self.clients.sqs.clone(), &queues.nats);
+            let outlet = hearback_relay::Relay::new(Nats::new(settings), backoff, dead_letters);
             self.consume("nats", &queues.nats, minutes(5), outlet);
         }
         Ok(())

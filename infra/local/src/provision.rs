@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use aws_sdk_s3::operation::create_bucket::CreateBucketError;
 use aws_sdk_sqs::types::QueueAttributeName;
 use hearback_domain::learning::publication::Subject;
-use hearback_lambda::queue::REDRIVE_RECEIVES;
+use hearback_lambda::queue::{OUTLET_RECEIVES, REDRIVE_RECEIVES};
 use hearback_storage::Store;
 
 use crate::names::Names;
@@ -97,19 +97,39 @@ pub async fn queues(
     let feeding = async |name: String, dead_letters: &str, receives| {
         queue(client, &name, visibility, Some((dead_letters, receives))).await
     };
-    let pair = async |name: String, dead_letters: String| {
+    let pair = async |name: String, dead_letters: String, receives| {
         let dead_letters = alone(dead_letters).await?;
-        let url = feeding(name, &dead_letters, REDRIVE_RECEIVES).await?;
+        let url = feeding(name, &dead_letters, receives).await?;
         anyhow::Ok((url, dead_letters))
     };
-    let (signals, dead_letters) = pair(names.signals(), names.dead_letters()).await?;
-    let (ingest, ingest_dead_letters) = pair(names.ingest(), names.ingest_dead_letters()).await?;
-    let (imports, imports_dead_letters) =
-        pair(names.imports(), names.imports_dead_letters()).await?;
-    let (erasures, erasures_dead_letters) =
-        pair(names.erasures(), names.erasures_dead_letters()).await?;
-    let (fanout, fanout_dead_letters) = pair(names.fanout(), names.fanout_dead_letters()).await?;
-    let (nats, nats_dead_letters) = pair(names.nats(), names.nats_dead_letters()).await?;
+    let (signals, dead_letters) =
+        pair(names.signals(), names.dead_letters(), REDRIVE_RECEIVES).await?;
+    let (ingest, ingest_dead_letters) = pair(
+        names.ingest(),
+        names.ingest_dead_letters(),
+        REDRIVE_RECEIVES,
+    )
+    .await?;
+    let (imports, imports_dead_letters) = pair(
+        names.imports(),
+        names.imports_dead_letters(),
+        REDRIVE_RECEIVES,
+    )
+    .await?;
+    let (erasures, erasures_dead_letters) = pair(
+        names.erasures(),
+        names.erasures_dead_letters(),
+        REDRIVE_RECEIVES,
+    )
+    .await?;
+    let (fanout, fanout_dead_letters) = pair(
+        names.fanout(),
+        names.fanout_dead_letters(),
+        REDRIVE_RECEIVES,
+    )
+    .await?;
+    let (nats, nats_dead_letters) =
+        pair(names.nats(), names.nats_dead_letters(), OUTLET_RECEIVES).await?;
     let subjects_dead_letters = alone(names.subjects_dead_letters()).await?;
     let mut subjects = HashMap::new();
     for (_, subject) in Subject::NAMES {

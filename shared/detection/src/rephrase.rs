@@ -30,20 +30,25 @@ impl Case<'_> {
     /// The query again, word for word. This is decided before all cues, because the words of a repeated question are
     /// not about the answer ("what works best").
     pub(crate) fn repeated(&self) -> Option<Verdict> {
-        let query = self.query?;
-        let is_query = || {
-            let (now, before) = (self.text, self.query());
-            // Of a long text not all words are read. "Fix this: …" with other code is another task.
-            let same_words = || !before.quotes && now.all_folded().eq(before.all_folded());
-            query.trim() == self.message.trim() || same_words()
-        };
-        let same = self.repeats_query.unwrap_or_else(is_query);
         // A repeated statement may be thanks, or the answer to a repeated question.
         let states = || self.is_content() && !self.begins_with_task();
         let asks = self.asks() || (!self.asked().wants_reply() && !states());
         // Quoted words are not read: "what does `print` do" names its subject.
         let names_subject = || self.text.quotes || self.names_subject();
-        (same && asks && names_subject()).then(|| self.rephrase(1.0))
+        (self.is_query() && asks && names_subject()).then(|| self.rephrase(1.0))
+    }
+
+    /// Whether the message is the query, word for word.
+    pub(crate) fn is_query(&self) -> bool {
+        let Some(query) = self.query else {
+            return false;
+        };
+        self.repeats_query.unwrap_or_else(|| {
+            let (now, before) = (self.text, self.query());
+            // Of a long text not all words are read. "Fix this: …" with other code is another task.
+            let same_words = || !before.quotes && now.all_folded().eq(before.all_folded());
+            query.trim() == self.message.trim() || same_words()
+        })
     }
 
     /// Whether the message begins with a significant word that is not praise, as "write a letter to thank my boss" does.

@@ -98,7 +98,8 @@ impl Verdict {
 /// The confidence of a verdict without a cue.
 const NEUTRAL: f64 = 0.5;
 
-/// The most confidence in an acceptance by a message with a cue that rejects: too little for a machine reaction.
+/// The most confidence in an acceptance by a message with a cue that rejects, or by a repeat of the query: too little for
+/// a machine reaction.
 const CONTRADICTED: f64 = 0.6;
 
 /// Cues that may lose against another cue of their message, but lower the confidence.
@@ -150,14 +151,18 @@ impl Case<'_> {
             .unwrap_or_else(|| self.neutral())
     }
 
-    /// Limits the confidence if the same message also has a cue against the answer.
+    /// Limits the confidence if the same message also has a cue against the answer, or is the query again.
     fn limited(&self, verdict: Verdict) -> Verdict {
         // A "no" to a question only declines what it offers.
         let contrary = (CONTRARY.iter()).any(|cue| match cue {
             Cue::Negation => self.has(*cue) && !self.asked().wants_reply(),
             other => self.has(*other),
         });
-        let limit = if contrary { CONTRADICTED } else { 1.0 };
+        let limit = if contrary || self.is_query() {
+            CONTRADICTED
+        } else {
+            1.0
+        };
         Verdict {
             confidence: verdict.confidence.min(limit),
             ..verdict

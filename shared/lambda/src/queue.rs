@@ -10,6 +10,7 @@ use std::fmt::Display;
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::types::MessageAttributeValue;
+use chrono::{DateTime, TimeDelta, Utc};
 use hearback_storage::stream;
 use serde_json::Value;
 use tokio::task::JoinError;
@@ -24,6 +25,10 @@ pub const MAX_RECEIVES: u32 = 5;
 pub const LAST_RECEIVES: u32 = 90;
 /// `maxReceiveCount` of the queue: higher, for a function that crashes or cannot send to the DLQ.
 pub const REDRIVE_RECEIVES: u32 = 100;
+/// `maxReceiveCount` of the queue of an outlet, whose messages are retried for [`RETRIED_FOR`]: the largest.
+pub const OUTLET_RECEIVES: u32 = 1_000;
+/// How long a message is retried if a target outside of the stack is unavailable ([`RetryLimit::Day`]).
+pub const RETRIED_FOR: TimeDelta = TimeDelta::days(1);
 /// The message attribute with the tenant of a back end's events.
 pub const TENANT: &str = "tenant";
 /// The message attribute with the number of hops.
@@ -42,16 +47,19 @@ pub enum RetryLimit {
     Few,
     /// Many times: it failed by its environment, for example because the table was unavailable.
     Many,
+    /// For [`RETRIED_FOR`]: a target outside of the stack is unavailable.
+    Day,
 }
 
 impl RetryLimit {
-    /// Whether a message with this receive count is not retried any more.
+    /// Whether a message is not retried any more.
     #[must_use]
-    pub fn is_exhausted(self, receives: u32) -> bool {
+    pub fn is_exhausted(self, message: &SqsMessage) -> bool {
         match self {
             Self::Once => true,
-            Self::Few => receives >= MAX_RECEIVES,
-            Self::Many => receives >= LAST_RECEIVES,
+            Self::Few => receives(message) >= MAX_RECEIVES,
+            Self::Many => receives(message) >= LAST_RECEIVES,
+            Self::Day => age(message) >= RETRIED_FOR,
         }
     }
 }
@@ -141,7 +149,7 @@ pub async fn report(
             reason = reason.text,
             "message not processed"
         );
-        if !(reason.tries.is_exhausted(receives)
+        if !(reason.tries.is_exhausted(&message)
             && send_to_dlq(dead_letters, &message, &reason).await)
         {
             response.batch_item_failures.push(item_failure(message_id));
@@ -211,6 +219,19 @@ fn item_failure(message_id: String) -> BatchItemFailure {
 pub fn receives(message: &SqsMessage) -> u32 {
     let receives = message.attributes.get("ApproximateReceiveCount");
     receives.and_then(|count| count.parse().ok()).unwrap_or(1)
+}
+
+/// When a message was sent to its queue.
+#[must_use]
+pub fn sent_at(message: &SqsMessage) -> Option<DateTime<Utc>> {
+    let sent = message.attributes.get("SentTimestamp")?;
+    DateTime::from_timestamp_millis(sent.parse().ok()?)
+}
+
+/// How long a message has been in its queue.
+#[must_use]
+pub fn age(message: &SqsMessage) -> TimeDelta {
+    sent_at(message).map_or_else(TimeDelta::zero, |sent| Utc::now() - sent)
 }
 
 /// The number of hops before a message. The recursive loop detection of Lambda would stop a

@@ -1,6 +1,6 @@
 //! The function `nats`, without a server that it can reach.
 
-use hearback_relay::{NATS_DEAD_LETTERS_URL, NATS_URL};
+use hearback_relay::{NATS_DEAD_LETTERS_URL, NATS_QUEUE_URL, NATS_URL};
 use hearback_tests::queue::drain;
 
 use super::*;
@@ -12,6 +12,7 @@ async fn nats_returns_what_it_cannot_deliver_and_gives_up_what_is_no_message() {
     let settings = [
         // Nothing listens there.
         (NATS_URL, "nats://127.0.0.1:1"),
+        (NATS_QUEUE_URL, &engine.queues.nats),
         (NATS_DEAD_LETTERS_URL, dead_letters),
     ];
     let nats = start(&engine, "nats", &settings).await;

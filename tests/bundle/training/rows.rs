@@ -7,7 +7,7 @@ use chrono::{TimeDelta, Utc};
 use hearback_local::names::{DEFAULT_STACK, Names};
 use hearback_tests::events::acceptance;
 use hearback_tests::stored::Stored;
-use hearback_tests::turns::SIGNALS;
+use hearback_tests::turns::{SIGNALS, path};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -259,6 +259,42 @@ async fn an_excluded_rejection_of_the_chosen_answer_leaves_out_its_pair_and_its_
     assert_eq!(sources, ["edit"]);
     assert_eq!(set.label_of("t2"), None);
     assert_eq!(set.label_of("t1").unwrap()["label"], false);
+}
+
+#[tokio::test]
+async fn an_excluded_event_covers_its_users_reaction_also_without_a_verdict() {
+    let app = TrainingApp::start().await;
+    let ada = app.0.token("ada");
+    for (turn, kind, channel) in [
+        ("t0", "", ""),
+        ("t1", "comment", "explicit"),
+        ("t2", "rejection", "implicit"),
+        ("t3", "dwell-time", "implicit"),
+    ] {
+        app.turn(("c", turn), "How many?", "41.").await;
+        let reaction = json!({"reaction": "ok"});
+        let at = format!("{}/feedback", path("c", turn));
+        assert_eq!(app.0.post(&ada, &at, &reaction).await.status, 200);
+        if kind.is_empty() {
+            continue;
+        }
+        let mut event = acceptance("ada");
+        event["feedbackType"] = json!(kind);
+        event["feedbackChannel"] = json!(channel);
+        event["data"] = json!({"comment": "Do not learn from this."});
+        event["context"] =
+            json!({"projectId": "order-service", "conversationId": "c", "turnId": turn});
+        event["privacyFlags"] = json!({"excludeFromTraining": true});
+        let submitted = app.0.submit(&ada, &event).await;
+        assert_eq!(submitted.status, StatusCode::ACCEPTED, "{}", submitted.body);
+    }
+    Stored::settled(&app.0.bundle.clients, &Names::default()).await;
+    let set = app.export().await;
+    assert_eq!(set.label_of("t0").unwrap()["label"], true);
+    for turn in ["t1", "t2", "t3"] {
+        assert_eq!(set.label_of(turn), None, "{turn}: {:?}", set.labels);
+    }
+    assert_eq!(set.run.left_out.excluded, 3);
 }
 
 #[tokio::test]

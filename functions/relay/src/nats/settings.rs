@@ -14,6 +14,8 @@ pub const NATS_URL: &str = "HEARBACK_NATS_URL";
 pub const NATS_PREFIX: &str = "HEARBACK_NATS_PREFIX";
 /// The setting with the credentials ([`Credentials`]); optional.
 pub const NATS_CREDENTIALS: &str = "HEARBACK_NATS_CREDENTIALS";
+/// The setting that names the URL of the queue of the messages.
+pub const NATS_QUEUE_URL: &str = "HEARBACK_NATS_QUEUE_URL";
 /// The setting that names the URL of the queue for messages that NATS rejects.
 pub const NATS_DEAD_LETTERS_URL: &str = "HEARBACK_NATS_DEAD_LETTERS_URL";
 

@@ -103,10 +103,11 @@ pub fn turn_of(event: &EventCore) -> Option<TurnRef> {
     })
 }
 
-/// Whether [`of_event`] returns a reaction.
+/// Whether an event has a row among the reactions to its turn: it gives a verdict or a correction, or excludes what its
+/// user says about the turn from training.
 #[must_use]
 pub fn counts(event: &EventCore) -> bool {
-    verdict(event).is_some() || event.may_have_correction()
+    verdict(event).is_some() || event.may_have_correction() || event.privacy.exclude_from_training
 }
 
 /// The event, with its comment, as a reaction to its turn, written at `now`.

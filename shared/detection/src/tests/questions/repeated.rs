@@ -182,6 +182,28 @@ fn continuation_is_not_a_rephrase() {
     );
 }
 
+/// What begins like thanks or a follow-up may be a task, and asking it again is no praise.
+#[test]
+fn a_repeat_of_the_query_gives_no_confident_acceptance() {
+    let repeats = [
+        "Please summarise this text. Thanks to the perfect weather we went on.",
+        "I need a reply to this review. Great service, thank you!",
+        "Bitte korrigiere das. Vielen Dank für Ihre Bestellung.",
+        "请翻译。谢谢你的帮助",
+        "thanks in french",
+        "Danke auf Spanisch",
+        "ok google what time is it",
+    ];
+    for query in repeats {
+        let detection = case(query, "Here is an answer.", query).detect();
+        let accepted = detection.feedback_type == Accepted;
+        assert!(
+            !accepted || detection.confidence < 0.7,
+            "{query}: {detection:?}"
+        );
+    }
+}
+
 /// Of a long text only both ends are read, but equality is recognised whatever the length.
 #[test]
 fn a_long_question_that_is_repeated_word_for_word_is_a_rephrase() {

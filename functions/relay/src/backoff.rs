@@ -1,0 +1,86 @@
+//! The pauses between two attempts to deliver a message. Each is as long as the message has waited so far, so that a
+//! target that is back soon is used soon, and one that is away for long is not called often.
+
+use aws_lambda_events::sqs::SqsMessage;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry;
+use chrono::TimeDelta;
+use hearback_lambda::aws::error_code;
+use hearback_lambda::queue::age;
+
+/// The shortest pause.
+const SHORTEST: TimeDelta = TimeDelta::seconds(1);
+/// The longest pause, and so the longest time until messages flow again after an outage.
+pub const LONGEST: TimeDelta = TimeDelta::minutes(15);
+/// Messages of one call.
+const BATCH: usize = 10;
+
+/// The queue of an outlet, in which messages wait for their next attempt.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    client: Client,
+    queue_url: String,
+}
+
+impl Backoff {
+    /// The queue at this URL.
+    #[must_use]
+    pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
+        Self {
+            client,
+            queue_url: queue_url.into(),
+        }
+    }
+
+    /// Hides received messages until their next attempt. If that fails, the visibility timeout of the queue applies.
+    pub(crate) async fn postpone(&self, messages: &[SqsMessage]) {
+        for chunk in messages.chunks(BATCH) {
+            let entries = chunk.iter().enumerate().filter_map(|(at, message)| {
+                ChangeMessageVisibilityBatchRequestEntry::builder()
+                    .id(at.to_string())
+                    .receipt_handle(message.receipt_handle.clone()?)
+                    .visibility_timeout(pause(age(message)).num_seconds().try_into().ok()?)
+                    .build()
+                    .ok()
+            });
+            let changed = self
+                .client
+                .change_message_visibility_batch()
+                .queue_url(&self.queue_url)
+                .set_entries(Some(entries.collect()))
+                .send()
+                .await;
+            if let Err(error) = changed {
+                tracing::warn!(error = error_code(&error), "messages were not postponed");
+            }
+        }
+    }
+}
+
+/// How long a message that has waited for so long waits for its next attempt.
+fn pause(waited: TimeDelta) -> TimeDelta {
+    waited.clamp(SHORTEST, LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pause_is_as_long_as_the_time_before_and_at_most_a_quarter_of_an_hour() {
+        let seconds = TimeDelta::seconds;
+        for (waited, next) in [(-5, 1), (0, 1), (7, 7), (900, 900), (86_400, 900)] {
+            assert_eq!(pause(seconds(waited)), seconds(next));
+        }
+        // The attempts of a day fit into the receives of the queue, with room for receives without an attempt.
+        let (mut waited, mut attempts) = (TimeDelta::zero(), 0);
+        while waited < hearback_lambda::queue::RETRIED_FOR {
+            waited += pause(waited);
+            attempts += 1;
+        }
+        assert!(
+            attempts * 5 < hearback_lambda::queue::OUTLET_RECEIVES,
+            "{attempts}"
+        );
+    }
+}
