@@ -358,6 +358,54 @@ def test_servers_and_bundles_that_are_killed_lose_and_repeat_nothing(server, pub
     assert bundle.dead_letters() == {}
 
 
+@pytest.fixture
+def relay(tmp_path):
+    """Starts a relay process on the queues of a bundle, in place of the one before."""
+    started = []
+
+    def relay(server):
+        for last in started[-1:]:
+            last.kill()
+            last.wait(PATIENCE)
+        arguments = ["relay", "--nats", server.url, "--data", tmp_path / "data"]
+        with open(tmp_path / "relay.log", "ab") as log:
+            started.append(subprocess.Popen([COMMAND, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        return started[-1]
+
+    yield relay
+    for last in started[-1:]:
+        last.kill()
+        last.wait(PATIENCE)
+
+
+def test_a_relay_process_and_a_server_that_are_killed_in_turns_lose_and_repeat_nothing(server, publisher, relay):
+    server.start()
+    set_up("--nats", server.url)
+    # The bundle itself does not publish to NATS.
+    bundle = publisher()
+    bodies = [crafted(number=number) for number in range(20_000)]
+    batches = [bodies[at : at + 10] for at in range(0, len(bodies), 10)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda batch: bundle.send(*batch), batches))
+    process = relay(server)
+    kills = 6
+    for kill in range(kills):
+        stored = server.count()
+        step = min(stored + len(bodies) // (2 * kills), len(bodies))
+        eventually(lambda step=step: server.count() >= step, True)
+        if kill % 2 == 0:
+            process = relay(server)
+        else:
+            server.kill()
+            server.start()
+    eventually(bundle.waiting, 0, patience=600)
+    # The stream has each message once, as a subscriber sees it.
+    assert server.ids() == sorted(json.loads(body)["id"] for body in bodies)
+    assert bundle.dead_letters() == {}
+    process.terminate()
+    assert process.wait(PATIENCE) == 0
+
+
 def test_messages_wait_for_a_stream(server, publisher):
     server.start()
     bundle = publisher("--nats", server.url)

@@ -41,6 +41,8 @@ async fn received(engine: &Engine, waited: TimeDelta) -> SqsMessage {
     message.body = received.body;
     let sent = (Utc::now() - waited).timestamp_millis().to_string();
     message.attributes.insert("SentTimestamp".to_owned(), sent);
+    let receives = ("ApproximateReceiveCount".to_owned(), "3".to_owned());
+    message.attributes.extend([receives]);
     message
 }
 

@@ -367,6 +367,7 @@ fn the_role_of_nats_allows_nothing_but_its_queues() {
         on("ReceiveMessage", "NatsQueue"),
         on("DeleteMessage", "NatsQueue"),
         on("GetQueueAttributes", "NatsQueue"),
+        on("ChangeMessageVisibility", "NatsQueue"),
         on("SendMessage", "NatsDeadLetters"),
     ];
     assert_eq!(allowed("NatsFunction"), needed);

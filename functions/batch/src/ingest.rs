@@ -15,7 +15,7 @@ use hearback_domain::identity::identifier::{TenantId, UserId};
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::dead_letters::{DeadLetters, NotSent};
 use hearback_lambda::queue::{
-    self, RetryLimit, TENANT, item_failure_of_task, receives, tenant_attribute,
+    self, RetryLimit, TENANT, item_failure_of_task, sent_at, tenant_attribute,
 };
 use hearback_lambda::settings::setting;
 use hearback_lambda::{BadSetting, FromEnv};

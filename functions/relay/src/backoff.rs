@@ -1,15 +1,16 @@
-//! The pauses between two attempts to deliver a message. Each is as long as the message has waited so far, so that a
-//! target that is back soon is used soon, and one that is away for long is not called often.
+//! The pauses between two attempts to deliver a message. The first two are the visibility timeout of the queue: SQS does
+//! not count the age of a message that was received more often, by which an alarm reports an outage. Each further one is
+//! as long as the message has waited so far, so that a target that is away for long is not called often.
 
 use aws_lambda_events::sqs::SqsMessage;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry;
 use chrono::TimeDelta;
 use hearback_lambda::aws::error_code;
-use hearback_lambda::queue::age;
+use hearback_lambda::queue::{age, receives};
 
-/// The shortest pause.
-const SHORTEST: TimeDelta = TimeDelta::seconds(1);
+/// Receives of which the last is followed by a pause of our own.
+const RECEIVES: u32 = 3;
 /// The longest pause, and so the longest time until messages flow again after an outage.
 pub const LONGEST: TimeDelta = TimeDelta::minutes(15);
 /// Messages of one call.
@@ -33,7 +34,10 @@ impl Backoff {
     }
 
     /// Hides received messages until their next attempt. If that fails, the visibility timeout of the queue applies.
-    pub(crate) async fn postpone(&self, messages: &[SqsMessage]) {
+    pub(crate) async fn postpone<'a>(&self, messages: impl Iterator<Item = &'a SqsMessage>) {
+        let messages: Vec<_> = messages
+            .filter(|message| receives(message) >= RECEIVES)
+            .collect();
         for chunk in messages.chunks(BATCH) {
             let entries = chunk.iter().enumerate().filter_map(|(at, message)| {
                 ChangeMessageVisibilityBatchRequestEntry::builder()
@@ -59,7 +63,7 @@ impl Backoff {
 
 /// How long a message that has waited for so long waits for its next attempt.
 fn pause(waited: TimeDelta) -> TimeDelta {
-    waited.clamp(SHORTEST, LONGEST)
+    waited.clamp(TimeDelta::seconds(1), LONGEST)
 }
 
 #[cfg(test)]

@@ -80,11 +80,10 @@ impl<O: Outlet> Relay<O> {
                 results.filter_map(|(source, result)| Some((source, result.err()?.into()))),
             );
         }
-        let unavailable = failed
-            .iter()
-            .filter(|(_, reason)| reason.tries == RetryLimit::Day);
-        let unavailable: Vec<_> = unavailable.map(|(source, _)| source.clone()).collect();
-        self.backoff.postpone(&unavailable).await;
+        let unavailable = (failed.iter())
+            .filter(|(_, reason)| reason.tries == RetryLimit::Day)
+            .map(|(source, _)| source);
+        self.backoff.postpone(unavailable).await;
         report(&self.dead_letters, failed).await
     }
 }

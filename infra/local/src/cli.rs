@@ -5,6 +5,7 @@ mod export;
 mod feed;
 mod import;
 mod nats;
+mod relay;
 mod repair;
 
 use std::io::Write;
@@ -75,6 +76,8 @@ enum Command {
     Export(export::Export),
     /// Prepare a NATS server
     Nats(nats::NatsCommand),
+    /// Publish what waits for NATS from this process, beside a server that no Lambda function can reach
+    Relay(relay::RelayCommand),
 }
 
 #[derive(Args)]
@@ -222,6 +225,7 @@ pub fn run() -> ExitCode {
                     Command::Export(export) => export.run().await,
                     Command::Check(check) => check.run(),
                     Command::Nats(nats) => nats.run().await,
+                    Command::Relay(relay) => relay.run().await,
                 }
             })
         });

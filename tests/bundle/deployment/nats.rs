@@ -22,6 +22,8 @@ async fn nats_returns_what_it_cannot_deliver_and_gives_up_what_is_no_message() {
         "id": "0d9f5a2e-8f1b-5c44-9d3e-1d3f6d5a7b10", "eventType": "feedback.processed", "tenant": "acme",
     });
     records[0]["body"] = json!(published.to_string());
+    let sent = chrono::Utc::now().timestamp_millis().to_string();
+    records[0]["attributes"]["SentTimestamp"] = json!(sent);
     records[1]["body"] = json!("{}");
     let response = nats.invoke(&batch).await.unwrap();
     let failed = response["batchItemFailures"].as_array().unwrap();

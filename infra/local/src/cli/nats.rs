@@ -18,8 +18,9 @@ pub(super) struct NatsArgs {
     options: NatsOptions,
 }
 
+/// How to connect, and under which subjects.
 #[derive(Args)]
-struct NatsOptions {
+pub(super) struct NatsOptions {
     /// Prefix of all subjects in NATS
     #[arg(long, value_name = "PREFIX")]
     nats_prefix: Option<SubjectPrefix>,
@@ -62,7 +63,7 @@ impl NatsArgs {
 }
 
 impl NatsOptions {
-    fn settings(self, servers: ServerUrls) -> Result<NatsSettings> {
+    pub(super) fn settings(self, servers: ServerUrls) -> Result<NatsSettings> {
         let credentials = self.nats_credentials.map(|file| {
             let text = std::fs::read_to_string(&file);
             let text = text.with_context(|| format!("cannot read {}", file.display()))?;
