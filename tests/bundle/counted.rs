@@ -2,6 +2,7 @@
 //! them.
 
 mod inherited;
+mod moved;
 mod others;
 mod planner_context;
 mod withdrawal;

@@ -4,8 +4,9 @@
 use hearback_domain::feedback::counted;
 use hearback_domain::feedback::message_signal::{MessageSignal, SignalCore, StoredSignal};
 use hearback_domain::learning::ledger::{event_of_signal, retraction_of_signal};
+use hearback_domain::turns::turn::TurnRef;
 use hearback_lambda::clock::Clock;
-use hearback_storage::Store;
+use hearback_storage::{Store, unless_unreadable};
 use uuid::Uuid;
 
 use crate::counted::count;
@@ -22,6 +23,9 @@ pub(crate) async fn process(
         store.put_retraction(&retraction).await?;
     }
     let now = clock.now();
+    if let Some(before) = &signal.moved_from {
+        uncount(store, clock, signal, before, erased).await?;
+    }
     if signal.retracted {
         let tombstone = StoredSignal {
             core: signal.clone(),
@@ -50,4 +54,32 @@ pub(crate) async fn process(
         store.put_event(&event).await?;
     }
     Ok(())
+}
+
+/// Stops a signal from counting for the turn from which it moved.
+async fn uncount(
+    store: &Store,
+    clock: Clock,
+    signal: &SignalCore,
+    before: &TurnRef,
+    erased: Option<Uuid>,
+) -> Result<(), Failure> {
+    let turn = store.turn(before, clock.now()).await;
+    let Some(turn) = unless_unreadable(turn, &before.within.tenant)? else {
+        return Ok(());
+    };
+    let tombstone = StoredSignal {
+        core: SignalCore {
+            at: before.clone(),
+            turn_ts: turn.core.ts,
+            own: turn.core.user_id == signal.user_id,
+            retracted: true,
+            ..signal.clone()
+        },
+        reason: None,
+    };
+    match counted::of_signal(&tombstone, clock.now()) {
+        Some(reaction) => count(store, reaction, erased).await,
+        None => Ok(()),
+    }
 }

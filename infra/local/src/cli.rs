@@ -254,10 +254,13 @@ fn start_logging() -> Arc<Limiter> {
         .event_format(format)
         .with_writer(std::io::stderr);
     // Engines warn of failed conditions, which are how the functions settle races, and of the bucket's missing
-    // versions. Their other errors are logged. `RUST_LOG` overrides these levels for the targets that it names.
+    // versions. Their other errors are logged. The client of NATS would log a password in its URL. `RUST_LOG` overrides
+    // these levels for the targets that it names.
     let _ = tracing_subscriber::registry()
         .with(lines)
-        .with(filter_with_overrides("warn,dynoxide=error,s3s=off"))
+        .with(filter_with_overrides(
+            "warn,dynoxide=error,s3s=off,async_nats=info",
+        ))
         .try_init();
     limiter
 }

@@ -1,9 +1,12 @@
 //! The stream that the messages need: whether it exists, and its creation.
 
+use std::error::Error;
 use std::time::Duration;
 
 use async_nats::jetstream::Context;
-use async_nats::jetstream::context::GetStreamByNameErrorKind;
+use async_nats::jetstream::context::{
+    GetStreamByNameError, GetStreamByNameErrorKind, RequestError, RequestErrorKind,
+};
 use async_nats::jetstream::stream::{Config, StorageType};
 use hearback_domain::learning::publication::Subject;
 
@@ -40,8 +43,14 @@ impl Nats {
                     continue;
                 }
                 Err(error) => {
-                    let kind = error.kind();
-                    let text = format!("JetStream does not say which streams it has: {kind}");
+                    let text = if is_without_jetstream(&error) {
+                        "the NATS server has no JetStream: start it with `--jetstream`, or enable JetStream for the \
+                         account of the user"
+                            .to_owned()
+                    } else {
+                        let kind = error.kind();
+                        format!("JetStream does not say which streams it has: {kind}")
+                    };
                     return Err(NotDelivered::Unavailable(text));
                 }
             };
@@ -79,6 +88,15 @@ impl Nats {
         })?;
         self.check().await
     }
+}
+
+/// Whether nobody answers requests of JetStream.
+fn is_without_jetstream(error: &GetStreamByNameError) -> bool {
+    let mut causes = std::iter::successors(error.source(), |cause: &&(dyn Error + 'static)| cause.source());
+    causes.any(|cause| {
+        let request = cause.downcast_ref::<RequestError>();
+        request.is_some_and(|request| request.kind() == RequestErrorKind::NoResponders)
+    })
 }
 
 /// The duplicate window of a stream.

@@ -125,6 +125,9 @@ pub struct SignalCore {
     /// The act that it replaced or withdrew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<Uuid>,
+    /// The turn that it counted for before, if it moved: another project has a message of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<TurnRef>,
     /// Whether the signal was withdrawn. The row is then a tombstone.
     #[serde(default, skip_serializing_if = "is_false")]
     pub retracted: bool,

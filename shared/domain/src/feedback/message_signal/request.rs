@@ -95,6 +95,10 @@ impl MessageSignalRequest {
                 .unwrap_or_else(|| live_core.is_some_and(|core| core.exclude_from_training)),
             act: Uuid::nil(),
             replaces: None,
+            moved_from: live_core
+                .map(|core| &core.at)
+                .filter(|before| **before != turn.at)
+                .cloned(),
             retracted: false,
             created_at: live_core.map_or(ts, |core| core.created_at),
             ts,
@@ -121,6 +125,7 @@ impl MessageSignalRequest {
             // though, which counts if other feedback was given in between. In the same instant it is a retry.
             next.core.act = live.core.act;
             next.core.replaces = live.core.replaces;
+            next.core.moved_from = (next.core.moved_from).or_else(|| live.core.moved_from.clone());
             next.core.ts = live.core.ts;
             let retried = to_instant(now) == live.core.updated_at;
             if next == *live && (retried || !next.core.signal.is_verdict()) {
