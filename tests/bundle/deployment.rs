@@ -1,24 +1,21 @@
 //! The built functions as processes, with Lambda's event formats and Runtime API.
 
+mod erasure;
+mod live;
 mod nats;
 
 use std::collections::HashMap;
 
 use hearback_domain::learning::publication::Outcome;
-use hearback_erasure::{ERASURES_DEAD_LETTERS_URL, ERASURES_URL};
 use hearback_lambda::aws::Service;
 use hearback_lambda::settings::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
 use hearback_local::engines::Access;
 use hearback_storage::events::StoredEvent;
 use hearback_storage::stream::{self, Submitted};
-use hearback_stream::sockets::CONNECTIONS_URL;
-use hearback_stream::{FANOUT_DEAD_LETTERS_URL, FANOUT_URL, STREAM_URL};
 use hearback_tests::engine::Engine;
-use hearback_tests::live::{TestSockets, sent};
 use hearback_tests::process::{FUNCTION, bootstrap};
-use hearback_tests::queue;
 use hearback_tests::runtime_api::Function;
-use hearback_tests::turns::{SIGNALS, event_message, message};
+use hearback_tests::turns::{SIGNALS, message};
 use serde_json::{Value, json};
 
 /// The event of an HTTP API for `POST /v1/feedback/submit`.
@@ -372,124 +369,6 @@ async fn publish_converts_records_of_the_results_pipe_to_messages() {
     assert!(
         broken.is_err(),
         "an error, so that the pipe retries: {broken:?}"
-    );
-}
-
-#[tokio::test]
-async fn erasure_responds_and_eraser_waits_for_requests_in_progress() {
-    let engine = Engine::start().await;
-    let submit = start_http(&engine, "submit").await;
-    assert_eq!(call(&submit, &event(SUBMIT)).await.0, 202);
-    let signals = start_signals(&engine).await;
-    let mut queued = event(QUEUED);
-    queued["Records"].as_array_mut().unwrap().truncate(1);
-    signals.invoke(&queued).await.unwrap();
-    assert!(stored(&engine).await.outcome.is_some());
-    let queue = (ERASURES_URL, engine.queues.erasures.as_str());
-    let erasure = start(&engine, "erasure", &[queue, (PSEUDONYM_KEY, "key")]).await;
-    let path = "/v1/users/ada/data";
-    let (status, requested) = call(&erasure, &request("DELETE", path, &Value::Null)).await;
-    assert_eq!((status, &requested["status"]), (202, &json!("pending")));
-    // The queue delays the message for 15 minutes. Delivered immediately, it is too early.
-    let dead_letters = engine.queues.erasures_dead_letters.as_str();
-    let dead_letters = (ERASURES_DEAD_LETTERS_URL, dead_letters);
-    let eraser = start(&engine, "eraser", &[queue, dead_letters]).await;
-    let task = json!({
-        "tenant": "acme", "user": "ada", "id": requested["erasureId"],
-        "step": {"traces": [0, null]}, "found": false,
-    });
-    let mut message = event(QUEUED);
-    message["Records"].as_array_mut().unwrap().truncate(1);
-    message["Records"][0]["body"] = json!(task.to_string());
-    let response = eraser.invoke(&message).await.unwrap();
-    assert_eq!(response["batchItemFailures"], json!([]));
-    let (_, body) = call(
-        &erasure,
-        &request("GET", &format!("{path}/erasure"), &Value::Null),
-    )
-    .await;
-    assert_eq!(
-        (&body["status"], &body["removed"]["events"]),
-        (&json!("pending"), &json!(0))
-    );
-    // An invalid message fails alone.
-    message["Records"][0]["body"] = json!("{}");
-    let response = eraser.invoke(&message).await.unwrap();
-    assert_eq!(response["batchItemFailures"].as_array().unwrap().len(), 1);
-}
-
-/// The event of a WebSocket API.
-fn websocket(kind: &str, query: &Value, body: &str) -> Value {
-    json!({
-        "headers": {"Host": "abc.execute-api.us-east-1.amazonaws.com", "Upgrade": "websocket"},
-        "multiValueHeaders": {"Host": ["abc.execute-api.us-east-1.amazonaws.com"]},
-        "queryStringParameters": query,
-        "requestContext": {
-            "routeKey": if kind == "MESSAGE" { "$default" } else { "$connect" },
-            "eventType": kind, "extendedRequestId": "e", "messageDirection": "IN", "stage": "live",
-            "requestTime": "25/Nov/2026:04:30:00 +0000", "requestTimeEpoch": 1_795_580_000_000_i64,
-            "connectedAt": 1_795_580_000_000_i64, "requestId": "r", "connectionId": "L0SM9cOFvHcCIhw=",
-            "identity": {"sourceIp": "192.0.2.1"}, "apiId": "abc",
-            "domainName": "abc.execute-api.us-east-1.amazonaws.com",
-        },
-        "body": body,
-        "isBase64Encoded": false,
-    })
-}
-
-#[tokio::test]
-async fn stream_and_fanout_serve_a_websocket() {
-    let engine = Engine::start().await;
-    let sockets = TestSockets::start().await;
-    let mut frames = sockets.sockets.open("L0SM9cOFvHcCIhw=").unwrap();
-    let queues = &engine.queues;
-    let settings = [
-        (PSEUDONYM_KEY, "key"),
-        (STREAM_URL, "wss://abc.example.com/live"),
-        (CONNECTIONS_URL, &sockets.url),
-        (FANOUT_URL, &queues.fanout),
-        (FANOUT_DEAD_LETTERS_URL, &queues.fanout_dead_letters),
-    ];
-    let stream = start(&engine, "stream", &settings).await;
-    let path = "/v1/feedback/events/ticket";
-    let mut take = request("POST", path, &Value::Null);
-    take["requestContext"]["authorizer"]["jwt"]["claims"]["exp"] = json!("4000000000");
-    let (status, body) = call(&stream, &take).await;
-    assert_eq!(
-        (status, &body["url"]),
-        (201, &json!("wss://abc.example.com/live"))
-    );
-    let ticket = json!({"ticket": body["ticket"]});
-    for expected in [200, 401] {
-        let connected = stream.invoke(&websocket("CONNECT", &ticket, "")).await;
-        assert_eq!(connected.unwrap()["statusCode"], expected);
-    }
-    let subscribe = websocket("MESSAGE", &Value::Null, r#"{"action":"subscribe"}"#);
-    assert_eq!(stream.invoke(&subscribe).await.unwrap()["statusCode"], 200);
-    assert_eq!(sent(&mut frames)[0]["type"], "subscribed");
-    let submit = start_http(&engine, "submit").await;
-    call(&submit, &event(SUBMIT)).await;
-    let signals = start_signals(&engine).await;
-    // The message of the sample is old, and its outcome has expired.
-    let stored = stored(&engine).await.core.feedback_id;
-    let message = event_message(&engine, &json!(stored)).await;
-    let batch = json!(queue::batch([message]));
-    signals.invoke(&batch).await.unwrap();
-    let fanout = start(&engine, "fanout", &settings).await;
-    let mut published = event(QUEUED);
-    published["Records"].as_array_mut().unwrap().truncate(1);
-    published["Records"][0]["body"] = json!(r#"{"tenant":"acme","userId":"ada"}"#);
-    let response = fanout.invoke(&published).await.unwrap();
-    assert_eq!(response["batchItemFailures"], json!([]));
-    let frames = sent(&mut frames);
-    assert_eq!(frames[0]["events"][0]["eventType"], "feedback.processed");
-    let left = stream
-        .invoke(&websocket("DISCONNECT", &Value::Null, ""))
-        .await;
-    assert_eq!(left.unwrap()["statusCode"], 200);
-    assert_eq!(
-        engine.store.connection("L0SM9cOFvHcCIhw=").await.unwrap(),
-        None
     );
 }
 

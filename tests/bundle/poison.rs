@@ -1,33 +1,29 @@
 //! Poison records and messages: a record that cannot be sent or read becomes a dead letter with its reason, and
 //! all others are delivered once.
 
+mod messages;
+mod relay;
+
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::types::AttributeValue;
-use aws_sdk_sqs::types::{Message, MessageAttributeValue};
+use aws_sdk_sqs::types::Message;
 use hearback_domain::learning::publication::Subject;
 use hearback_lambda::dead_letters::DeadLetters;
-use hearback_local::health::Health;
-use hearback_local::live::OpenSockets;
 use hearback_local::names::Names;
-use hearback_local::position::{RelayPosition, RelayProgress};
 use hearback_local::redrive::{DeadLetterQueue, RedriveSummary, redrive};
-use hearback_local::relay::Relay;
 use hearback_local::stream::Stream;
 use hearback_signals::publish::Publisher;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, id};
-use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::functions::{call, functions_of};
 use hearback_tests::queue::{self, count};
 use hearback_tests::turns::event_message;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 type Item = HashMap<String, AttributeValue>;
@@ -225,72 +221,6 @@ async fn poison_records_go_to_the_dlq_and_all_others_are_delivered_once() {
     }
 }
 
-/// Runs a relay on an engine until the queue of the signal generator has this many messages.
-async fn run_relay(
-    engine: &Engine,
-    sqs: aws_sdk_sqs::Client,
-    position: &Path,
-    until: usize,
-) -> Value {
-    let health = Health::default();
-    let stream = engine.store.stream_arn().await.unwrap();
-    let relay = Relay {
-        outlets: Vec::new(),
-        stream: Stream::new(engine.clients.streams.clone(), stream),
-        writes: None,
-        store: engine.store.clone(),
-        blobs: engine.blobs(),
-        sqs,
-        queues: engine.queues.clone(),
-        sockets: OpenSockets::default(),
-        position: RelayPosition::new(position.to_owned(), RelayProgress::default()),
-        health: health.clone(),
-    };
-    let stop = CancellationToken::new();
-    let running = tokio::spawn(relay.run(stop.clone()));
-    let queue = &engine.queues.signals;
-    let is_caught_up = || health.document()["relay"]["lag_seconds"].is_number();
-    eventually(|| async {
-        let queued = count(&engine.clients.sqs, queue).await;
-        (queued >= until && is_caught_up()).then_some(())
-    })
-    .await;
-    stop.cancel();
-    running.await.unwrap();
-    health.document()
-}
-
-#[tokio::test]
-async fn a_failed_record_is_retried_and_no_other_is_delivered_twice() {
-    const EVENTS: usize = 25;
-    let engines = Engine::start().await;
-    // These faults lose the request, so that two equal messages would have been sent twice.
-    for fault in [Fault::Refused, Fault::Throttled, Fault::Unreachable] {
-        for at in 1..=3 {
-            let engine = engines.another().await;
-            let functions = functions_of(&engine);
-            for _ in 0..EVENTS {
-                let submit = (Method::POST, "/v1/feedback/submit");
-                let caller = ("order-service", "");
-                call(&functions, caller, submit, &acceptance("ada")).await;
-            }
-            let folder = tempfile::tempdir().unwrap();
-            let position = folder.path().join("relay.json");
-            let faults = Faults::at(at, fault);
-            let sqs = faults.config(&engine.access.sqs().config());
-            let sqs = aws_sdk_sqs::Client::new(&sqs);
-            run_relay(&engine, sqs, &position, EVENTS).await;
-            let queued = count(&engine.clients.sqs, &engine.queues.signals).await;
-            assert_eq!(queued, EVENTS, "{fault:?} at call {at}");
-            // A restarted relay continues from its position.
-            let plain = engine.clients.sqs.clone();
-            run_relay(&engine, plain, &position, EVENTS).await;
-            let queued = count(&engine.clients.sqs, &engine.queues.signals).await;
-            assert_eq!(queued, EVENTS, "after a restart, {fault:?} at call {at}");
-        }
-    }
-}
-
 /// An engine with a processed event.
 async fn processed() -> (Engine, String) {
     let engine = Engine::start().await;
@@ -416,109 +346,4 @@ async fn redrive_reads_the_stream_position_in_the_dead_letter_of_a_pipe() {
     let published = receive_all(sqs, queue).await.remove(0);
     assert!(published.body().unwrap().contains(&event));
     assert_eq!(count(sqs, &engine.queues.stream_dead_letters).await, 0);
-}
-
-/// Messages that no consumer can read.
-const GARBAGE: [&str; 8] = [
-    "no json",
-    "null",
-    "7",
-    "\"\"",
-    "[[]]",
-    "{\"dynamodb\": {\"Keys\": {\"SK\": {\"S\": 7}}, \"NewImage\": []}}",
-    "{\"import\": {\"tenant\": \"\", \"id\": 1}, \"work\": \"?\"}",
-    "{\"tenant\": \"\u{1F642}\", \"user\": \"\", \"id\": \"-\", \"step\": \"rows\", \"found\": 1}",
-];
-
-#[tokio::test]
-async fn poison_messages_go_to_the_dlq_of_their_queue_and_the_others_are_processed() {
-    let app = TestApp::start().await;
-    let ada = app.token("ada");
-    let (sqs, queues, names) = (
-        &app.bundle.clients.sqs,
-        &app.bundle.queues,
-        Names::default(),
-    );
-    let tenant = MessageAttributeValue::builder().data_type("String");
-    let tenant = tenant.string_value("acme").build().unwrap();
-    let send = |queue: &str, body: String| {
-        let send = sqs.send_message().queue_url(queue).message_body(body);
-        let send = send.message_attributes("tenant", tenant.clone());
-        async move { send.send().await.unwrap() }
-    };
-    let mut events = Vec::new();
-    for garbage in GARBAGE {
-        for queue in [
-            &queues.signals,
-            &queues.ingest,
-            &queues.imports,
-            &queues.erasures,
-        ] {
-            send(queue, garbage.to_owned()).await;
-        }
-        let [posted, sent] = [(); 2].map(|()| acceptance("ada"));
-        app.submit(&ada, &posted).await;
-        send(&queues.ingest, sent.to_string()).await;
-        events.extend([id(&posted), id(&sent)]);
-    }
-    let erasure = app.delete(&app.token("eve"), "/v1/users/eve/data").await;
-    assert_eq!(erasure.status, 202);
-    let import = hearback_storage::files::import_key(&"acme".try_into().unwrap(), "events.jsonl");
-    let imported = acceptance("ada");
-    let file = imported.to_string().into_bytes();
-    let import = import.unwrap();
-    app.bundle.blobs.put_file(&import, file).await.unwrap();
-    let notification = hearback_batch::notification(&import, None);
-    send(&queues.imports, notification).await;
-    events.push(id(&imported));
-
-    for event in &events {
-        let status = eventually(|| async {
-            let response = app.get(&ada, &format!("/v1/feedback/{event}")).await;
-            let status = response.body["status"].as_str()?.to_owned();
-            (status != "queued").then_some(status)
-        });
-        assert_eq!(status.await, "processed");
-    }
-    eventually(|| async {
-        let path = "/v1/users/eve/data/erasure";
-        let response = app.get(&app.token("eve"), path).await;
-        (response.body["status"] == "done").then_some(())
-    })
-    .await;
-    for dead_letters in [
-        names.dead_letters(),
-        names.ingest_dead_letters(),
-        names.imports_dead_letters(),
-        names.erasures_dead_letters(),
-    ] {
-        let url = sqs.get_queue_url().queue_name(&dead_letters).send().await;
-        let url = url.unwrap().queue_url.unwrap();
-        wait_for_messages(sqs, &url, GARBAGE.len()).await;
-        let mut messages = receive_all(sqs, &url).await;
-        if dead_letters == names.ingest_dead_letters() {
-            for message in &messages {
-                assert_eq!(attribute(message, "tenant"), "acme", "{message:?}");
-                assert!(!attribute(message, "reason").is_empty());
-            }
-            continue;
-        }
-        // Two workers may send the same dead letter, so there may be duplicates, but no others.
-        let has = |messages: &[Message], garbage| {
-            messages
-                .iter()
-                .any(|message| message.body() == Some(garbage))
-        };
-        let all = async {
-            while !GARBAGE.iter().all(|garbage| has(&messages, garbage)) {
-                messages.extend(receive_all(sqs, &url).await);
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        let all = tokio::time::timeout(Duration::from_secs(30), all).await;
-        all.unwrap_or_else(|_| panic!("not every message is in {dead_letters}"));
-        for message in &messages {
-            assert!(GARBAGE.contains(&message.body().unwrap()), "{message:?}");
-        }
-    }
 }

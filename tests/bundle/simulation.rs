@@ -13,6 +13,8 @@
 //! The seed of a failing world is printed, and fails again.
 
 mod checks;
+mod erasures;
+mod ledger;
 mod listener;
 mod listeners;
 mod model;

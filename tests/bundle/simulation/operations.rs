@@ -1,11 +1,10 @@
-//! The operations of users.
+//! The operations of users, except erasures.
 
 use aws_lambda_events::sqs::SqsBatchResponse;
 use axum::http::{Method, StatusCode};
 use chrono::{SecondsFormat, TimeDelta};
 use hearback_batch::notification;
 use hearback_storage::files::import_key;
-use hearback_tests::engine::Engine;
 use hearback_tests::events::ingested_of;
 use hearback_tests::faults::Faults;
 use hearback_tests::queue;
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::checks;
-use super::model::{ERASABLE_USERS, Turn, USERS};
+use super::model::{Turn, USERS};
 use super::world::{
     PROJECT, Response, TENANTS, TRIES, World, caller, conversation, message_of, now, turn_id,
 };
@@ -365,74 +364,10 @@ impl World {
         }
         self.tenants[tenant].events.extend(events);
     }
-
-    /// Requests an erasure.
-    pub async fn request_erasure(&mut self, tenant: usize) {
-        let user = self.one_of(&ERASABLE_USERS);
-        let request = (Method::DELETE, &*data(user));
-        let response = self.ask((tenant, user), request, &Value::Null).await;
-        assert_eq!(response.status, StatusCode::ACCEPTED, "{}", response.body);
-        self.tenants[tenant].being_erased.insert(user);
-    }
-
-    fn erasures(&self) -> (aws_sdk_sqs::Client, String) {
-        let Engine {
-            clients, queues, ..
-        } = &self.engine;
-        (clients.sqs.clone(), queues.erasures.clone())
-    }
-
-    /// Processes one message of the erasures.
-    pub async fn erase(&mut self) {
-        if self
-            .tenants
-            .iter()
-            .all(|tenant| tenant.being_erased.is_empty())
-        {
-            return;
-        }
-        let (sqs, erasures) = self.erasures();
-        let worker = self.worker();
-        let functions = &self.workers[worker].functions;
-        let handle = async |batch| {
-            let response = functions.eraser.handle(batch, None).await;
-            lost_if_crashed(response, &self.workers[worker].faults)
-        };
-        let received = queue::step(&sqs, &erasures, handle).await;
-        self.operations += u64::from(received.is_some());
-        self.replace_if_crashed(worker);
-        self.update_erasures().await;
-    }
-
-    /// Processes erasures until all are done, except one whose message failed so often that it is a dead letter.
-    pub async fn end_erasures(&mut self) {
-        let (sqs, erasures) = self.erasures();
-        while self
-            .tenants
-            .iter()
-            .any(|tenant| !tenant.being_erased.is_empty())
-            && !queue::is_empty(&sqs, &erasures).await
-        {
-            self.erase().await;
-        }
-    }
-
-    async fn update_erasures(&mut self) {
-        for tenant in 0..TENANTS.len() {
-            for user in self.tenants[tenant].being_erased.clone() {
-                let progress = format!("{}/erasure", data(user));
-                let request = (Method::GET, progress.as_str());
-                let response = self.ask((tenant, user), request, &Value::Null).await;
-                if response.body["status"] == "done" {
-                    self.tenants[tenant].erased(user);
-                }
-            }
-        }
-    }
 }
 
 /// The response of a crashed consumer: all messages are redelivered.
-fn lost_if_crashed(mut response: SqsBatchResponse, faults: &Faults) -> SqsBatchResponse {
+pub fn lost_if_crashed(mut response: SqsBatchResponse, faults: &Faults) -> SqsBatchResponse {
     if faults.crashed() {
         response.batch_item_failures = vec![Default::default()];
     }
@@ -443,10 +378,6 @@ fn lost_if_crashed(mut response: SqsBatchResponse, faults: &Faults) -> SqsBatchR
 fn add_answer(body: &mut Value, turn: Turn) {
     body["assistant"] = json!({"text": "Those of today.", "message_id": message_of(turn)});
     body["turn_log"] = json!({"text": "log", "entries": []});
-}
-
-fn data(user: &str) -> String {
-    format!("/v1/users/{user}/data")
 }
 
 fn path(tenant: usize, turn: Turn) -> String {

@@ -92,11 +92,15 @@ impl Nats {
 
 /// Whether nobody answers requests of JetStream.
 fn is_without_jetstream(error: &GetStreamByNameError) -> bool {
-    let mut causes = std::iter::successors(error.source(), |cause: &&(dyn Error + 'static)| cause.source());
-    causes.any(|cause| {
-        let request = cause.downcast_ref::<RequestError>();
-        request.is_some_and(|request| request.kind() == RequestErrorKind::NoResponders)
-    })
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let request = error.downcast_ref::<RequestError>();
+        if request.is_some_and(|request| request.kind() == RequestErrorKind::NoResponders) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// The duplicate window of a stream.

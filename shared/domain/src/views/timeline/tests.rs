@@ -1,11 +1,13 @@
-//! Compares responses with golden files, and parses requests.
+//! Compares responses with golden files.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 use crate::feedback::legacy;
 
 mod properties;
+mod requests;
+mod withdrawals;
 
 const NOW: &str = "2025-11-06T18:00:00Z";
 /// The turn of the example.
@@ -308,50 +310,6 @@ fn a_block_of_a_turn_that_is_not_requested_is_updated_but_none_is_added() {
 }
 
 #[test]
-fn withdrawn_feedback_is_replaced_by_older_feedback_before_the_watermark() {
-    // Eve's reaction is current until she withdraws it; then Bob's is, which is older than the watermark.
-    let bob = TurnReaction {
-        user_id: Some("bob".try_into().unwrap()),
-        ..reaction_of_eve("the first", "2025-11-06T17:40:00Z")
-    };
-    let eve = reaction_of_eve("the second", "2025-11-06T17:50:00Z");
-    let before = refresh(&cold(), &[bob.clone(), eve.clone()], at(NOW));
-    assert!(before.blocks[0].text.ends_with("text: the second"));
-
-    let cleared = TurnReaction {
-        reaction: None,
-        text: String::new(),
-        ts: at("2025-11-06T17:55:00Z"),
-        ..eve
-    };
-    let request = keeping(&cold(), &before);
-    let after = refresh(&request, &[bob, cleared], at(NOW));
-    assert_eq!(after.blocks.len(), 1, "its block is updated");
-    assert!(after.blocks[0].text.ends_with("text: the first"));
-    assert!(!after.blocks[0].hidden);
-}
-
-#[test]
-fn the_order_of_two_withdrawals_at_the_same_time_does_not_matter() {
-    let given = reaction_of_eve("the first", "2025-11-06T17:47:03Z");
-    let request = keeping(
-        &cold(),
-        &refresh(&cold(), std::slice::from_ref(&given), at(NOW)),
-    );
-    let withdrawn_by = |user: &str| TurnReaction {
-        reaction: None,
-        text: String::new(),
-        user_id: Some(user.try_into().unwrap()),
-        ..given.clone()
-    };
-    let (bob, eve) = (withdrawn_by("bob"), withdrawn_by("eve"));
-    assert_eq!(
-        refresh(&request, &[bob.clone(), eve.clone()], at(NOW)),
-        refresh(&request, &[eve, bob], at(NOW)),
-    );
-}
-
-#[test]
 fn erased_feedback_is_hidden_and_announced_once() {
     let before = refresh(&cold(), &[example()], at(NOW));
     let request = keeping(&cold(), &before);
@@ -359,57 +317,6 @@ fn erased_feedback_is_hidden_and_announced_once() {
     let erased = refresh(&request, &[], at(NOW));
     let again = refresh(&keeping(&request, &erased), &[], at(NOW));
     assert_eq!((again.announce, again.blocks), (None, Vec::new()));
-}
-
-#[test]
-fn a_backdated_withdrawal_hides_the_block() {
-    let other = reaction(
-        OTHER,
-        Origin::User,
-        Some(Reaction::Ok),
-        "2025-11-06T17:59:00Z",
-    );
-    let before = refresh(&cold(), &[example(), other.clone()], at(NOW));
-    let cleared = reaction(TURN, Origin::User, None, "2025-11-06T17:47:03Z");
-    let request = keeping(&cold(), &before);
-    assert!(request.last_known_feedback_ts > Some(cleared.ts));
-    let after = refresh(&request, &[cleared, other], at(NOW));
-    assert!(after.blocks[0].hidden);
-    assert_eq!(after.blocks.len(), 1);
-}
-
-#[test]
-fn reactions_of_the_same_time_have_one_order() {
-    // All withdrawn reactions of other users have the same digest.
-    let withdrawn = |user: &str, text: &str| TurnReaction {
-        user_id: Some(user.try_into().unwrap()),
-        reaction: None,
-        ..reaction_of_eve(text, "2025-11-06T17:50:00Z")
-    };
-    let first = reaction_of_eve("first", "2025-11-06T17:40:00Z");
-    let request = keeping(&cold(), &refresh(&cold(), &[first], at(NOW)));
-    for (one, other) in [
-        (withdrawn("eve", ""), withdrawn("bob", "fine")),
-        (withdrawn("eve", ""), withdrawn("eve", "fine")),
-    ] {
-        let response = refresh(&request, &[one.clone(), other.clone()], at(NOW));
-        assert_eq!(refresh(&request, &[other, one], at(NOW)), response);
-        assert!(response.blocks[0].hidden);
-    }
-}
-
-#[test]
-fn feedback_that_was_given_and_withdrawn_between_two_requests_is_not_announced() {
-    let cleared = reaction(TURN, Origin::User, None, "2025-11-06T17:47:03Z");
-    let fresh = refresh(&cold(), std::slice::from_ref(&cleared), at(NOW));
-    assert_eq!((fresh.announce, fresh.blocks), (None, Vec::new()));
-
-    // The same holds for an agent that already received a withdrawal.
-    let request = keeping(&cold(), &refresh(&cold(), &[example()], at(NOW)));
-    let hidden = refresh(&request, &[cleared], at(NOW));
-    let later = reaction(TURN, Origin::User, None, "2025-11-06T17:58:00Z");
-    let after = refresh(&keeping(&request, &hidden), &[later], at(NOW));
-    assert_eq!((after.announce, after.blocks), (None, Vec::new()));
 }
 
 #[test]
@@ -422,73 +329,6 @@ fn feedback_of_another_user_neither_replaces_nor_imitates_the_owners() {
         &[eve, example()],
         include_str!("golden/owner_and_other.json"),
     );
-}
-
-#[test]
-fn turns_and_cache_are_required() {
-    let minimal = json!({"turn_ids": [], "cache": {"ttl_seconds": 0}});
-    assert_eq!(
-        Timeline::parse(&minimal),
-        Ok(Timeline {
-            user_id: None,
-            turn_ids: Vec::new(),
-            last_known_feedback_ts: None,
-            cache: Cache {
-                ttl_seconds: 0,
-                last_touch: None
-            },
-            blocks: Vec::new(),
-        })
-    );
-    let offset = json!({
-        "turn_ids": ["t"], "last_known_feedback_ts": "2025-11-06T19:30:00+01:30",
-        "cache": {"ttl_seconds": 300, "last_touch": null},
-        "blocks": [{"path": "ar:t.feedback.user", "meta": {"confidence": "?"}, "kind": 1}]
-    });
-    let offset = Timeline::parse(&offset).unwrap();
-    assert_eq!(offset.last_known_feedback_ts, Some(at(NOW)));
-    assert_eq!(offset.blocks[0].digest, None);
-}
-
-#[test]
-fn every_invalid_member_is_reported_with_its_pointer() {
-    let errors = |body: Value| -> Vec<String> {
-        let errors = Timeline::parse(&body).unwrap_err();
-        let mut errors: Vec<_> = errors.into_iter().map(|error| error.pointer).collect();
-        errors.sort();
-        errors
-    };
-    assert_eq!(
-        errors(json!({
-            "turn_ids": ["t", "", 3], "last_known_feedback_ts": "2025-11-06T17:47:02",
-            "cache": {"ttl_seconds": -1, "last_touch": "9999-12-31T23:00:00-02:00", "age": 1},
-            "blocks": [{"path": 1}, {"meta": [], "hidden": "no"}, 7, {"path": "p", "meta": {"digest": 1}}],
-            "turns": []
-        })),
-        [
-            "/blocks/0/path",
-            "/blocks/1/hidden",
-            "/blocks/1/meta",
-            "/blocks/1/path",
-            "/blocks/2",
-            "/blocks/3/meta/digest",
-            "/cache/age",
-            "/cache/last_touch",
-            "/cache/ttl_seconds",
-            "/last_known_feedback_ts",
-            "/turn_ids/1",
-            "/turn_ids/2",
-            "/turns",
-        ]
-    );
-    assert_eq!(
-        errors(json!({"blocks": null})),
-        ["/blocks", "/cache", "/turn_ids"]
-    );
-    assert_eq!(errors(json!([])), [""]);
-    let many = |count| json!({"turn_ids": vec!["t"; count], "cache": {"ttl_seconds": 1}});
-    assert!(Timeline::parse(&many(MAX_TURNS)).is_ok());
-    assert_eq!(errors(many(MAX_TURNS + 1)), ["/turn_ids"]);
 }
 
 #[test]
