@@ -153,6 +153,8 @@ async fn check_finds_an_item_of_which_a_part_is_cut_off() {
     assert!(!is_whole);
     let expected = format!("dynamodb.sqlite: FAILED: {turns} of");
     assert!(lines.contains(&expected), "{lines}");
+    assert!(lines.contains(", such as CONV#acme#"), "{lines}");
+    assert!(lines.contains(" TURN#"), "{lines}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

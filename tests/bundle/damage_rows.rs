@@ -117,7 +117,9 @@ async fn cut_log(app: &TestApp, row: &Row) {
     app.bundle.blobs.put_file(key, cut).await.unwrap();
 }
 
+/// Runs both exports, which count what they cannot read.
 async fn exports(app: &TestApp, case: &str) {
+    let mut unreadable = 0;
     let bundle = &app.bundle;
     let exporter = Exporter::new(bundle.store.clone(), bundle.blobs.clone(), Clock::system());
     for request in [
@@ -132,7 +134,11 @@ async fn exports(app: &TestApp, case: &str) {
             .pointer("/labels/rows")
             .unwrap_or(&exported["rows"]);
         assert!(rows.as_u64().unwrap() >= 3, "{case}: {exported}");
+        unreadable += exported["left_out"]["unreadable"].as_u64().unwrap();
     }
+    // They read no vectors. The reaction and the signal were replaced by then.
+    let read = ["a turn", "the log of a turn", "an activity marker"];
+    assert_eq!(unreadable > 0, read.contains(&case), "{case}");
 }
 
 async fn erase(app: &TestApp, user: &str) -> Value {

@@ -114,7 +114,7 @@ async fn a_trace_returns_the_feedback_of_all_users_with_question_and_answers() {
     assert_eq!(thumb["preferred_answer"], Value::Null);
     assert_eq!(
         response["left_out"],
-        json!({"excluded": 1, "without_turn": 0})
+        json!({"excluded": 1, "without_turn": 0, "unreadable": 0})
     );
     assert_eq!(response["resume"], Value::Null);
     // Another tenant's trace of the same name is separate.

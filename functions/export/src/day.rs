@@ -7,6 +7,7 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 use hearback_domain::export::evaluation::EvaluationRequest;
+use hearback_storage::damage::unreadable;
 use hearback_storage::exports::ExportRun;
 use hearback_storage::message_signals::SignalPosition;
 use serde::{Deserialize, Serialize};
@@ -144,6 +145,7 @@ impl Run<'_> {
 
     async fn finish(mut self, complete: bool) -> Result<ExportedDay, Failure> {
         self.progress.invocations.push(self.invocation);
+        self.progress.left_out.unreadable += unreadable();
         let blobs = &self.exporter.blobs;
         let names = (self.progress.invocations.iter())
             .flat_map(|(name, written)| (1..=*written).map(|number| file_name(name, number)));

@@ -35,7 +35,7 @@ use hearback_lambda::MissingSetting;
 use hearback_lambda::app::{blobs_from_env, store_from_env};
 use hearback_lambda::clock::Clock;
 use hearback_storage::message_signals::SignalPosition;
-use hearback_storage::{Blobs, Error, Store, unless_unreadable};
+use hearback_storage::{Blobs, Error, Store, damage, unless_unreadable};
 use hearback_wire::FieldError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -106,14 +106,18 @@ fn joined(errors: &[FieldError]) -> String {
 pub struct SkippedRows {
     /// Rows that are excluded from training.
     pub excluded: u64,
-    /// Rows whose turn no longer exists.
+    /// Rows whose turn no longer exists or cannot be read.
     pub without_turn: u64,
+    /// Rows of the table, and logs, that cannot be read. The log names them.
+    #[serde(default)]
+    pub unreadable: u64,
 }
 
 impl AddAssign for SkippedRows {
     fn add_assign(&mut self, other: Self) {
         self.excluded += other.excluded;
         self.without_turn += other.without_turn;
+        self.unreadable += other.unreadable;
     }
 }
 
@@ -144,11 +148,20 @@ impl Exporter {
         until: Option<DateTime<Utc>>,
     ) -> Result<Answer, Failure> {
         let request = EvaluationRequest::parse(request).map_err(Failure::Invalid)?;
+        // Boxed, because the compiler cannot compute the layout of so deep a type.
+        damage::counting(Box::pin(self.answer(&request, until))).await
+    }
+
+    async fn answer(
+        &self,
+        request: &EvaluationRequest,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<Answer, Failure> {
         Ok(match &request.rows {
-            EvaluationRows::Trace(trace) => Answer::Trace(self.trace(&request, trace).await?),
-            EvaluationRows::Day(day) => Answer::Day(self.day(&request, *day, until).await?),
+            EvaluationRows::Trace(trace) => Answer::Trace(self.trace(request, trace).await?),
+            EvaluationRows::Day(day) => Answer::Day(self.day(request, *day, until).await?),
             EvaluationRows::Training(training) => {
-                Answer::Training(self.training(&request, training, until).await?)
+                Answer::Training(self.training(request, training, until).await?)
             }
         })
     }

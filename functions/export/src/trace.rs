@@ -2,6 +2,7 @@
 
 use hearback_domain::export::evaluation::{EvaluationRequest, EvaluationRow};
 use hearback_domain::identity::identifier::Label;
+use hearback_storage::damage::unreadable;
 use hearback_storage::message_signals::SignalPosition;
 use serde::Serialize;
 
@@ -62,6 +63,7 @@ impl Exporter {
         if left.is_empty() {
             page.resume = None;
         }
+        page.left_out.unreadable = unreadable();
         page.rows.sort_by_key(|row| (row.ts, row.feedback_id));
         Ok(page)
     }

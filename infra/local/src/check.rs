@@ -170,7 +170,12 @@ fn database(path: &Path) -> Result<String, String> {
     }
     let (items, unreadable) = items(path).map_err(|error| format!("{error:#}"))?;
     if unreadable > 0 {
-        return Err(format!("{unreadable} of {items} values are not valid JSON"));
+        let keys = unreadable_keys(path).map_err(|error| format!("{error:#}"))?;
+        let named = if keys.is_empty() { "" } else { ", such as " };
+        let keys = keys.join(", ");
+        return Err(format!(
+            "{unreadable} of {items} values are not valid JSON{named}{keys}"
+        ));
     }
     let size = path.metadata().map(|file| file.len()).unwrap_or_default();
     Ok(format!("{size} bytes"))
@@ -210,13 +215,9 @@ fn schema(path: &Path) -> Result<Vec<String>> {
 fn items(path: &Path) -> Result<(i64, i64)> {
     let connection = open(path)?;
     let (mut items, mut unreadable) = (0, 0);
-    // NULL is the result for an attribute that an item does not have.
-    let parts = JSON_ATTRIBUTES.map(|part| {
-        format!("coalesce(NOT json_valid(json_extract(item_json, '$.{part}.S')), FALSE)")
-    });
     let is_unreadable = format!(
         "CASE WHEN json_valid(item_json) THEN {} ELSE TRUE END",
-        parts.join(" OR ")
+        has_unreadable_attribute()
     );
     for table in item_tables(&connection)? {
         let count = format!("SELECT count(*), coalesce(sum({is_unreadable}), 0) FROM \"{table}\"");
@@ -226,6 +227,35 @@ fn items(path: &Path) -> Result<(i64, i64)> {
         unreadable += bad;
     }
     Ok((items, unreadable))
+}
+
+/// An SQL expression: whether an attribute of an item that is to be JSON is not.
+fn has_unreadable_attribute() -> String {
+    // NULL is the result for an attribute that an item does not have.
+    let parts = JSON_ATTRIBUTES.map(|part| {
+        format!("coalesce(NOT json_valid(json_extract(item_json, '$.{part}.S')), FALSE)")
+    });
+    parts.join(" OR ")
+}
+
+/// The keys of the first items that cannot be read, where the keys can.
+fn unreadable_keys(path: &Path) -> Result<Vec<String>> {
+    let connection = open(path)?;
+    let mut keys = BTreeSet::new();
+    for table in item_tables(&connection)? {
+        let query = format!(
+            "SELECT json_extract(item_json, '$.PK.S') || ' ' || json_extract(item_json, '$.SK.S') FROM \"{table}\"
+             WHERE CASE WHEN json_valid(item_json) THEN {} ELSE FALSE END LIMIT {MAX_PROBLEMS}",
+            has_unreadable_attribute()
+        );
+        let mut statement = connection.prepare(&query)?;
+        let rows = statement.query_map([], |row| row.get::<_, Option<String>>(0))?;
+        for key in rows {
+            keys.extend(key?);
+        }
+    }
+    let most = usize::try_from(MAX_PROBLEMS).unwrap_or(usize::MAX);
+    Ok(keys.into_iter().take(most).collect())
 }
 
 /// The names of the engine's tables of items, to be put in double quotes.

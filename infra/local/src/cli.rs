@@ -259,7 +259,7 @@ fn start_logging() -> Arc<Limiter> {
     let _ = tracing_subscriber::registry()
         .with(lines)
         .with(filter_with_overrides(
-            "warn,dynoxide=error,s3s=off,async_nats=info",
+            "warn,dynoxide=error,s3s=off,async_nats=warn",
         ))
         .try_init();
     limiter

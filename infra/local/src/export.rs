@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Context, Result};
-use hearback_export::{Answer, Exporter, TrainingSet};
+use hearback_export::{Answer, Exporter, SkippedRows, TrainingSet};
 use serde_json::{Map, Value};
 
 /// The result of an evaluation read.
@@ -11,10 +11,8 @@ use serde_json::{Map, Value};
 pub struct ExportSummary {
     /// Rows that were written.
     pub rows: u64,
-    /// Rows that were left out because they are excluded from training.
-    pub excluded: u64,
-    /// Rows that were left out because their turn is gone.
-    pub without_turn: u64,
+    /// What was left out.
+    pub left_out: SkippedRows,
     /// For a day: the URI of its manifest in the bucket.
     pub manifest: Option<String>,
 }
@@ -23,13 +21,18 @@ impl std::fmt::Display for ExportSummary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             rows,
-            excluded,
-            without_turn,
+            left_out,
             manifest,
         } = self;
+        let SkippedRows {
+            excluded,
+            without_turn,
+            unreadable,
+        } = left_out;
         write!(
             f,
-            "{rows} rows; left out: {excluded} excluded from training, {without_turn} without their turn"
+            "{rows} rows; left out: {excluded} excluded from training, {without_turn} without their turn, \
+             {unreadable} unreadable"
         )?;
         match manifest {
             Some(manifest) => write!(f, "; {manifest}"),
@@ -54,8 +57,7 @@ pub async fn export(
                     out.write_all(b"\n")?;
                     summary.rows += 1;
                 }
-                summary.excluded += page.left_out.excluded;
-                summary.without_turn += page.left_out.without_turn;
+                summary.left_out += page.left_out;
                 page.resume
             }
             Answer::Day(run) => {
@@ -63,8 +65,7 @@ pub async fn export(
                     copy(s3, &run.files, out).await?;
                 }
                 summary.rows = run.rows;
-                summary.excluded = run.left_out.excluded;
-                summary.without_turn = run.left_out.without_turn;
+                summary.left_out = run.left_out;
                 summary.manifest = run.manifest;
                 run.resume
             }

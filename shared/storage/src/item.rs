@@ -7,8 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::Error;
 use crate::table::{EXPIRES_AT, PK, SK};
+use crate::{Error, damage};
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
@@ -126,6 +126,7 @@ pub(crate) fn readable<T>(item: &Item, read: Result<T, Error>) -> Option<T> {
     match read {
         Ok(read) => Some(read),
         Err(error) => {
+            damage::note();
             let part = |name| item.get(name).and_then(|value| value.as_s().ok());
             let mut partition = part(PK).map_or("", String::as_str).split('#');
             let (kind, tenant) = (partition.next(), partition.next());

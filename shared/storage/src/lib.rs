@@ -34,6 +34,7 @@ pub mod blobs;
 pub mod claims;
 mod conditional;
 pub mod connections;
+pub mod damage;
 pub mod erasures;
 mod error;
 pub mod events;

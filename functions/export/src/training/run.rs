@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use hearback_domain::export::evaluation::EvaluationRequest;
 use hearback_domain::export::training::{RowKind, TrainingRequest};
+use hearback_storage::damage::unreadable;
 
 use super::files::Files;
 use super::progress::Progress;
@@ -68,6 +69,7 @@ impl Run<'_> {
 
     pub(super) async fn finish(mut self, complete: bool) -> Result<TrainingSet, Failure> {
         self.progress.files.extend(self.files.close().await?);
+        self.progress.left_out.unreadable += unreadable();
         let (pairs, labels) = self.progress.rows;
         let files_of = |wanted, rows| TrainingFiles {
             files: (self.progress.files.iter())

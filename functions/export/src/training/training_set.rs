@@ -42,6 +42,9 @@ pub struct SkippedFeedback {
     pub without_turn: u64,
     /// Labels and pairs with an empty text, and pairs of two equal texts.
     pub without_text: u64,
+    /// Rows of the table, and logs, that cannot be read. The log names them.
+    #[serde(default)]
+    pub unreadable: u64,
 }
 
 impl AddAssign for SkippedFeedback {
@@ -50,5 +53,6 @@ impl AddAssign for SkippedFeedback {
         self.contested += other.contested;
         self.without_turn += other.without_turn;
         self.without_text += other.without_text;
+        self.unreadable += other.unreadable;
     }
 }

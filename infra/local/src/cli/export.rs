@@ -133,7 +133,7 @@ fn summary(trained: &TrainingSet) -> String {
     } = trained;
     format!(
         "{} pairs and {} labels from {} to {}; left out: {} excluded from training, {} contested, \
-         {} without their turn, {} without text; {}",
+         {} without their turn, {} without text, {} unreadable; {}",
         pairs.rows,
         labels.rows,
         days.from,
@@ -142,6 +142,7 @@ fn summary(trained: &TrainingSet) -> String {
         left_out.contested,
         left_out.without_turn,
         left_out.without_text,
+        left_out.unreadable,
         manifest.as_deref().unwrap_or_default()
     )
 }
