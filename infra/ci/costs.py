@@ -76,9 +76,9 @@ def event(way, requests, batch, milliseconds):
 
 def ways():
     ways = [
-        ("one event a request", event("request", 1, 1, 10)),
-        ("100 events a request", event("request", 0.01, 100, 300)),
-        ("100 events a message of the ingest queue", event("queue", 0.001, 100, 300)),
+        ("one event per request", event("request", 1, 1, 10)),
+        ("100 events per request", event("request", 0.01, 100, 300)),
+        ("100 events per message of the ingest queue", event("queue", 0.001, 100, 300)),
     ]
     return in_parts("", ways)
 

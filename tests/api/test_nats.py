@@ -185,7 +185,8 @@ def hearback(*arguments):
 def set_up(*options):
     """Creates the stream, as an administrator does."""
     ran = hearback("nats", "setup", *options)
-    assert (ran.returncode, ran.stdout) == (0, "Every subject has a stream.\n")
+    assert ran.returncode == 0, ran.stdout
+    return ran.stdout
 
 
 def subject_of(message):
@@ -224,7 +225,8 @@ def publisher(tmp_path):
 
 def test_every_message_is_in_the_stream_once_under_its_subject(server, publisher):
     server.start()
-    set_up("--nats", server.url)
+    assert set_up("--nats", server.url) == "Created the stream HEARBACK.\n"
+    assert set_up("--nats", server.url) == "Every subject has a stream already.\n"
     assert sorted(server.configuration().subjects) == SUBJECTS
     assert server.configuration().duplicate_window == WINDOW
     bundle = publisher("--nats", server.url)

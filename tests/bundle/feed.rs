@@ -227,7 +227,7 @@ async fn users_see_their_own_feedback_and_reporters_that_of_the_tenant_without_p
         (
             &report,
             "projectId=payroll",
-            "the token does not hold this tenant and project",
+            "the token does not have this tenant and project",
         ),
     ] {
         let response = app.get(token, &format!("{FEED}?{query}")).await;

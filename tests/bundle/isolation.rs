@@ -147,7 +147,7 @@ impl Matrix {
                 }
                 let response = self.response(row, &sent, authorization).await;
                 let about = format!("{} by {}: {response:?}", row.name, caller.name);
-                // The request names the user of the caller's first token. With another token that is a foreign user.
+                // The request names the user of the caller's first token. With its other tokens, that is another user.
                 let foreign = caller.is_authenticated()
                     && at > 0
                     && response.status == 403

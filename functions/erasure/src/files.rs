@@ -294,7 +294,7 @@ impl Run<'_> {
     }
 }
 
-/// An import, as its report tells it.
+/// An import, as in its report.
 struct ReportedImport {
     /// The latest time at which it began.
     started_at: DateTime<Utc>,

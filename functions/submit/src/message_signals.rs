@@ -62,7 +62,7 @@ struct MessageSignalId {
 /// There is one signal for each user, message and kind: a repeat replaces it. With `exclusive`, the contrary ones are
 /// withdrawn once it is stored; a retry withdraws what is left. Of contrary signals that are sent at once, the latest
 /// stays. The response is the same for an unknown
-/// message and for one of a project that the token does not hold. The body has at most 16 KiB.
+/// message and for one of a project that the token does not have. The body has at most 16 KiB.
 #[utoipa::path(
     post,
     path = "/api/v1/feedback",

@@ -35,7 +35,8 @@ pub async fn tail(
 }
 
 async fn follow(client: &Client, queue_url: &str, drain: bool) -> Result<()> {
-    let wait = if drain { 0 } else { 20 };
+    // What was submitted just before the command is published within about a second.
+    let wait = if drain { 2 } else { 20 };
     loop {
         let messages = receive(client, queue_url, wait).await?;
         if messages.is_empty() && drain {

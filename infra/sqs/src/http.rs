@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::{Sqs, fault::Fault};
 
-/// In JSON a byte of a message of 1 MiB may become six, and a batch adds member names.
+/// JSON may escape each byte of a message of 1 MiB as six, and a batch adds member names.
 const MAX_REQUEST: usize = 16 * 1_048_576;
 const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");

@@ -38,16 +38,16 @@ impl Asked {
 
 /// Bytes of an answer that are read, at its start and at its end.
 const READ: usize = 400;
-/// Most words of an answer that may consist of its question alone.
+/// Up to so many words, all of an answer is searched for its question.
 const SHORT: usize = 60;
 
-/// Most words of an answer that asks even without a question mark.
+/// Up to so many words, an answer may ask without a question mark.
 const BRIEF: usize = 20;
 
-/// Most words of a courtesy: "You are very welcome".
+/// Maximum number of words of a courtesy: "You are very welcome".
 const COURTESY: usize = 4;
 
-/// Whether an answer gives code or steps, or did something: each may fail.
+/// Whether an answer gives code or steps, or reports an action: the user may say that it failed.
 pub(crate) fn may_fail(answer: &str, lexicon: &Lexicon) -> bool {
     answer.contains('`') || {
         let text = Text::read(answer, READ, READ);

@@ -54,7 +54,7 @@ const FORBIDDEN: SharedResponse = SharedResponse {
     status: StatusCode::FORBIDDEN,
     name: "Forbidden",
     error: "forbidden",
-    description: "The token does not allow this: it is of another tenant, does not hold the project, or lacks the scope to act for another user.",
+    description: "The token does not allow this: it is of another tenant, does not have the project, or lacks the scope to act for another user.",
 };
 const TOO_LARGE: SharedResponse = SharedResponse {
     status: StatusCode::PAYLOAD_TOO_LARGE,

@@ -14,7 +14,7 @@ use crate::short::Short;
 mod around;
 mod forms;
 
-/// Most digits of a number, and so most groups.
+/// Maximum number of digits, and so of groups.
 const MOST: usize = 18;
 
 /// Finds numbers, with their extensions.
@@ -59,7 +59,7 @@ impl<'a> Candidate<'a> {
     fn new(glyphs: &'a Glyphs<'a>, stretch: Groups<'a>, at: usize) -> Option<Self> {
         let groups = stretch.from(at);
         let mut start = groups.first()?.at().start;
-        // Otherwise the parenthesis is around the whole number, and is kept.
+        // A parenthesis around the whole number is kept.
         let closed = || groups.get(1).is_some_and(|group| group.gap == Gap::Close);
         let open = glyphs.before(start, 1) == '(' && closed();
         start -= usize::from(open);
@@ -176,7 +176,7 @@ impl<'a> Candidate<'a> {
         !goes_on && (around::ends(self.glyphs, end) || self.touches_word(count, end))
     }
 
-    /// Whether a word directly follows the number that is neither its unit (`10ms`) nor the rest of something else.
+    /// Whether a word directly follows the number, and is neither its unit (`10ms`) nor part of an identifier.
     /// With a plus sign any letters may follow, since nothing else is so long.
     fn touches_word(&self, count: usize, end: usize) -> bool {
         let after = self.glyphs.at(end);
@@ -201,7 +201,7 @@ impl<'a> Candidate<'a> {
         signed || is_word
     }
 
-    /// Whether it is not part of what precedes it.
+    /// Whether a number may start here: it is not part of what precedes it.
     fn may_start(&self) -> bool {
         let gap = self.groups.first().map_or(Gap::Start, |group| group.gap);
         !gap.is_tight() && around::starts(self.glyphs, self.start, self.plus)

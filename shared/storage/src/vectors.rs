@@ -137,7 +137,7 @@ impl Store {
     }
 
     /// Up to `count` of the user's own turns of a project that a text may be about, the likeliest first. Those that
-    /// `wanted` rejects, and those less similar than `least`, are skipped, however many they are among the 250 likeliest.
+    /// `wanted` rejects, and those less similar than `least`, are skipped; at most the 250 likeliest are examined.
     /// The costs are those of [`targets`](Self::targets), for each 25 candidates that are `least` similar.
     pub async fn wanted_targets<T>(
         &self,

@@ -1,4 +1,4 @@
-//! Positions in the feed: whoever reads on from one misses no entry, and learns no id of a hidden one.
+//! Positions in the feed: a reader that continues from one misses no entry, and learns no id of a hidden one.
 
 use axum::Router;
 use axum::http::Method;

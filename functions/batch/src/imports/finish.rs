@@ -193,7 +193,7 @@ fn counts_of(pieces: &[PieceState]) -> Counts {
     counts
 }
 
-/// Why the report does not tell everything.
+/// Why the report is incomplete.
 fn damage(row: &ImportRow, pieces: &Pieces) -> Option<String> {
     let unreadable = (pieces.unreadable > 0).then(|| {
         format!(

@@ -42,10 +42,10 @@ pub(super) struct Unpacking {
     pub skip: u64,
     /// The number of the next piece.
     pub next: u64,
-    /// Lines of those bytes.
+    /// Lines in those bytes.
     #[serde(default)]
     pub lines: u64,
-    /// What these lines count towards the bound, in bytes.
+    /// Bytes of these lines that count towards the bound.
     #[serde(default)]
     pub counted: u64,
 }

@@ -68,12 +68,12 @@ impl Nats {
         })
     }
 
-    /// Creates a stream for the subjects, unless each of them has one. It keeps its messages in files, for ever; what
-    /// it keeps is changed with NATS' own tools.
-    pub async fn set_up(&self, stream: &str) -> Result<SetUp, NotDelivered> {
+    /// Creates a stream for the subjects, unless each of them has one, and returns whether it did. The stream keeps its
+    /// messages in files, for ever; what it keeps is changed with NATS' own tools.
+    pub async fn set_up(&self, stream: &str) -> Result<(bool, SetUp), NotDelivered> {
         let subjects = match self.check().await? {
             SetUp::Missing(subjects) => subjects,
-            found => return Ok(found),
+            found => return Ok((false, found)),
         };
         let config = Config {
             name: stream.to_owned(),
@@ -86,7 +86,7 @@ impl Nats {
         created.map_err(|error| {
             NotDelivered::Unavailable(format!("the stream cannot be created: {error}"))
         })?;
-        self.check().await
+        Ok((true, self.check().await?))
     }
 }
 

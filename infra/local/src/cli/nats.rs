@@ -82,10 +82,15 @@ impl NatsCommand {
     pub(super) async fn run(self) -> Result<()> {
         let Action::Setup(setup) = self.action;
         let nats = Nats::new(setup.options.settings(setup.nats)?);
-        let set_up = nats.set_up(&setup.stream).await?;
+        let (created, set_up) = nats.set_up(&setup.stream).await?;
         let problem = problem(&set_up);
         ensure!(problem.is_none(), "{}", problem.unwrap_or_default());
-        writeln!(std::io::stdout(), "Every subject has a stream.")?;
+        let mut out = std::io::stdout();
+        if created {
+            writeln!(out, "Created the stream {}.", setup.stream)?;
+        } else {
+            writeln!(out, "Every subject has a stream already.")?;
+        }
         Ok(())
     }
 }

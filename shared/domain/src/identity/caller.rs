@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::identifier::{ProjectId, TenantId, UserId, UserRef};
 
-/// A permission beyond acting as oneself.
+/// A permission in addition to access to one's own data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// `feedback:on-behalf`: act for any user of the tenant.
@@ -50,7 +50,7 @@ pub enum Forbidden {
     #[error("the feedback of another user needs the scope feedback:on-behalf or feedback:report")]
     AnotherUsersFeedback,
     /// The tenant is not the token's, or the token does not have the project.
-    #[error("the token does not hold this tenant and project")]
+    #[error("the token does not have this tenant and project")]
     AnotherProject,
     /// The token does not have the required scope.
     #[error("this needs the scope {}", .0.as_str())]

@@ -234,7 +234,7 @@ impl LearningSignal {
 }
 
 /// The id of a message about an event: always the same for a tenant, an event and a kind. The tenant is `None` for
-/// outcomes that were stored before the tenant was.
+/// outcomes that were stored before they had a tenant.
 pub(crate) fn message_id(tenant: Option<&TenantId>, event: Uuid, kind: &str) -> Uuid {
     let tenant = tenant.map_or("", |tenant| tenant.as_str());
     uuid(NAMESPACE, [tenant, event.to_string().as_str(), kind])

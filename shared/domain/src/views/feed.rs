@@ -332,7 +332,7 @@ wire_names!(EventType {
     Signal = "learning.signal.generated",
 });
 
-/// Which entries are listed. An empty list stands for every value.
+/// Which entries are listed. An empty list matches every value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FeedFilter {
@@ -356,7 +356,7 @@ pub struct FeedFilter {
     pub labels: Labels,
 }
 
-/// Whether a list of wanted values, of which an empty one stands for all, has this value.
+/// Whether a list of wanted values has this value. An empty list matches every value.
 fn wants<T: PartialEq>(wanted: &[T], value: Option<T>) -> bool {
     wanted.is_empty() || value.is_some_and(|value| wanted.contains(&value))
 }

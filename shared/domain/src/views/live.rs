@@ -98,7 +98,7 @@ request! {
         "filter" => filter: group FilterFrame,
     }
 
-    /// Which events are received. What is left out or empty stands for every value.
+    /// Which events are received. What is left out or empty matches every value.
     pub struct FilterFrame, closed {
         /// Channels of the feedback.
         "channels" => channels: nullable List<Channel, 0, 16>,

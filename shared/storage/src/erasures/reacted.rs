@@ -47,7 +47,7 @@ struct UnknownReaction {
 }
 
 impl UserReactions {
-    /// Whether there are rows that only the traces tell to be the user's.
+    /// Whether there are rows that only the traces show to be the user's.
     #[must_use]
     pub fn has_unknown(&self) -> bool {
         !self.unknown.is_empty()
@@ -160,7 +160,7 @@ fn turn_in(within: &ConversationRef, turn: TurnId) -> TurnRef {
     TurnRef { within, turn }
 }
 
-/// A reaction as far as its key tells.
+/// A reaction as far as its key shows.
 fn by_key(within: &ConversationRef, named: &ReactionKey<'_>, unit: RowGroup) -> UserReaction {
     let turn = keys::named(named.turn).and_then(|turn| TurnId::try_from(turn).ok());
     UserReaction {

@@ -24,7 +24,7 @@ use crate::feedback::reaction::{
 };
 use crate::identity::identifier::UserId;
 
-/// The feedback on an answer. A row is based on that of a period; all of it may contradict the row.
+/// The feedback on an answer. A row is based on that of a period; feedback of any time may contradict the row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Feedback {
     ratings: Vec<AnswerRating>,
@@ -124,8 +124,8 @@ impl Feedback {
     /// evidence for a row, but may contradict one. If a user excludes a signal or an event from training, their reactions
     /// and the machine reactions in their name are excluded, too, because reactions have no such flag.
     ///
-    /// `signals` may be those of the period only: a verdict of another signal is among the reactions, as what it counts
-    /// as ([`crate::feedback::counted::of_signal`]).
+    /// `signals` may be those of the period only: the verdict of any other signal is in `reactions`, in the form in which
+    /// it counts ([`crate::feedback::counted::of_signal`]).
     #[must_use]
     pub fn new(reactions: &[ReactionCore], signals: Vec<StoredSignal>, days: &Days) -> Self {
         let mut feedback = Self::default();
@@ -226,8 +226,8 @@ impl Feedback {
     }
 
     /// The combined verdict. Explicit feedback overrides inferred feedback. If users disagree, there is no label, not
-    /// even that of the majority. Nor is there one that feedback contradicts which is excluded from training, or of
-    /// another day.
+    /// even that of the majority. Feedback that is excluded from training, or of another day, gives no label, but
+    /// prevents one that it contradicts.
     #[must_use]
     pub fn consensus(&self) -> Consensus {
         let ratings: Vec<_> = self.ratings.iter().collect();
