@@ -270,7 +270,7 @@ fn numbers_of_code() -> Vec<(&'static str, f64)> {
         ),
         (
             "delivery.outlet_pause_minutes",
-            minutes(hearback_relay::LONGEST),
+            minutes(hearback_relay::LONGEST_PAUSE),
         ),
         ("delivery.max_hops", queue::MAX_HOPS.into()),
         (

@@ -12,7 +12,7 @@ use hearback_lambda::queue::{age, receives};
 /// Receives of which the last is followed by a pause of our own.
 const RECEIVES: u32 = 3;
 /// The longest pause, and so the longest time until messages flow again after an outage.
-pub const LONGEST: TimeDelta = TimeDelta::minutes(15);
+pub const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(15);
 /// Messages of one call.
 const BATCH: usize = 10;
 
@@ -63,7 +63,7 @@ impl Backoff {
 
 /// How long a message that has waited for so long waits for its next attempt.
 fn pause(waited: TimeDelta) -> TimeDelta {
-    waited.clamp(TimeDelta::seconds(1), LONGEST)
+    waited.clamp(TimeDelta::seconds(1), LONGEST_PAUSE)
 }
 
 #[cfg(test)]

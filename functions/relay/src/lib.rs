@@ -14,7 +14,7 @@ mod nats;
 mod published;
 mod relay;
 
-pub use backoff::{Backoff, LONGEST};
+pub use backoff::{Backoff, LONGEST_PAUSE};
 pub use nats::{
     BadCredentials, BadServerUrls, BadSubjectPrefix, Credentials, NATS_CREDENTIALS,
     NATS_DEAD_LETTERS_URL, NATS_PREFIX, NATS_QUEUE_URL, NATS_URL, Nats, NatsSettings, STREAM,

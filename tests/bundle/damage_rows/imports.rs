@@ -7,8 +7,9 @@ use chrono::Utc;
 use hearback_domain::events::import::ImportReport;
 use hearback_tests::generate::Expected;
 use hearback_tests::rows::{Row, attribute, rows};
+use uuid::Uuid;
 
-use crate::imports::{Import, counts_of, generated};
+use crate::imports::{Import, counts_of, generated, gzip};
 
 async fn import_rows(import: &Import, key: &str) -> Vec<Row> {
     let (client, names) = (&import.engine.clients.dynamodb, &import.engine.names);
@@ -129,4 +130,49 @@ async fn a_report_is_written_without_the_rejects_of_a_damaged_piece() {
     assert_eq!((report.first_errors, report.rejects), (vec![], None));
     assert_eq!(report.rejects_left_out, expected.rejected);
     assert_eq!((report.rejects_bound, report.file_deleted), (None, false));
+}
+
+/// Sends each message of the queue of imports again, as if it had been delivered twice.
+async fn repeat_messages(import: &Import) {
+    let (sqs, queue) = (&import.engine.clients.sqs, &import.engine.queues.imports);
+    let receive = sqs.receive_message().queue_url(queue);
+    let receive = receive.max_number_of_messages(10).visibility_timeout(0);
+    let messages = receive.send().await.unwrap().messages.unwrap();
+    assert_eq!(messages.len(), 2);
+    for message in messages {
+        let send = sqs.send_message().queue_url(queue);
+        let send = send.set_message_body(message.body);
+        send.send().await.unwrap();
+    }
+}
+
+/// The lines of a completed piece of a packed file cannot be read again.
+#[tokio::test]
+async fn a_completed_piece_of_a_packed_file_whose_row_is_damaged_stays_completed() {
+    let long: String = (0..6_250)
+        .map(|_| Uuid::new_v4().simple().to_string())
+        .collect();
+    let text = vec![format!("no event {long}"); 30].join("\n");
+    let import = Import::of(gzip(text.as_bytes())).await;
+    let importer = import.importer(import.engine.store.clone());
+    for _ in 0..2 {
+        assert_eq!(import.step(&importer, None).await, Some(false));
+    }
+    repeat_messages(&import).await;
+    let mut completed = loop {
+        assert_eq!(import.step(&importer, None).await, Some(false));
+        let pieces = import_rows(&import, "PIECE#").await.into_iter();
+        let mut completed = pieces.filter(|row| attribute(row, "core").contains("\"next\":null"));
+        if let Some(row) = completed.next() {
+            break row;
+        }
+    };
+    assert_eq!(import.report().await, None, "there are two pieces");
+    completed.insert("core".to_owned(), AttributeValue::S("{".to_owned()));
+    put(&import, &completed).await;
+    // The other piece is not complete yet, so that the second message of this one comes first.
+    assert_eq!(import.step(&importer, Some(Utc::now())).await, Some(false));
+    let report = import.work().await;
+    assert_eq!((report.counts.lines, report.counts.rejected), (30, 30));
+    assert!(report.damage.unwrap().contains("1 of its parts"));
 }

@@ -48,7 +48,9 @@ impl Importer {
         until: Option<DateTime<Utc>>,
     ) -> Result<(), Failure> {
         let id = import.id();
-        let stored = self.stored_piece(import, piece).await?;
+        let Some(stored) = self.stored_piece(import, piece).await? else {
+            return self.complete(&id, piece, until).await;
+        };
         let state = stored.as_ref().map(|stored| stored.value.clone());
         let state = state.unwrap_or_else(|| PieceState {
             next: Some(piece.from),
@@ -87,20 +89,25 @@ impl Importer {
         }
     }
 
-    /// The progress of a piece. One that cannot be read begins again.
+    /// The stored progress of a piece, if there is any. One that cannot be read begins again; `None` if it was completed,
+    /// so that its file is gone.
     async fn stored_piece(
         &self,
         import: &ImportCore,
         piece: &Piece,
-    ) -> Result<Option<Versioned<PieceState>>, Failure> {
+    ) -> Result<Option<Option<Versioned<PieceState>>>, Failure> {
         let (store, id) = (&self.intake.store, import.id());
         let stored = store.import_piece(&id, piece.number).await;
         if let Some(stored) = if_readable(stored, &id.tenant)? {
-            return Ok(stored);
+            return Ok(Some(stored));
+        }
+        let file = work_key(&id, &piece.file());
+        if piece.unpacked && self.blobs.file(&file, None).await?.is_none() {
+            return Ok(None);
         }
         let restarted = store.restart_import_piece(import, piece.number, piece.from);
         restarted.await?;
-        Ok(store.import_piece(&id, piece.number).await?)
+        Ok(Some(store.import_piece(&id, piece.number).await?))
     }
 
     /// Completes a piece that is processed.
