@@ -182,10 +182,11 @@ impl Write for Printed {
 }
 
 impl Printed {
-    /// The ids, sorted.
+    /// The ids, sorted. A line is written in parts, so the last one may be incomplete.
     fn ids(&self) -> Vec<String> {
-        let lines = self.0.lock().unwrap().clone();
-        let lines = text(&lines).lines();
+        let printed = self.0.lock().unwrap().clone();
+        let complete = text(&printed).rsplit_once('\n');
+        let lines = complete.map_or("", |(complete, _)| complete).lines();
         let mut ids: Vec<_> = lines.map(|line| event_id(&line.parse().unwrap())).collect();
         ids.sort_unstable();
         ids
