@@ -23,6 +23,8 @@ const WINDOW: Duration = Duration::from_hours(14 * 24);
 pub enum SetUp {
     /// Every subject has a stream, whose duplicate window is long enough.
     Ready,
+    /// The same, because [`Nats::set_up`] created the stream that was missing.
+    Created,
     /// No stream has these subjects.
     Missing(Vec<String>),
     /// These streams ignore repeats for a shorter time than a message may wait.
@@ -68,12 +70,12 @@ impl Nats {
         })
     }
 
-    /// Creates a stream for the subjects, unless each of them has one, and returns whether it did. The stream keeps its
-    /// messages in files, for ever; what it keeps is changed with NATS' own tools.
-    pub async fn set_up(&self, stream: &str) -> Result<(bool, SetUp), NotDelivered> {
+    /// Creates a stream for the subjects, unless each of them has one. The stream keeps its messages in files, for ever;
+    /// what it keeps is changed with NATS' own tools.
+    pub async fn set_up(&self, stream: &str) -> Result<SetUp, NotDelivered> {
         let subjects = match self.check().await? {
             SetUp::Missing(subjects) => subjects,
-            found => return Ok((false, found)),
+            found => return Ok(found),
         };
         let config = Config {
             name: stream.to_owned(),
@@ -86,7 +88,10 @@ impl Nats {
         created.map_err(|error| {
             NotDelivered::Unavailable(format!("the stream cannot be created: {error}"))
         })?;
-        Ok((true, self.check().await?))
+        Ok(match self.check().await? {
+            SetUp::Ready => SetUp::Created,
+            found => found,
+        })
     }
 }
 

@@ -82,11 +82,11 @@ impl NatsCommand {
     pub(super) async fn run(self) -> Result<()> {
         let Action::Setup(setup) = self.action;
         let nats = Nats::new(setup.options.settings(setup.nats)?);
-        let (created, set_up) = nats.set_up(&setup.stream).await?;
+        let set_up = nats.set_up(&setup.stream).await?;
         let problem = problem(&set_up);
         ensure!(problem.is_none(), "{}", problem.unwrap_or_default());
         let mut out = std::io::stdout();
-        if created {
+        if set_up == SetUp::Created {
             writeln!(out, "Created the stream {}.", setup.stream)?;
         } else {
             writeln!(out, "Every subject has a stream already.")?;
@@ -109,7 +109,7 @@ pub(super) async fn warn(settings: &NatsSettings) -> Result<()> {
 
 fn problem(set_up: &SetUp) -> Option<String> {
     match set_up {
-        SetUp::Ready => None,
+        SetUp::Ready | SetUp::Created => None,
         SetUp::Missing(subjects) => Some(format!(
             "no stream of NATS has {}: create one with `hearback nats setup`",
             subjects.join(", ")
