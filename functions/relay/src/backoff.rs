@@ -4,17 +4,15 @@
 
 use aws_lambda_events::sqs::SqsMessage;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry;
 use chrono::TimeDelta;
 use hearback_lambda::aws::error_code;
 use hearback_lambda::queue::{age, receives};
+use hearback_lambda::visibility::{LARGEST_CALL, hide};
 
 /// Receives of which the last is followed by a pause of our own.
 const RECEIVES: u32 = 3;
 /// The longest pause, and so the longest time until messages flow again after an outage.
 pub const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(15);
-/// Messages of one call.
-const BATCH: usize = 10;
 
 /// The queue of an outlet, in which messages wait for their next attempt.
 #[derive(Debug, Clone)]
@@ -38,23 +36,13 @@ impl Backoff {
         let messages: Vec<_> = messages
             .filter(|message| receives(message) >= RECEIVES)
             .collect();
-        for chunk in messages.chunks(BATCH) {
-            let entries = chunk.iter().enumerate().filter_map(|(at, message)| {
-                ChangeMessageVisibilityBatchRequestEntry::builder()
-                    .id(at.to_string())
-                    .receipt_handle(message.receipt_handle.clone()?)
-                    .visibility_timeout(pause(age(message)).num_seconds().try_into().ok()?)
-                    .build()
-                    .ok()
+        for chunk in messages.chunks(LARGEST_CALL) {
+            let hidden = chunk.iter().filter_map(|message| {
+                let seconds = pause(age(message)).num_seconds();
+                Some((message.receipt_handle.as_deref()?, seconds.try_into().ok()?))
             });
-            let changed = self
-                .client
-                .change_message_visibility_batch()
-                .queue_url(&self.queue_url)
-                .set_entries(Some(entries.collect()))
-                .send()
-                .await;
-            if let Err(error) = changed {
+            let postponed = hide(&self.client, &self.queue_url, hidden).await;
+            if let Err(error) = postponed {
                 tracing::warn!(error = error_code(&error), "messages were not postponed");
             }
         }

@@ -5,15 +5,13 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage, SqsMessageAttribute};
-use aws_sdk_sqs::types::{
-    ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, Message,
-    MessageSystemAttributeName,
-};
+use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use hearback_batch::{Importer, Ingest};
 use hearback_erasure::Eraser;
 use hearback_lambda::aws::error_code;
+use hearback_lambda::visibility::hide;
 use hearback_relay::{Outlet, Relay};
 use hearback_signals::Generator;
 use hearback_stream::Fanout;
@@ -198,21 +196,10 @@ impl<C: Consumer> EventSource<C> {
 
     async fn extend_visibility(&self, messages: &[Message]) {
         let seconds = i32::try_from(self.visibility.as_secs()).unwrap_or(i32::MAX);
-        let entries = messages.iter().enumerate().filter_map(|(index, message)| {
-            ChangeMessageVisibilityBatchRequestEntry::builder()
-                .id(index.to_string())
-                .receipt_handle(message.receipt_handle.clone()?)
-                .visibility_timeout(seconds)
-                .build()
-                .ok()
-        });
-        let extended = self
-            .client
-            .change_message_visibility_batch()
-            .queue_url(&self.queue_url)
-            .set_entries(Some(entries.collect()))
-            .send()
-            .await;
+        let hidden = messages
+            .iter()
+            .filter_map(|message| Some((message.receipt_handle.as_deref()?, seconds)));
+        let extended = hide(&self.client, &self.queue_url, hidden).await;
         // Otherwise the messages are delivered to another worker too, which is harmless.
         if let Err(error) = extended {
             tracing::warn!(

@@ -24,6 +24,7 @@ pub mod rejections;
 pub mod routes;
 pub mod settings;
 pub mod telemetry;
+pub mod visibility;
 
 pub use app::{App, FromEnv, WithBlobs};
 pub use problem::Problem;
