@@ -33,7 +33,7 @@ use crate::clients::Clients;
 use crate::connections::{self, ConnectionLimits};
 use crate::data_dir::DataDir;
 use crate::engines::{self, Access, EngineLifecycle, KeyPair, Maintenance, Sockets, Threads};
-use crate::event_source::{Consumer, EventSource};
+use crate::event_source::{Consumer, EventSource, OUTLET_MAX_WAIT};
 use crate::files::{
     ENDPOINTS_FILE, GATEWAY_FILE, POSITION_FILE, PSEUDONYM_KEY_FILE, QUEUES_FILE, TABLE_FILE,
     TOKEN_KEY_FILE,
@@ -296,7 +296,7 @@ impl Bundle {
             let dead_letters = self.dead_letters(&queues.nats_dead_letters);
             let backoff = Backoff::new(self.clients.sqs.clone(), &queues.nats);
             let outlet = hearback_relay::Relay::new(Nats::new(settings), backoff, dead_letters);
-            self.consume("nats", &queues.nats, minutes(5), outlet);
+            self.consume("nats", &queues.nats, OUTLET_MAX_WAIT, outlet);
         }
         Ok(())
     }

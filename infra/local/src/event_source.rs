@@ -25,6 +25,9 @@ const WAIT_SECONDS: i32 = 20;
 /// Pause after a failed receive.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
+/// How long a message for an outlet may wait, as in the template's alarm.
+pub const OUTLET_MAX_WAIT: Duration = Duration::from_mins(5);
+
 /// A function that a queue triggers.
 pub trait Consumer: Send + Sync + 'static {
     /// Messages in a batch, as in the template.

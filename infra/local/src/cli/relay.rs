@@ -11,7 +11,7 @@ use hearback_relay::{Backoff, Nats, Relay, ServerUrls};
 
 use super::nats::{NatsOptions, warn};
 use super::{BundleArgs, shutdown};
-use crate::event_source::EventSource;
+use crate::event_source::{EventSource, OUTLET_MAX_WAIT};
 use crate::health::Health;
 use crate::load::Load;
 use crate::names::Names;
@@ -20,8 +20,6 @@ use crate::queue_tools::url;
 /// For how long a received message is hidden, which is extended while it is delivered. After a crash, it is delivered by
 /// another worker so soon.
 const VISIBILITY: Duration = Duration::from_secs(30);
-/// How long a message may wait, as in the template's alarm.
-const MAX_WAIT: Duration = Duration::from_mins(5);
 
 #[derive(Args)]
 pub(super) struct RelayCommand {
@@ -61,7 +59,7 @@ impl RelayCommand {
                 queue_url: queue_url.clone(),
                 consumer: Relay::new(Nats::new(settings.clone()), backoff, dead_letters),
                 visibility: VISIBILITY,
-                max_wait: MAX_WAIT,
+                max_wait: OUTLET_MAX_WAIT,
                 load: load.clone(),
                 status: health.register("nats"),
             };
