@@ -348,17 +348,22 @@ fn counters() -> HashMap<String, String> {
 
 /// The values that a piece adds to the counters.
 fn counted(counts: Counts) -> Item {
+    let counters = by_counter(counts).into_iter().chain([("one", 1)]);
+    counters
+        .map(|(name, count)| (format!(":{name}"), AttributeValue::N(count.to_string())))
+        .collect()
+}
+
+/// The counters of [`LINES`] with their values.
+fn by_counter(counts: Counts) -> [(&'static str, u64); 4] {
     let Counts {
         lines,
         queued,
         duplicates,
         rejected,
     } = counts;
-    let lines = LINES.into_iter().zip([lines, queued, duplicates, rejected]);
-    let counters = lines.chain([("one", 1)]);
-    counters
-        .map(|(name, count)| (format!(":{name}"), AttributeValue::N(count.to_string())))
-        .collect()
+    let [a, b, c, d] = LINES;
+    [(a, lines), (b, queued), (c, duplicates), (d, rejected)]
 }
 
 fn piece_item(import: &ImportCore, number: u64, state: &PieceState) -> Result<Item, Error> {

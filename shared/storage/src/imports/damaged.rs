@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
 use hearback_domain::events::import::Counts;
 
 use super::{
-    CORE, DONE, IMPORT, ImportCore, ImportRow, KEPT_DAYS, LINES, PIECE, PieceState, piece_item,
+    CORE, DONE, IMPORT, ImportCore, ImportRow, KEPT_DAYS, PIECE, PieceState, by_counter, piece_item,
 };
 use crate::conditional::{ATTEMPT, Condition};
 use crate::item::{Builder, Item};
@@ -32,21 +32,10 @@ impl Completed {
     }
 
     /// The counters with their values.
-    fn counters(&self) -> [(&'static str, u64); 5] {
-        let Counts {
-            lines,
-            queued,
-            duplicates,
-            rejected,
-        } = self.counts;
-        let [a, b, c, d] = LINES;
-        [
-            (DONE, self.pieces),
-            (a, lines),
-            (b, queued),
-            (c, duplicates),
-            (d, rejected),
-        ]
+    fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [(DONE, self.pieces)]
+            .into_iter()
+            .chain(by_counter(self.counts))
     }
 }
 
@@ -63,7 +52,7 @@ impl Store {
         let row = Builder::new(partition, keys::IMPORT)
             .json(IMPORT, CORE, core)?
             .expires(core.started_at, KEPT_DAYS);
-        let counters = completed.counters().into_iter();
+        let counters = completed.counters();
         let row = counters.fold(row, |row, (name, count)| row.number(name, count));
         let before = existing.get(DONE);
         if !self.replace_unchanged(row.build(), DONE, before).await? {
