@@ -83,10 +83,7 @@ impl Blobs {
                 _ => return Err(unavailable("PutObject", &error)),
             }
         }
-        Err(Error::Unavailable {
-            operation: "PutObject",
-            code: "ConditionalRequestConflict".to_owned(),
-        })
+        Err(Error::failed("PutObject", "ConditionalRequestConflict"))
     }
 
     /// A turn's log; `None` if that version is gone. One call.
@@ -155,10 +152,10 @@ impl Blobs {
             // Another writer replaced it since the row was read, or it was deleted.
             missing = Some(row.hosted_uri);
         }
-        Err(Error::Unavailable {
-            operation: "GetObject",
-            code: "the turn log was replaced too often".to_owned(),
-        })
+        Err(Error::failed(
+            "GetObject",
+            "the turn log was replaced too often",
+        ))
     }
 
     /// Changes a turn's log: stores a new version, then points the index row to it if the row still
@@ -210,10 +207,10 @@ impl Blobs {
                 TurnUpdate::Conflict => rejected = Some((row.hosted_uri, to)),
             }
         }
-        Err(Error::Unavailable {
-            operation: "UpdateItem",
-            code: "the turn log was changed too often at once".to_owned(),
-        })
+        Err(Error::failed(
+            "UpdateItem",
+            "the turn log was changed too often at once",
+        ))
     }
 
     /// Deletes a version that no row points to. After a failure, it stays until the turn is erased.
@@ -246,10 +243,7 @@ impl Blobs {
 /// The error of an object whose body was cut off.
 #[must_use]
 pub fn body_not_read() -> Error {
-    Error::Unavailable {
-        operation: "GetObject",
-        code: "body not read".to_owned(),
-    }
+    Error::failed("GetObject", "body not read")
 }
 
 pub(crate) fn unavailable<E: ProvideErrorMetadata>(
@@ -269,8 +263,5 @@ pub(crate) fn unavailable<E: ProvideErrorMetadata>(
     if INVALID_KEY.contains(&code) {
         return Error::unreadable("object", format!("{operation} rejects its key: {code}"));
     }
-    Error::Unavailable {
-        operation,
-        code: code.to_owned(),
-    }
+    Error::failed(operation, code)
 }

@@ -104,10 +104,7 @@ impl Store {
         if self.replace_unchanged(item, FEEDBACK_ID, before).await? {
             claim
         } else {
-            Err(Error::Unavailable {
-                operation: "PutItem",
-                code: "another event replaced the claim".to_owned(),
-            })
+            Err(Error::failed("PutItem", "another event replaced the claim"))
         }
     }
 

@@ -100,6 +100,12 @@ impl Error {
             SdkError::ServiceError(context) => context.err().code().unwrap_or("service error"),
             _ => "unknown failure",
         };
+        Self::failed(operation, code)
+    }
+
+    /// A call that failed with this code of the service, or for this reason, for example because other writers were
+    /// faster.
+    pub(crate) fn failed(operation: &'static str, code: &str) -> Self {
         Self::Unavailable {
             operation,
             code: code.to_owned(),
@@ -129,10 +135,7 @@ mod tests {
 
     #[test]
     fn a_rejection_is_neither_a_failure_to_reach_the_service_nor_its_load() {
-        let unavailable = |code: &str| Error::Unavailable {
-            operation: "DeleteObject",
-            code: code.to_owned(),
-        };
+        let unavailable = |code: &str| Error::failed("DeleteObject", code);
         for code in [
             "AccessDenied",
             "NoSuchBucket",

@@ -281,10 +281,7 @@ impl Store {
             return Ok(report);
         }
         let current = self.import(id).await?.and_then(|row| row.report);
-        current.ok_or_else(|| Error::Unavailable {
-            operation: "UpdateItem",
-            code: "the import does not exist".to_owned(),
-        })
+        current.ok_or_else(|| Error::failed("UpdateItem", "the import does not exist"))
     }
 
     fn update_import(&self, id: &ImportId) -> UpdateItemFluentBuilder {

@@ -48,10 +48,10 @@ impl Blobs {
                 return Ok(removed);
             }
         }
-        Err(Error::Unavailable {
-            operation: "PutObject",
-            code: "the file was replaced too often".to_owned(),
-        })
+        Err(Error::failed(
+            "PutObject",
+            "the file was replaced too often",
+        ))
     }
 
     /// Stores a file without the lines for which `belongs` is true; `None` if another writer

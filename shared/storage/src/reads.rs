@@ -142,10 +142,9 @@ impl Store {
                     .flat_map(|unread| unread.keys),
             );
             if !remaining.is_empty() {
-                let pause = pauses.next().ok_or_else(|| Error::Unavailable {
-                    operation: "BatchGetItem",
-                    code: "keys left unprocessed".to_owned(),
-                })?;
+                let pause = pauses
+                    .next()
+                    .ok_or_else(|| Error::failed("BatchGetItem", "keys left unprocessed"))?;
                 tokio::time::sleep(pause).await;
             }
         }

@@ -195,10 +195,7 @@ impl Store {
             }
             seen = row;
         }
-        Err(Error::Unavailable {
-            operation: "UpdateItem",
-            code: "changed too often at once".to_owned(),
-        })
+        Err(Error::failed("UpdateItem", "changed too often at once"))
     }
 
     /// Changes a row if it is unchanged since it was read; otherwise returns the current row, empty

@@ -209,13 +209,8 @@ impl Blobs {
             let response = response.send().await;
             let response = response.map_err(|error| unavailable(DELETE, &error))?;
             if let Some(failed) = response.errors().first() {
-                return Err(Error::Unavailable {
-                    operation: DELETE,
-                    code: failed
-                        .code()
-                        .unwrap_or("an object was not deleted")
-                        .to_owned(),
-                });
+                let code = failed.code().unwrap_or("an object was not deleted");
+                return Err(Error::failed(DELETE, code));
             }
             deleted += u64::try_from(chunk.len()).unwrap_or(u64::MAX);
         }
@@ -271,8 +266,5 @@ fn listed_object(key: Option<&str>, modified: Option<&SdkDateTime>) -> Result<Li
 }
 
 fn not_built() -> Error {
-    Error::Unavailable {
-        operation: DELETE,
-        code: "request could not be built".to_owned(),
-    }
+    Error::failed(DELETE, "request could not be built")
 }

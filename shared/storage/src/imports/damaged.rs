@@ -13,6 +13,9 @@ use crate::table::{PK, SK};
 use crate::transactions::{Transacted, invalid_request};
 use crate::{Error, Store, WriteToken, keys};
 
+/// The row is not replaced, because it is not the one that was read.
+const CHANGED: &str = "another worker changed the import";
+
 /// What the pieces of an import that are completed, and can be read, add to its counters.
 #[derive(Default)]
 struct Completed {
@@ -56,7 +59,7 @@ impl Store {
         let row = counters.fold(row, |row, (name, count)| row.number(name, count));
         let before = existing.get(DONE);
         if !self.replace_unchanged(row.build(), DONE, before).await? {
-            return Err(changed("PutItem"));
+            return Err(Error::failed("PutItem", CHANGED));
         }
         Ok(ImportRow {
             done: completed.pieces,
@@ -99,7 +102,7 @@ impl Store {
         let recount = TransactWriteItem::builder().update(recount);
         match self.transact(vec![put.build(), recount.build()]).await? {
             Transacted::Committed => Ok(()),
-            Transacted::Rejected(_) => Err(changed("TransactWriteItems")),
+            Transacted::Rejected(_) => Err(Error::failed("TransactWriteItems", CHANGED)),
         }
     }
 
@@ -132,12 +135,5 @@ impl Store {
             .condition_expression(unchanged)
             .build()
             .map_err(invalid_request(IMPORT))
-    }
-}
-
-fn changed(operation: &'static str) -> Error {
-    Error::Unavailable {
-        operation,
-        code: "another worker changed the import".to_owned(),
     }
 }
