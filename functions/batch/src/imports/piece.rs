@@ -39,6 +39,22 @@ impl Piece {
     }
 }
 
+/// The progress of a piece when a worker begins.
+enum Progress {
+    /// None is stored.
+    New,
+    /// The stored one.
+    Stored(Versioned<PieceState>),
+    /// What is stored cannot be read, but the piece was completed: its file was deleted.
+    Completed,
+}
+
+impl From<Option<Versioned<PieceState>>> for Progress {
+    fn from(stored: Option<Versioned<PieceState>>) -> Self {
+        stored.map_or(Self::New, Self::Stored)
+    }
+}
+
 impl Importer {
     /// Processes a piece, or the rest of it.
     pub(super) async fn piece(
@@ -48,8 +64,10 @@ impl Importer {
         until: Option<DateTime<Utc>>,
     ) -> Result<(), Failure> {
         let id = import.id();
-        let Some(stored) = self.stored_piece(import, piece).await? else {
-            return self.complete(&id, piece, until).await;
+        let stored = match self.progress(import, piece).await? {
+            Progress::New => None,
+            Progress::Stored(stored) => Some(stored),
+            Progress::Completed => return self.complete(&id, piece, until).await,
         };
         let state = stored.as_ref().map(|stored| stored.value.clone());
         let state = state.unwrap_or_else(|| PieceState {
@@ -89,25 +107,21 @@ impl Importer {
         }
     }
 
-    /// The stored progress of a piece, if there is any. One that cannot be read begins again; `None` if it was completed,
-    /// so that its file is gone.
-    async fn stored_piece(
-        &self,
-        import: &ImportCore,
-        piece: &Piece,
-    ) -> Result<Option<Option<Versioned<PieceState>>>, Failure> {
+    /// The progress of a piece. One that cannot be read begins again, unless its file is gone.
+    async fn progress(&self, import: &ImportCore, piece: &Piece) -> Result<Progress, Failure> {
         let (store, id) = (&self.intake.store, import.id());
         let stored = store.import_piece(&id, piece.number).await;
         if let Some(stored) = if_readable(stored, &id.tenant)? {
-            return Ok(Some(stored));
+            return Ok(stored.into());
         }
         let file = work_key(&id, &piece.file());
         if piece.unpacked && self.blobs.file(&file, None).await?.is_none() {
-            return Ok(None);
+            return Ok(Progress::Completed);
         }
         let restarted = store.restart_import_piece(import, piece.number, piece.from);
         restarted.await?;
-        Ok(Some(store.import_piece(&id, piece.number).await?))
+        let stored = store.import_piece(&id, piece.number).await?;
+        Ok(stored.into())
     }
 
     /// Completes a piece that is processed.
