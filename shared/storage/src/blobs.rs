@@ -11,6 +11,7 @@ use hearback_domain::turns::turn::{TurnCore, TurnLog, TurnRef};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use crate::damage::{self, Damaged, Loss};
 use crate::turn_rows::IndexRow;
 use crate::turns::TurnUpdate;
 use crate::{Error, Store, keys};
@@ -91,8 +92,12 @@ impl Blobs {
         let key = self.key(hosted_uri)?;
         let log = self.json(TURN_LOG, key).await;
         if let Err(error @ Error::Unreadable { .. }) = &log {
-            // Its key has digests only.
-            tracing::warn!(key, %error, damaged = true, "a turn log cannot be read");
+            let damaged = Damaged {
+                // It has digests only.
+                key: Some(key),
+                ..Damaged::default()
+            };
+            damage::note(Loss::None, &damaged, error, "a turn log cannot be read");
         }
         log
     }

@@ -21,6 +21,7 @@ use hearback_domain::events::retention::LEDGER_DAYS;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
+use crate::damage::{self, Damaged, Loss};
 use crate::item::{self, Builder, Item};
 use crate::{Error, Store, keys};
 
@@ -83,7 +84,8 @@ impl Store {
         };
         match claim_of(&existing, event.feedback_id) {
             Err(error @ Error::Unreadable { .. }) => {
-                tracing::warn!(tenant = %event.tenant, %error, damaged = true, "a claim that cannot be read is replaced");
+                let message = "a claim that cannot be read is replaced";
+                damage::note(Loss::None, &Damaged::of(&event.tenant), &error, message);
                 self.replace_claim(event, first, &existing).await
             }
             claim => claim,

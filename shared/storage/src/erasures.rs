@@ -24,6 +24,7 @@ use uuid::Uuid;
 
 use crate::attributes::CORE;
 use crate::conditional::updated;
+use crate::damage::{self, Damaged, Loss};
 use crate::item::{self, Builder, Item};
 use crate::preferences::Freshness;
 use crate::reads::Key;
@@ -309,7 +310,8 @@ fn number(value: impl Into<serde_json::Number>) -> AttributeValue {
 /// another request replaces it.
 fn erasure_or_unreadable(row: &Item) -> Erasure {
     erasure(row).unwrap_or_else(|error| {
-        tracing::warn!(%error, damaged = true, "the row of an erasure cannot be read");
+        let message = "the row of an erasure cannot be read";
+        damage::note(Loss::None, &Damaged::default(), &error, message);
         Erasure::unreadable(until(row).ok().flatten())
     })
 }

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
 use hearback_domain::identity::identifier::TenantId;
 
-use crate::damage;
+use crate::damage::{self, Damaged, Loss};
 use crate::item::LARGEST;
 
 /// A call that failed. Errors contain no keys and no values, because these may be personal data.
@@ -41,8 +41,8 @@ pub enum Error {
 pub fn if_readable<T>(read: Result<T, Error>, tenant: &TenantId) -> Result<Option<T>, Error> {
     match read {
         Err(error @ Error::Unreadable { .. }) => {
-            damage::note();
-            tracing::warn!(%tenant, %error, damaged = true, "an item that cannot be read is left out");
+            let message = "an item that cannot be read is left out";
+            damage::note(Loss::LeftOut, &Damaged::of(tenant), &error, message);
             Ok(None)
         }
         read => read.map(Some),

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attributes::CORE;
 use crate::conditional::{ATTEMPT, Condition, changed, updated};
+use crate::damage::{self, Damaged, Loss};
 use crate::item::{self, Builder, Item};
 use crate::table::{PK, SK};
 use crate::transactions::{Transacted, invalid_request};
@@ -157,7 +158,8 @@ impl Store {
                 // It has expired meanwhile.
                 Ok(None) => {}
                 Err(error @ Error::Unreadable { .. }) => {
-                    tracing::warn!(tenant = %id.tenant, %error, damaged = true, "an import that cannot be read begins again");
+                    let message = "an import that cannot be read begins again";
+                    damage::note(Loss::None, &Damaged::of(&id.tenant), &error, message);
                     return self.rebuild_import(core).await;
                 }
                 Err(error) => return Err(error),

@@ -7,8 +7,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::Error;
+use crate::damage::{self, Damaged, Loss};
 use crate::table::{EXPIRES_AT, PK, SK};
-use crate::{Error, damage};
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
@@ -120,25 +121,23 @@ pub(crate) fn embedded_string(text: &str, member: &str) -> Option<String> {
     values.next()?.ok()
 }
 
-/// A row among others: one that cannot be read is left out, with a warning that names its kind and its tenant. The
-/// template's metric counts every warning with `damaged`.
+/// A row among others: one that cannot be read is left out, with a warning that names its kind and its tenant.
 pub(crate) fn readable<T>(item: &Item, read: Result<T, Error>) -> Option<T> {
     match read {
         Ok(read) => Some(read),
         Err(error) => {
-            damage::note();
             let part = |name| item.get(name).and_then(|value| value.as_s().ok());
             let mut partition = part(PK).map_or("", String::as_str).split('#');
             let (kind, tenant) = (partition.next(), partition.next());
             let row = part(SK).and_then(|key| key.split('#').next());
-            tracing::warn!(
-                partition = kind.unwrap_or_default(),
-                row = row.filter(|row| row.bytes().all(|byte| byte.is_ascii_uppercase())),
-                tenant = tenant.unwrap_or_default(),
-                %error,
-                damaged = true,
-                "a row that cannot be read is left out"
-            );
+            let damaged = Damaged {
+                partition: Some(kind.unwrap_or_default()),
+                row: row.filter(|row| row.bytes().all(|byte| byte.is_ascii_uppercase())),
+                tenant: Some(tenant.unwrap_or_default()),
+                key: None,
+            };
+            let message = "a row that cannot be read is left out";
+            damage::note(Loss::LeftOut, &damaged, &error, message);
             None
         }
     }
