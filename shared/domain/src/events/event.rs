@@ -3,143 +3,25 @@
 //! An event is stored in two parts: its [`EventCore`], which the rules read and which is sent through streams and
 //! queues, and its [`FreeText`], which never leaves the table.
 
+mod context;
+mod free_text;
+mod kinds;
+mod rating;
+
 use chrono::{DateTime, TimeDelta, Utc};
-use hearback_wire::{Errors, FromJson, Integer, Pointer, wire_names};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
 use uuid::Uuid;
 
 use crate::events::retention::LEDGER_DAYS;
 use crate::identity::caller::{Caller, Scope};
-use crate::identity::identifier::{
-    ArtifactId, ConversationId, Label, SessionId, TenantId, TurnId, UserId, UserRef,
-};
-use crate::identity::labels::Labels;
-
-/// How feedback was captured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Channel {
-    /// Given on purpose: a rating, a click.
-    Explicit,
-    /// Inferred from behaviour.
-    Implicit,
-    /// The user's own version of the answer.
-    Correction,
-}
+use crate::identity::identifier::{ArtifactId, Label, SessionId, TenantId, UserId, UserRef};
+pub use context::EventContext;
+pub use free_text::FreeText;
+pub use kinds::{Channel, CorrectionType, FeedbackType};
+pub use rating::Rating;
 
 /// The confidence of an implicit event without one of its own.
 pub const IMPLICIT_CONFIDENCE: f64 = 0.5;
-
-wire_names!(Channel {
-    Explicit = "explicit",
-    Implicit = "implicit",
-    Correction = "correction",
-});
-
-/// The kind of feedback.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FeedbackType {
-    /// Whether the artifact was accepted.
-    ArtifactAcceptance,
-    /// A rating from 1 to 5.
-    Rating,
-    /// A comment on the artifact.
-    Comment,
-    /// The artifact was rejected.
-    Rejection,
-    /// The user changed the artifact.
-    Modification,
-    /// How long the artifact was visible.
-    DwellTime,
-    /// How far the user scrolled.
-    ScrollDepth,
-}
-
-wire_names!(FeedbackType {
-    ArtifactAcceptance = "artifact-acceptance",
-    Rating = "rating",
-    Comment = "comment",
-    Rejection = "rejection",
-    Modification = "modification",
-    DwellTime = "dwell-time",
-    ScrollDepth = "scroll-depth",
-});
-
-/// What a correction corrects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CorrectionType {
-    /// The content.
-    Content,
-    /// The format.
-    Format,
-    /// The accuracy.
-    Accuracy,
-    /// The completeness.
-    Completeness,
-}
-
-wire_names!(CorrectionType {
-    Content = "content",
-    Format = "format",
-    Accuracy = "accuracy",
-    Completeness = "completeness",
-});
-
-/// A rating, 1 (worst) to 5 (best).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "u8", into = "u8")]
-pub struct Rating(u8);
-
-impl Rating {
-    /// The lowest rating.
-    pub const MIN: Self = Self(1);
-    /// The highest rating.
-    pub const MAX: Self = Self(5);
-    /// The highest rating that counts as low.
-    pub const LOW: Self = Self(2);
-    /// The lowest rating that counts as high.
-    pub const HIGH: Self = Self(4);
-
-    /// The rating as a number from 1 to 5.
-    #[must_use]
-    pub fn get(self) -> u8 {
-        self.0
-    }
-}
-
-impl TryFrom<u8> for Rating {
-    type Error = &'static str;
-
-    fn try_from(value: u8) -> Result<Self, Self::Error> {
-        if (Self::MIN.0..=Self::MAX.0).contains(&value) {
-            Ok(Self(value))
-        } else {
-            Err("must be an integer from 1 to 5")
-        }
-    }
-}
-
-impl FromJson for Rating {
-    fn read(value: &Value, at: Pointer<'_>, errors: &mut Errors) -> Option<Self> {
-        Integer::<1, 5>::read(value, at, errors).map(|number| Self(number.to()))
-    }
-
-    fn schema() -> RefOr<Schema> {
-        Integer::<1, 5>::schema()
-    }
-}
-
-impl From<Rating> for u8 {
-    fn from(value: Rating) -> Self {
-        value.0
-    }
-}
 
 /// The privacy settings of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,87 +48,6 @@ impl Default for PrivacyFlags {
             retention_days: Self::DEFAULT_RETENTION_DAYS,
             exclude_from_training: false,
         }
-    }
-}
-
-/// What the user was doing, in terms that the application chooses.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EventContext {
-    /// The kind of task, for example `code-review`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub task_type: Option<Label>,
-    /// The project.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub project_id: Option<Label>,
-    /// The agent that answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub agent_id: Option<Label>,
-    /// The kind of artifact, for example `checklist`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub artifact_type: Option<Label>,
-    /// The complexity of the artifact.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub artifact_complexity: Option<Label>,
-    /// The format of the artifact.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub artifact_format: Option<Label>,
-    /// The length of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub response_length: Option<Label>,
-    /// The style of the code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub code_style: Option<Label>,
-    /// The experience of the user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub user_experience: Option<Label>,
-    /// The conversation of the turn that the feedback is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub conversation_id: Option<ConversationId>,
-    /// The turn that the feedback is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub turn_id: Option<TurnId>,
-    /// The trace of that turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub trace_id: Option<Label>,
-    /// The span within the trace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub span_id: Option<Label>,
-    /// Labels by which answers are compared.
-    #[serde(default, skip_serializing_if = "Labels::is_empty")]
-    #[schema(value_type = BTreeMap<String, String>)]
-    pub labels: Labels,
-}
-
-impl EventContext {
-    /// Adds what the context of the turn says and this one does not. The trace is the turn's.
-    pub fn inherit(&mut self, turn: &Self) {
-        let inherited = [
-            (&mut self.task_type, &turn.task_type),
-            (&mut self.agent_id, &turn.agent_id),
-            (&mut self.artifact_type, &turn.artifact_type),
-            (&mut self.trace_id, &turn.trace_id),
-            (&mut self.span_id, &turn.span_id),
-        ];
-        for (own, turns) in inherited {
-            if own.is_none() {
-                own.clone_from(turns);
-            }
-        }
-        self.labels.inherit(&turn.labels);
     }
 }
 
@@ -431,47 +232,6 @@ impl EventCore {
                 .clamp(0.0, 1.0),
             Channel::Explicit | Channel::Correction => 1.0,
         }
-    }
-}
-
-/// What a user wrote. It is stored with the event, and never sent to a queue.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FreeText {
-    /// The comment.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub comment: Option<String>,
-    /// The names of the elements that the user changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub modified_elements: Vec<String>,
-    /// The original text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub original_value: Option<String>,
-    /// The corrected text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub corrected_value: Option<String>,
-}
-
-impl FreeText {
-    /// Whether there is no text.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// The rejected text and its correction. If `original_value` is a part of the answer, that part is replaced;
-    /// otherwise it is the rejected text itself. `None` without a corrected value.
-    #[must_use]
-    pub fn corrected(&self, answer: &str) -> Option<(String, String)> {
-        let corrected = self.corrected_value.as_deref()?;
-        let original = self.original_value.as_deref();
-        Some(match original.filter(|part| !part.trim().is_empty()) {
-            None => (answer.to_owned(), corrected.to_owned()),
-            Some(part) if answer.contains(part) => {
-                (answer.to_owned(), answer.replacen(part, corrected, 1))
-            }
-            Some(shown) => (shown.to_owned(), corrected.to_owned()),
-        })
     }
 }
 

@@ -1,0 +1,74 @@
+//! The closed sets of an event: its channel, its feedback type, and the type of a correction.
+
+use hearback_wire::wire_names;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// How feedback was captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Channel {
+    /// Given on purpose: a rating, a click.
+    Explicit,
+    /// Inferred from behaviour.
+    Implicit,
+    /// The user's own version of the answer.
+    Correction,
+}
+
+wire_names!(Channel {
+    Explicit = "explicit",
+    Implicit = "implicit",
+    Correction = "correction",
+});
+
+/// The kind of feedback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeedbackType {
+    /// Whether the artifact was accepted.
+    ArtifactAcceptance,
+    /// A rating from 1 to 5.
+    Rating,
+    /// A comment on the artifact.
+    Comment,
+    /// The artifact was rejected.
+    Rejection,
+    /// The user changed the artifact.
+    Modification,
+    /// How long the artifact was visible.
+    DwellTime,
+    /// How far the user scrolled.
+    ScrollDepth,
+}
+
+wire_names!(FeedbackType {
+    ArtifactAcceptance = "artifact-acceptance",
+    Rating = "rating",
+    Comment = "comment",
+    Rejection = "rejection",
+    Modification = "modification",
+    DwellTime = "dwell-time",
+    ScrollDepth = "scroll-depth",
+});
+
+/// What a correction corrects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CorrectionType {
+    /// The content.
+    Content,
+    /// The format.
+    Format,
+    /// The accuracy.
+    Accuracy,
+    /// The completeness.
+    Completeness,
+}
+
+wire_names!(CorrectionType {
+    Content = "content",
+    Format = "format",
+    Accuracy = "accuracy",
+    Completeness = "completeness",
+});
