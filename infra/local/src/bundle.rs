@@ -1,31 +1,27 @@
 //! The bundle: engines, resources, functions, the relay and the event sources.
 
+mod options;
+mod tasks;
+mod workers;
+
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chrono::TimeDelta;
-use hearback_batch::{Importer, Ingest, Intake, Queues};
 use hearback_detection::Detector;
 use hearback_domain::events::retention::Retention;
 use hearback_domain::identity::privacy::Pseudonyms;
 use hearback_domain::text::cursor::Cursors;
-use hearback_erasure::{Eraser, Erasures};
 use hearback_lambda::app::mirrored;
 use hearback_lambda::clock::Clock;
-use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::embedder::Embeddings;
 use hearback_lambda::{App, WithBlobs};
-use hearback_relay::{Backoff, Nats, NatsSettings};
-use hearback_signals::Generator;
 use hearback_storage::{Blobs, Store};
-use hearback_stream::{Delivery, Fanout, LiveFeed, Tasks as LiveTasks};
+use hearback_stream::{Delivery, LiveFeed, Tasks as LiveTasks};
 use hearback_turns::Registry;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::atomic::replace_json;
 use crate::check::{self, BackgroundCheck};
@@ -33,10 +29,8 @@ use crate::clients::Clients;
 use crate::connections::{self, ConnectionLimits};
 use crate::data_dir::DataDir;
 use crate::engines::{self, Access, EngineLifecycle, KeyPair, Maintenance, Sockets, Threads};
-use crate::event_source::{Consumer, EventSource, OUTLET_MAX_WAIT};
 use crate::files::{
-    ENDPOINTS_FILE, GATEWAY_FILE, POSITION_FILE, PSEUDONYM_KEY_FILE, QUEUES_FILE, TABLE_FILE,
-    TOKEN_KEY_FILE,
+    ENDPOINTS_FILE, GATEWAY_FILE, PSEUDONYM_KEY_FILE, QUEUES_FILE, TABLE_FILE, TOKEN_KEY_FILE,
 };
 use crate::gateway::{self, Gateway, Limits};
 use crate::health::Health;
@@ -45,76 +39,14 @@ use crate::live::{OpenSockets, SocketGateway};
 use crate::load::Load;
 use crate::manifest::{self, FolderPart};
 use crate::names::Names;
-use crate::position::{RelayPosition, RelayProgress};
+use crate::position::RelayProgress;
 use crate::probe::Probe;
 use crate::provision::{self, QueueUrls};
 use crate::rejections::RejectionLog;
-use crate::relay::Relay;
 use crate::secrets::secret;
-use crate::stream::Stream;
 use crate::token::Tokens;
-use crate::writes::Writes;
-
-/// Workers of a queue, each with its own batch.
-const EVENT_SOURCES: usize = 2;
-
-/// How to run the bundle.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The port of the gateway; the engines use the three ports after it. 0 chooses free ports.
-    pub port: u16,
-    /// The data folder; `None` keeps everything in memory.
-    pub data: Option<PathBuf>,
-    /// An AWS-compatible endpoint to use instead of the embedded engines, or `aws`.
-    pub endpoint_url: Option<String>,
-    /// The names of the resources.
-    pub names: Names,
-    /// The visibility timeout of the queues: a message that was received but not processed is delivered again after it.
-    pub visibility: Duration,
-    /// How long an erasure waits before its first pass and between passes.
-    pub settle: TimeDelta,
-    /// Projects whose reactions are mirrored into turn logs: a comma-separated list of `tenant/project`.
-    pub mirror: String,
-    /// How long turns are kept.
-    pub retention: Retention,
-    /// A folder of phrase files to add to the built-in ones.
-    pub phrases: Option<PathBuf>,
-    /// The NATS server to which everything is published, too.
-    pub nats: Option<NatsSettings>,
-    /// Load limits of the gateway.
-    pub limits: Limits,
-    /// The hosts that the gateway serves.
-    pub hosts: Hosts,
-    /// Parts of the folder that may be missing or replaced. Their content is lost.
-    pub accept: Vec<FolderPart>,
-    /// The clock of the functions and the engines.
-    pub clock: Clock,
-    /// How often the table's engine deletes expired items and relayed stream records, and shrinks its file.
-    pub maintenance_interval: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            port: 3000,
-            data: Some(PathBuf::from(".hearback")),
-            endpoint_url: None,
-            names: Names::default(),
-            visibility: Duration::from_secs(10),
-            // Longer than a request or a batch takes. Unlike in Lambda, no process is frozen in between.
-            settle: TimeDelta::seconds(10),
-            mirror: String::new(),
-            retention: Retention::default(),
-            phrases: None,
-            nats: None,
-            limits: Limits::default(),
-            hosts: Hosts::default(),
-            accept: Vec::new(),
-            clock: Clock::system(),
-            maintenance_interval: Maintenance::default().interval,
-        }
-    }
-}
+pub use options::Options;
+use tasks::Tasks;
 
 /// A running bundle.
 #[derive(Debug)]
@@ -257,121 +189,6 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// Starts the relay and the event sources.
-    async fn start_workers(
-        &self,
-        writes: Option<Writes>,
-        nats: Option<NatsSettings>,
-    ) -> Result<()> {
-        let outlets = nats.iter().map(|_| self.queues.nats.clone()).collect();
-        let relay = Relay {
-            outlets,
-            stream: self.stream().await?,
-            writes,
-            store: self.store.clone(),
-            blobs: self.blobs.clone(),
-            sqs: self.clients.sqs.clone(),
-            queues: self.queues.clone(),
-            sockets: self.sockets.clone(),
-            position: RelayPosition::new(
-                self.data.path().join(POSITION_FILE),
-                self.progress.clone(),
-            ),
-            health: self.health.clone(),
-        };
-        self.work.spawn(relay.run(self.work.stop.clone()));
-        let (queues, minutes) = (&self.queues, Duration::from_mins);
-        for _ in 0..EVENT_SOURCES {
-            self.consume("signals", &queues.signals, minutes(5), self.generator());
-            self.consume("imports", &queues.imports, minutes(360), self.importer()?);
-        }
-        let bulk = minutes(24 * 60);
-        self.consume("signals-bulk", &queues.signals_bulk, bulk, self.generator());
-        self.consume("ingest", &queues.ingest, minutes(15), self.ingest()?);
-        self.consume("erasures", &queues.erasures, minutes(60), self.eraser());
-        let dead_letters = self.dead_letters(&self.queues.fanout_dead_letters);
-        let fanout = Fanout::new(self.delivery.clone(), dead_letters);
-        self.consume("fanout", &queues.fanout, minutes(30), fanout);
-        if let Some(settings) = nats {
-            let dead_letters = self.dead_letters(&queues.nats_dead_letters);
-            let backoff = Backoff::new(self.clients.sqs.clone(), &queues.nats);
-            let outlet = hearback_relay::Relay::new(Nats::new(settings), backoff, dead_letters);
-            self.consume("nats", &queues.nats, OUTLET_MAX_WAIT, outlet);
-        }
-        Ok(())
-    }
-
-    async fn stream(&self) -> Result<Stream> {
-        let arn = self.store.stream_arn().await;
-        let arn = arn.context("the table has no stream")?;
-        Ok(Stream::new(self.clients.streams.clone(), arn))
-    }
-
-    fn consume(
-        &self,
-        name: &'static str,
-        queue_url: &str,
-        max_wait: Duration,
-        consumer: impl Consumer,
-    ) {
-        let source = EventSource {
-            client: self.clients.sqs.clone(),
-            queue_url: queue_url.to_owned(),
-            consumer,
-            visibility: self.visibility,
-            max_wait,
-            load: self.load.clone(),
-            status: self.health.register(name),
-        };
-        self.work.spawn(source.run(self.work.stop.clone()));
-    }
-
-    fn importer(&self) -> Result<Importer> {
-        let intake = Intake::from(self.app()?);
-        let queues = Queues {
-            client: self.clients.sqs.clone(),
-            imports: self.queues.imports.clone(),
-            signals_bulk: self.queues.signals_bulk.clone(),
-        };
-        let dead_letters = self.dead_letters(&self.queues.imports_dead_letters);
-        Ok(Importer::new(
-            intake,
-            self.blobs.clone(),
-            queues,
-            dead_letters,
-        ))
-    }
-
-    fn ingest(&self) -> Result<Ingest> {
-        let dead_letters = self.dead_letters(&self.queues.ingest_dead_letters);
-        Ok(Ingest::new(Intake::from(self.app()?), dead_letters))
-    }
-
-    fn erasures(&self) -> Erasures {
-        Erasures::new(self.clients.sqs.clone(), &self.queues.erasures, self.settle)
-    }
-
-    fn eraser(&self) -> Eraser {
-        let (store, blobs) = (self.store.clone(), self.blobs.clone());
-        let dead_letters = self.dead_letters(&self.queues.erasures_dead_letters);
-        Eraser::new(store, blobs, self.clock, self.erasures(), dead_letters)
-    }
-
-    fn dead_letters(&self, queue_url: &str) -> DeadLetters {
-        DeadLetters::new(self.clients.sqs.clone(), queue_url)
-    }
-
-    /// A signal generator on this bundle's table.
-    #[must_use]
-    pub fn generator(&self) -> Generator {
-        Generator::new(
-            self.store.clone(),
-            self.blobs.clone(),
-            self.dead_letters(&self.queues.dead_letters),
-            self.clock,
-        )
-    }
-
     /// The state of the HTTP functions.
     fn app(&self) -> Result<App> {
         let key = secret(self.data.path(), PSEUDONYM_KEY_FILE)?;
@@ -437,39 +254,6 @@ impl Bundle {
         self.work.end(Duration::from_secs(5)).await;
         // The engines end last, since the other tasks call them.
         self.engines.end(Duration::from_secs(1)).await;
-    }
-}
-
-/// Tasks that are stopped together.
-#[derive(Debug, Default)]
-struct Tasks {
-    /// Asks the tasks to finish.
-    stop: CancellationToken,
-    /// Drops the tasks that have not finished.
-    abandoned: CancellationToken,
-    tracker: TaskTracker,
-}
-
-impl Tasks {
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let abandoned = self.abandoned.clone();
-        self.tracker.spawn(async move {
-            abandoned.run_until_cancelled(task).await;
-        });
-    }
-
-    /// Asks all tasks to finish, and drops those that take longer.
-    async fn end(&self, timeout: Duration) {
-        self.stop.cancel();
-        self.tracker.close();
-        let _ = tokio::time::timeout(timeout, self.tracker.wait()).await;
-        self.abandoned.cancel();
-    }
-}
-
-impl Drop for Tasks {
-    fn drop(&mut self) {
-        self.stop.cancel();
     }
 }
 
