@@ -6,7 +6,7 @@ use aws_sdk_sqs::error::SdkError;
 use aws_sdk_sqs::operation::change_message_visibility_batch::ChangeMessageVisibilityBatchError;
 use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry;
 
-/// The most messages of one call of [`hide`].
+/// The maximum number of messages in one call of [`hide`].
 pub const LARGEST_CALL: usize = 10;
 
 /// Hides received messages, each named by its receipt handle, for so many seconds from now. One call. A message that SQS
