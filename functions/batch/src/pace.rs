@@ -28,7 +28,7 @@ pub struct Pace {
 
 #[derive(Debug)]
 struct State {
-    /// The most concurrent calls.
+    /// The maximum number of concurrent calls.
     limit: usize,
     /// Permits to withdraw when their calls end.
     excess: usize,

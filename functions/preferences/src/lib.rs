@@ -72,7 +72,7 @@ request! {
 
     /// Which versions are listed.
     struct HistoryQuery, query {
-        /// Most versions on the page.
+        /// The maximum number of versions on the page.
         "limit" => limit: optional PageLimit = DEFAULT_LIMIT,
         /// Only versions before this one: `next` of the previous page.
         "before" => before: optional Integer<1, { i64::MAX }>,

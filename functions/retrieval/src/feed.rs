@@ -53,7 +53,7 @@ request! {
         /// Feedback of this user. Another user requires `feedback:on-behalf`, which lists message signals only in the
         /// projects of the token, or `feedback:report`, which lists none.
         "userId" => user: optional UserId,
-        /// Most events on the page.
+        /// The maximum number of events on the page.
         "limit" => limit: optional PageLimit = DEFAULT_LIMIT,
         /// `next_cursor` of the previous page.
         "cursor" => cursor: optional String,

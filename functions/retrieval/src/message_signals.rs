@@ -81,7 +81,7 @@ request! {
         "message_id" => message_id: optional MessageId,
         /// This signal.
         "signal" => signal: optional MessageSignal,
-        /// Most rows on the page.
+        /// The maximum number of rows on the page.
         "limit" => limit: optional PageLimit = DEFAULT_LIMIT,
         /// `next_cursor` of the previous page.
         "cursor" => cursor: optional String,

@@ -56,7 +56,7 @@ request! {
         "from" => from: optional DateTime<Utc>,
         /// Turns up to this time, included.
         "to" => to: optional DateTime<Utc>,
-        /// Most turns on the page.
+        /// The maximum number of turns on the page.
         "limit" => limit: optional PageLimit = DEFAULT_LIMIT,
         /// `next_cursor` of the previous page.
         "cursor" => cursor: optional String,

@@ -14,8 +14,8 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::slots::{Overloaded, RequestSlots};
 
-/// The least rate of a body, in bytes a second. The largest bodies must be faster to arrive within the time limit of a
-/// request.
+/// The minimum rate of a body, in bytes a second. The largest bodies must be faster to arrive within the time limit of
+/// a request.
 const MIN_RATE: u64 = 16 * 1024;
 /// Limits on what is read of a body that is discarded.
 const DISCARD_TIME: Duration = Duration::from_secs(5);

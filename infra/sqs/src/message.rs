@@ -8,11 +8,11 @@ use crate::{
     message_attributes::{MessageAttributes, WireAttribute},
 };
 
-/// The most bytes of body and attributes in one message, or in one batch.
+/// The maximum size of body and attributes of one message, or of one batch, in bytes.
 pub(crate) const MAX_SIZE: usize = 1_048_576;
 /// The longest delay of a new message, in seconds.
 const MAX_DELAY: i64 = 900;
-/// The most characters of a group's name.
+/// The maximum number of characters of a group's name.
 const MAX_GROUP: usize = 128;
 
 /// A message to send. The store checks it against the limits of its queue.

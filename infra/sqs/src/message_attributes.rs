@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{characters::is_allowed, fault::Fault};
 
-/// The most attributes one message may carry.
+/// The maximum number of attributes of one message.
 const MAX_ATTRIBUTES: usize = 10;
 /// The longest name of an attribute or of a data type, in bytes.
 const MAX_NAME: usize = 256;

@@ -28,7 +28,7 @@ use crate::{
     store::{self, Unit, log::Log},
 };
 
-/// Most requests in one transaction; more would delay the first one's response.
+/// The maximum number of requests in one transaction; more would delay the first one's response.
 const MAX_SHARED: usize = 256;
 /// How often messages past their retention are removed from queues without consumers.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);

@@ -66,9 +66,9 @@ pub(crate) struct Pattern<'a> {
     elements: Vec<usize>,
 }
 
-/// Most alternatives of one phrase. More are a mistake, and slow.
+/// The maximum number of alternatives of one phrase. A phrase with more is a mistake, and slow to match.
 const MAX_WAYS: usize = 20_000;
-/// Most steps of one alternative.
+/// The maximum number of steps of one alternative.
 const MAX_STEPS: usize = 12;
 
 impl<'a> Pattern<'a> {

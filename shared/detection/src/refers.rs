@@ -18,11 +18,11 @@ use crate::vocabulary::{Token, Trait};
 use hearback_text::hash::FastMap;
 use hearback_text::{Break, Text, Word};
 
-/// Fewest bytes of a word that may be a name, or that may relate a question to the answer.
+/// The minimum number of bytes of a word that may be a name, or that may relate a question to the answer.
 const NAME: usize = 3;
-/// Fewest bytes before the ending of a plural.
+/// The minimum number of bytes before the ending of a plural.
 const SINGULAR: usize = 3;
-/// Most words of a message that may be part of a question: "and in French".
+/// The maximum number of words of a message that may be part of a question: "and in French".
 const FRAGMENT: usize = 5;
 
 /// What a question or a request is about.

@@ -15,15 +15,15 @@ use crate::vocabulary::Trait;
 use hearback_text::Text;
 use hearback_text::similarity::{Comparison, Counted};
 
-/// The least similarity of a rephrased query.
+/// The minimum similarity of a rephrased query.
 const THRESHOLD: f64 = 0.8;
-/// The least cosine of two queries with different significant words.
+/// The minimum cosine similarity of two queries with different significant words.
 const CLEAR: f64 = 0.85;
-/// Fewest words of a rephrase: shorter messages such as "go on" or "yes please" repeat by chance.
+/// The minimum number of words of a rephrase: shorter messages such as "go on" or "yes please" repeat by chance.
 const LEAST_WORDS: usize = 3;
-/// Most words of a message that may repeat by chance if it names no subject.
+/// The maximum number of words of a message that may repeat by chance if it names no subject.
 const OFTEN_REPEATED: usize = 4;
-/// The most that one text may be longer than the other: twice as long, without quotations.
+/// The maximum ratio of the lengths of two texts, without quotations.
 const LENGTH_RATIO: usize = 2;
 
 impl Case<'_> {

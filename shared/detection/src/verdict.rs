@@ -15,9 +15,9 @@ use crate::reply::{Asked, asked, may_fail};
 use crate::vocabulary::{Token, Trait};
 use hearback_text::{Break, Text, Word};
 
-/// Most words of a short message.
+/// The maximum number of words of a short message.
 const SHORT: usize = 30;
-/// Most words of a message that consists of a wish.
+/// The maximum number of words of a message that consists of a wish.
 const WISH: usize = 10;
 
 /// A message and the turn before it, parsed.
@@ -98,8 +98,8 @@ impl Verdict {
 /// The confidence of a verdict without a cue.
 const NEUTRAL: f64 = 0.5;
 
-/// The most confidence in an acceptance by a message with a cue that rejects, or by a repeat of the query: too little for
-/// a machine reaction.
+/// The maximum confidence in an acceptance by a message with a cue that rejects, or by a repeat of the query: too
+/// little for a machine reaction.
 const CONTRADICTED: f64 = 0.6;
 
 /// Cues that may lose against another cue of their message, but lower the confidence.

@@ -57,10 +57,11 @@ impl Trait {
     }
 }
 
-/// Most classes of one language, including those of [`Trait`]: a word's classes are the bits of a number.
+/// The maximum number of classes of one language, including those of [`Trait`]: a word's classes are the bits of a
+/// number.
 pub(crate) const MAX_CLASSES: usize = 64;
 
-/// Fewest letters of an ending that puts words into a class.
+/// The minimum number of letters of an ending that puts words into a class.
 const LEAST_ENDING: usize = 4;
 
 /// A word of a text, as phrases see it. A contraction is several tokens with the same word.

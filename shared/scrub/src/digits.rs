@@ -139,8 +139,8 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Most digits of a country code and an area code, after which ` / ` continues the number: `089 / 123456`. After more
-/// digits it separates two numbers.
+/// The maximum number of digits of a country code and an area code, after which ` / ` continues the number:
+/// `089 / 123456`. After more digits it separates two numbers.
 const AREA: usize = 6;
 
 /// Visits all groups of a text in order, as stretches of groups that may form one number.

@@ -10,7 +10,7 @@ use crate::steps;
 /// Shortest and longest number of a country, in characters (ISO 13616).
 const LENGTHS: std::ops::RangeInclusive<usize> = 15..=34;
 
-/// Fewest digits of an account number. A sentence that starts like one ("ro 20 ...") has fewer.
+/// The minimum number of digits of an account number. A sentence that starts like one ("ro 20 ...") has fewer.
 const DIGITS: usize = 8;
 
 /// Finds numbers with a country, the format of that country, and valid check digits. A number may directly follow

@@ -45,11 +45,11 @@ use glyphs::Glyphs;
 /// Replaces free text that was removed. Shows that there was text, without its content.
 pub const REMOVED: &str = "[removed]";
 
-/// Most passes over a text. A replacement may reveal another match, such as a number that seemed to be part of a longer
-/// one. In ordinary text the second pass finds nothing.
+/// The maximum number of passes over a text. A replacement may reveal another match, such as a number that seemed to be
+/// part of a longer one. In ordinary text the second pass finds nothing.
 const PASSES: usize = 8;
 
-/// Most passes over the texts of one event, on average.
+/// The maximum number of passes over the texts of one event, on average.
 const AVERAGE_PASSES: usize = 4;
 
 /// Added to the budget, so that short texts get all passes.

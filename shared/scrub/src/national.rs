@@ -8,7 +8,7 @@ use crate::context::{self, Hint};
 use crate::digits::{Gap, Groups, ean, for_each_stretch, luhn};
 use crate::glyphs::Glyphs;
 
-/// Most groups of a number.
+/// The maximum number of groups in a number.
 const GROUPS: usize = 7;
 
 /// Digits of a number that is recognised by the word before it.

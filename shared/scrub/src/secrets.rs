@@ -12,7 +12,7 @@ use crate::{placeholder_at, steps};
 mod private_key;
 mod query;
 
-/// Fewest characters of a word that is or names a secret, if the text has neither a digit nor `=`.
+/// The minimum number of characters of a word that is or names a secret, if the text has neither a digit nor `=`.
 pub(crate) const SHORTEST: usize = 12;
 
 /// How many characters are read to decide whether it is a secret.
@@ -21,7 +21,7 @@ const DECISIVE: usize = 64;
 /// What a token has after its prefix.
 struct Form {
     prefix: &'static str,
-    /// Fewest characters after the prefix.
+    /// The minimum number of characters after the prefix.
     least: usize,
     /// Which characters these are.
     belongs: fn(char) -> bool,

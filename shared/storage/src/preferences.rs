@@ -150,7 +150,7 @@ pub struct VersionRange {
     pub after: u64,
     /// Only versions older than this one.
     pub before: Option<u64>,
-    /// The most versions to return, within 1 MB; `None` returns all.
+    /// The maximum number of versions to return, within 1 MB; `None` returns all.
     pub limit: Option<i32>,
     /// How fresh the read must be.
     pub freshness: Freshness,

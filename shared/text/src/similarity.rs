@@ -11,9 +11,10 @@ use crate::language::is_function_word;
 
 /// The weight of a word that is in every text.
 const FREQUENT: f64 = 0.2;
-/// The least similarity in spelling of two words that count as the same word.
+/// The minimum similarity in spelling of two words that count as the same word.
 const SAME_WORD: f64 = 0.6;
-/// Most words without an equal that are compared by their spelling, each with each.
+/// The maximum number of words of a text that the other text does not contain. If there are more, spellings are not
+/// compared, because each word is compared with each.
 const COMPARED: usize = 24;
 /// Bytes that are read at the start and at the end of a text.
 const READ: usize = 2_000;
@@ -141,7 +142,7 @@ fn remove_similar(first: &mut Vec<Counted<'_>>, second: &mut Vec<Counted<'_>>) -
     difference
 }
 
-/// Fewest bytes of a word that is compared by its spelling.
+/// The minimum number of bytes of a word that is compared by its spelling.
 const LEAST_SPELLED: usize = 4;
 
 /// The sorted pairs of neighbouring letters of a word, including its edges. None for a short word and for one with a

@@ -14,7 +14,7 @@ const CLASSES: [FeedbackStatus; 3] = [
 /// The lower bounds of the buckets of confidence.
 const BUCKETS: [f64; 6] = [0.0, 0.55, 0.65, 0.70, 0.80, 0.90];
 
-/// The least confidence of a reaction of the machine.
+/// The minimum confidence of a machine reaction.
 const MIN_CONFIDENCE: f64 = 0.70;
 
 /// `part` of `whole`; nothing if there is no whole.

@@ -12,7 +12,7 @@ use hearback_storage::imports::message_group;
 use super::line::NumberedOutcome;
 use super::{BATCH, Failure, Importer, not_sent};
 
-/// The most bytes of the messages of one call.
+/// The maximum size of the messages of one call, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
 
 /// Lines whose events are stored but not sent.

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// The most entries in one batch.
+/// The maximum number of entries in one batch.
 const MAX_ENTRIES: usize = 10;
 
 impl Sqs {

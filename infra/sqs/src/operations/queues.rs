@@ -27,7 +27,7 @@ const COUNTS: [&str; 3] = [
     "ApproximateNumberOfMessagesNotVisible",
     "ApproximateNumberOfMessagesDelayed",
 ];
-/// The most queues on one page.
+/// The maximum number of queues on one page.
 const MAX_PAGE: i64 = 1_000;
 
 impl Sqs {

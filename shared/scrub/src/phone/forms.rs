@@ -7,7 +7,7 @@ use crate::context::Hint;
 use crate::digits::Gap;
 use crate::glyphs::{Glyphs, is_unspaced};
 
-/// Digits of a number with its country code: the fewest in any country, and the most (E.164).
+/// Digits of a number with its country code: the minimum of all countries, and the maximum (E.164).
 const WORLD: RangeInclusive<u8> = 8..=15;
 
 impl Candidate<'_> {

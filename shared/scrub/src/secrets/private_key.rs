@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use crate::glyphs::Glyphs;
 
-/// Fewest dashes before and after a title.
+/// The minimum number of dashes before and after a title.
 const DASHES: usize = 4;
-/// Longest title.
+/// The maximum number of characters of a title.
 const TITLE: usize = 48;
-/// Fewest characters of a line of a key that has no last line.
+/// The minimum number of characters of a line of a key that has no last line.
 const LINE: usize = 16;
 
 /// Finds keys in order, and caches that there is no further end.

@@ -6,7 +6,7 @@ use proptest::sample::select;
 
 use super::*;
 
-/// Most steps of a pass for each byte of any text.
+/// The maximum number of steps that one pass takes for each byte of a text.
 const STEPS: usize = 160;
 
 /// Pieces of texts that a finder without a cache would read again and again.
@@ -176,7 +176,7 @@ fn steps_of_pass(text: &str) -> usize {
     steps::of(|| drop(once(text)))
 }
 
-/// Most steps of all passes over a text of so many bytes.
+/// The maximum number of steps of all passes over a text of this many bytes.
 fn most(bytes: usize) -> usize {
     STEPS * Budget::of(bytes).bytes
 }

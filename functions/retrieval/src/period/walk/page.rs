@@ -24,9 +24,9 @@ pub(super) const AT_ONCE: usize = 16;
 /// Queries after which a page ends early, so that it ends within the time of the function, however many conversations
 /// it skips.
 pub(super) const MAX_QUERIES: u32 = 4000;
-/// The most bytes of a conversation without its turns.
+/// The maximum size of a conversation without its turns, in bytes.
 const ITEM_OVERHEAD: usize = 4_000;
-/// The most bytes of a turn without its id and its feedback.
+/// The maximum size of a turn without its id and its feedback, in bytes.
 const TURN_OVERHEAD: usize = 100;
 
 /// A conversation that may be listed.
