@@ -107,7 +107,7 @@ def listeners():
             "WebSocket API": len(checks) * WEBSOCKET,
         }
 
-    nobody = parts("live feed: an event to which nobody listens")
+    without = parts("live feed: an event without a listener")
     own = parts(
         "live feed: an event with one listener, of its own events",
         "live feed: read one's own events again, with nothing new",
@@ -116,7 +116,7 @@ def listeners():
         "live feed: an event with one listener, of the tenant's events, with 4 shards of a project's day",
         "live feed: read the tenant's events again, with nothing new, with 4 shards of a project's day",
     )
-    columns = [("no listener", nobody), ("one, of its own events", own), ("one, of the tenant's events", tenant)]
+    columns = [("no listener", without), ("one, of its own events", own), ("one, of the tenant's events", tenant)]
     return in_parts("", columns)
 
 

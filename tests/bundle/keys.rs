@@ -377,7 +377,7 @@ async fn no_partition_exceeds_its_throughput() {
     };
     let (loads, by_default) = (second(SHARDS), second(DEFAULT_SHARDS));
     let mut table = String::from(
-        "| partition of | touched | writes | reads | of the limit | is full at, in a second |\n\
+        "| partition of | touched | writes | reads | of the limit | reaches the limit at, in operations a second |\n\
          |---|---|---|---|---|---|\n",
     );
     for (kind, name) in KINDS {

@@ -16,7 +16,7 @@ async fn an_event_costs_what_its_listeners_cost() {
     let functions = LiveFunctions::on(&metered.engine, store).await;
     let spent = || metered.meter.take();
     assert!(functions.publish("ada").await);
-    assert_eq!(spent(), Cost::calls(2).reads(1.0), "nobody listens");
+    assert_eq!(spent(), Cost::calls(2).reads(1.0), "no listener");
 
     let ticket = functions.ticket("").await;
     assert_eq!(spent(), Cost::calls(2).reads(1.0).writes(2.0), "a ticket");
