@@ -148,7 +148,7 @@ def test_every_caller_receives_what_it_may_see_and_nothing_else(bundle, connecte
         assert {names[feedback_of(event)] for event in received.events.values()} == sees[name], name
 
 
-def test_bad_frames_and_a_flood_disturb_no_other_connection(bundle, connected):
+def test_invalid_frames_and_a_flood_affect_no_other_connection(bundle, connected):
     ada, bob = bundle.user("ada"), bundle.user("bob")
     of_ada, of_bob = connected(ada), connected(bob)
     assert ask(of_ada, action="subscribe")["type"] == "subscribed"

@@ -528,7 +528,7 @@ def test_the_first_server_that_can_be_reached_is_used(server):
     assert sorted(server.configuration().subjects) == SUBJECTS
 
 
-def test_without_a_server_nothing_waits_for_one(publisher):
+def test_without_a_nats_server_no_message_is_queued_for_one(publisher):
     bundle = publisher()
     user = bundle.user("ada")
     user.rate()

@@ -89,7 +89,7 @@ fn a_first_deployment_that_failed_leaves_nothing_and_can_be_repeated() {
 }
 
 #[test]
-fn nothing_of_nats_is_deployed_without_a_server() {
+fn no_nats_resources_are_deployed_without_a_server() {
     let template = template();
     assert_eq!(template["Parameters"]["NatsUrl"]["Default"], "");
     assert_eq!(template["Parameters"]["NatsRelay"]["Default"], "false");

@@ -63,7 +63,7 @@ fn router_operations() -> BTreeSet<(String, String, String)> {
 }
 
 #[test]
-fn every_operation_reaches_the_function_that_has_it() {
+fn every_operation_is_routed_to_its_function() {
     let routes = template_routes();
     let operations = router_operations();
     assert_eq!(operations.len(), 27);
@@ -283,7 +283,7 @@ fn the_table_of_the_template_equals_that_of_the_code() {
 }
 
 #[test]
-fn no_route_reaches_the_read_across_users() {
+fn no_route_invokes_the_export_function() {
     let routed = template_routes();
     assert!(
         routed

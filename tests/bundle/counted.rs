@@ -313,7 +313,7 @@ async fn an_event_does_not_count_for_a_turn_of_a_project_its_sender_cannot_acces
 }
 
 #[tokio::test]
-async fn an_event_says_why_it_does_not_count_for_the_turn_that_it_names() {
+async fn reading_an_event_shows_why_it_does_not_count_for_its_turn() {
     let (app, ada) = with_turn().await;
     let reason = async |context: Value, kind: &str| {
         let mut event = about_the_turn("ada", kind, json!({"rating": 5}));

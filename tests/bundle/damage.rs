@@ -139,7 +139,7 @@ async fn check_finds_changed_values_and_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_finds_an_item_of_which_a_part_is_cut_off() {
+async fn check_finds_a_truncated_item() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
     create_folder(data).await;

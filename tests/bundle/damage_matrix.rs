@@ -181,7 +181,7 @@ fn one_of_each_kind(rows: &[Row], about_first: &str) -> BTreeMap<(String, String
 }
 
 #[tokio::test]
-async fn one_damaged_attribute_fails_no_list_and_hides_nothing_else() {
+async fn one_damaged_attribute_fails_no_list_and_hides_no_other_row() {
     let app = TestApp::start().await;
     let about_first = give_feedback(&app).await;
     let rows = rows(&app.bundle.clients.dynamodb, &Names::default().table()).await;

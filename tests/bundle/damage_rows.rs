@@ -152,7 +152,7 @@ async fn erase(app: &TestApp, user: &str) -> Value {
 }
 
 #[tokio::test]
-async fn damage_between_good_rows_stops_no_reader_worker_export_or_erasure() {
+async fn damaged_rows_do_not_stop_readers_workers_exports_or_erasures() {
     futures::future::join_all(CASES.into_iter().map(check)).await;
 }
 
@@ -311,7 +311,7 @@ fn for_each_metadata(folder: &Path, damage: &dyn Fn(&Path)) -> usize {
 }
 
 #[tokio::test]
-async fn a_log_that_cannot_be_deleted_becomes_a_dead_letter_and_stops_no_record() {
+async fn a_log_that_cannot_be_deleted_becomes_a_dead_letter_and_blocks_no_other_record() {
     let folder = tempfile::tempdir().unwrap();
     let app = TestApp::on(Some(folder.path().to_owned())).await;
     let (clients, names) = (&app.bundle.clients, Names::default());

@@ -54,7 +54,7 @@ async fn a_message_signal_that_crashed_at_any_call_is_set_or_withdrawn_after_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_contrary_signals_that_are_sent_at_once_exactly_one_stays() {
+async fn one_of_two_concurrent_contrary_signals_remains() {
     let engine = Engine::start().await;
     let functions = functions_of(&engine);
     let exclusive =

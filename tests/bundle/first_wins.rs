@@ -327,7 +327,7 @@ impl Interrupted {
 }
 
 #[tokio::test]
-async fn preferences_learn_from_an_event_withdrawn_during_processing_exactly_if_it_is_processed() {
+async fn preferences_learn_from_an_event_withdrawn_during_processing_only_if_it_is_processed() {
     let calls = Faults::at_each_call(Fault::Crashed, async |faults| {
         let mut test = Interrupted::new().await;
         test.submit().await;

@@ -34,7 +34,7 @@ async fn turn(app: &TestApp, token: &str, turn: &str) -> Value {
 const REJECTION: &str = "No, I meant gaming laptops not business laptops";
 
 #[tokio::test]
-async fn the_turn_before_is_found_behind_many_of_other_conversations() {
+async fn the_previous_turn_is_found_despite_many_later_turns_of_other_conversations() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, "t1", (0, "laptops under $1000")).await;
@@ -147,7 +147,7 @@ async fn a_detection_of_low_confidence_sets_the_status_without_a_machine_reactio
 }
 
 #[tokio::test]
-async fn a_complaint_with_polite_words_makes_no_machine_ok() {
+async fn a_polite_complaint_gives_no_machine_reaction_ok() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, "t0", (0, "laptops under $1000")).await;

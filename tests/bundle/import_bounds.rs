@@ -113,7 +113,7 @@ async fn the_rejects_of_a_small_file_are_small() {
 
 /// The limit of unpacked bytes ends a file at the same line, whether one worker unpacks it or many.
 #[tokio::test]
-async fn unpacking_stops_at_its_limit_wherever_it_was_handed_on() {
+async fn unpacking_stops_at_the_same_line_with_one_worker_or_many() {
     let line = format!("no event {}\n", "x".repeat(100_000));
     let packed = gzip(line.repeat(120).as_bytes());
     let bounds = Bounds {

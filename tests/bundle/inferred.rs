@@ -155,7 +155,7 @@ async fn the_latest_inference_that_names_a_turn_outranks_its_follow_up_in_any_or
 }
 
 #[tokio::test]
-async fn a_report_of_the_instant_of_the_last_activity_includes_inferred_feedback() {
+async fn a_report_from_and_to_the_last_activity_includes_inferred_feedback() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     app.put(

@@ -71,7 +71,7 @@ async fn a_subscriber_receives_what_is_published() {
 }
 
 #[tokio::test]
-async fn after_a_recent_event_the_last_seconds_are_received_too() {
+async fn resuming_after_a_recent_event_repeats_the_last_seconds() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     for _ in 0..3 {
@@ -97,7 +97,7 @@ async fn after_a_recent_event_the_last_seconds_are_received_too() {
 }
 
 #[tokio::test]
-async fn after_an_event_only_later_ones_are_received() {
+async fn resuming_after_an_older_event_sends_only_later_ones() {
     let engine = Engine::start().await;
     for _ in 0..2 {
         process(&engine, &acceptance("ada")).await;
@@ -253,7 +253,7 @@ async fn filters_select_events() {
 }
 
 #[tokio::test]
-async fn a_bad_frame_is_answered_and_the_connection_stays() {
+async fn an_invalid_frame_gets_an_error_and_the_connection_stays_open() {
     let app = TestApp::start().await;
     let mut live = LiveClient::of(&app, &app.token("ada")).await;
     for (frame, pointer) in [
@@ -279,7 +279,7 @@ async fn a_bad_frame_is_answered_and_the_connection_stays() {
 }
 
 #[tokio::test]
-async fn a_frame_or_a_message_that_is_too_large_ends_its_connection_alone() {
+async fn a_frame_or_message_that_is_too_large_ends_only_its_own_connection() {
     let app = TestApp::start().await;
     let mut other = LiveClient::of(&app, &app.token("bob")).await;
     let mut live = LiveClient::of(&app, &app.token("ada")).await;
@@ -329,7 +329,7 @@ async fn an_idle_connection_ends() {
 }
 
 #[tokio::test]
-async fn a_connection_ends_with_its_token() {
+async fn a_connection_ends_when_its_token_expires() {
     let app = TestApp::start().await;
     let claims = Claims {
         sub: "ada".to_owned(),
@@ -348,7 +348,7 @@ async fn a_connection_ends_with_its_token() {
 }
 
 #[tokio::test]
-async fn a_bundle_that_stops_says_goodbye() {
+async fn a_stopping_bundle_sends_goodbye_to_its_connections() {
     let app = TestApp::start().await;
     let (mut live, _) = LiveClient::subscribed(&app, &app.token("ada"), None).await;
     app.bundle.stop().await;

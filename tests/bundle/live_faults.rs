@@ -55,7 +55,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_repeated_message_delivers_what_the_first_did_not() {
+async fn a_redelivered_message_sends_the_events_that_the_first_attempt_missed() {
     let world = World::start().await;
     let functions = &world.functions;
     let operation = async |faults: &Faults, id: &str| {
@@ -82,7 +82,7 @@ async fn a_repeated_message_delivers_what_the_first_did_not() {
 }
 
 #[tokio::test]
-async fn a_repeated_subscription_holds_whatever_the_first_left() {
+async fn a_subscription_succeeds_after_a_failure_at_any_call() {
     let world = World::start().await;
     let functions = &world.functions;
     let operation = async |faults: &Faults, id: &str| {

@@ -401,7 +401,7 @@ async fn a_blocked_disk_does_not_delay_requests_that_do_not_need_it() {
 }
 
 #[tokio::test]
-async fn more_connections_than_file_descriptors_do_no_harm() {
+async fn the_bundle_survives_more_connections_than_file_descriptors() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::serve_with_files(folder.path(), 256).await;
     let client = reqwest::Client::new();

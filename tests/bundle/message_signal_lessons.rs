@@ -33,7 +33,7 @@ async fn event_of(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn each_message_signal_teaches_what_the_ledger_rules_say() {
+async fn each_message_signal_gives_the_documented_event_and_learning_signals() {
     let event_of = join_all(ALL.map(event_of)).await;
     let reward = |channel: &str, kind: &str, value: f64, confidence: f64, comment: Value| {
         json!({
@@ -124,7 +124,7 @@ async fn replaced_and_withdrawn_signals_are_retracted_from_subscribers() {
 }
 
 #[tokio::test]
-async fn racing_posts_and_deletes_leave_one_state_that_the_ledger_confirms() {
+async fn concurrent_submissions_and_withdrawals_leave_a_state_that_matches_the_ledger() {
     let (app, token) = with_message().await;
     let (app, token) = (&app, token.as_str());
     join_all((0..24_u32).map(|number| async move {

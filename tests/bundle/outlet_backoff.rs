@@ -57,7 +57,7 @@ async fn is_hidden(engine: &Engine) -> bool {
 }
 
 #[tokio::test]
-async fn a_message_that_was_not_delivered_waits_as_long_as_it_has_waited() {
+async fn the_delay_before_a_retry_equals_the_age_of_the_message() {
     let engine = Engine::start().await;
     let message = received(&engine, TimeDelta::seconds(5)).await;
     let failed = relay(&engine).handle(batch([message])).await;
@@ -69,7 +69,7 @@ async fn a_message_that_was_not_delivered_waits_as_long_as_it_has_waited() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_not_delivered_for_a_day_is_a_dead_letter() {
+async fn a_message_that_is_not_delivered_for_a_day_goes_to_the_dlq() {
     let engine = Engine::start().await;
     let (sqs, dead_letters) = (&engine.clients.sqs, &engine.queues.nats_dead_letters);
     let message = received(&engine, TimeDelta::hours(23)).await;

@@ -181,7 +181,7 @@ fn signal() -> (Method, &'static str, Value) {
 }
 
 #[test]
-fn a_role_allows_objects_by_whole_folders() {
+fn roles_grant_access_to_objects_by_whole_folders() {
     let functions = resources("AWS::Serverless::Function").into_iter();
     let patterns = functions.flat_map(|(function, _)| allowed(&function));
     let mut count = 0;

@@ -98,7 +98,7 @@ fn attribute<'a>(message: &'a Message, name: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn a_stored_row_that_sqs_cannot_carry_is_processed_and_blocks_no_other() {
+async fn a_stored_row_with_characters_that_sqs_rejects_is_processed_and_blocks_no_other() {
     let app = TestApp::start().await;
     let (ada, table) = (app.token("ada"), Names::default().table());
     let dynamodb = &app.bundle.clients.dynamodb;

@@ -19,7 +19,7 @@ use crate::imports::Import;
 const SUBMIT: &str = "/v1/feedback/submit";
 
 #[tokio::test]
-async fn a_name_that_sqs_cannot_carry_is_rejected_by_every_entry_point() {
+async fn a_name_with_characters_that_sqs_rejects_is_rejected_by_every_entry_point() {
     let app = TestApp::start().await;
     let (ada, back_end) = (
         app.token("ada"),

@@ -363,7 +363,7 @@ async fn a_reset_does_not_turn_learning_on() {
 }
 
 #[tokio::test]
-async fn only_the_user_reads_what_their_anonymous_events_taught() {
+async fn only_the_user_can_read_what_was_learned_from_their_anonymous_events() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     let mut event = acceptance("ada");

@@ -151,7 +151,7 @@ async fn a_reaction_to_an_unknown_turn_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_machine_reaction_never_hides_that_of_the_user() {
+async fn a_machine_reaction_never_hides_the_users_own() {
     let (app, token) = with_turn().await;
     react(&app, &token, json!({"reaction": "ok"})).await;
     let inferred =
@@ -320,7 +320,7 @@ async fn a_reaction_is_in_the_report_once_its_request_returns() {
 }
 
 #[tokio::test]
-async fn a_turn_log_shows_its_reader_no_feedback_of_others() {
+async fn a_turn_log_hides_the_feedback_of_other_users() {
     let (app, ada) = with_turn().await;
     let eve = app.token("eve");
     for (token, text) in [(&ada, "mine"), (&eve, "theirs")] {

@@ -67,7 +67,7 @@ async fn a_report_equals_a_brute_force_count_and_is_in_order() {
 }
 
 #[tokio::test]
-async fn while_reactions_arrive_each_conversation_is_listed_once() {
+async fn a_report_lists_each_conversation_once_while_reactions_arrive() {
     for mut project in [Project::start().await, Project::of_one_user().await] {
         project
             .add("c", extent(60, "2025-09-01T00:00:00Z", 40))

@@ -46,14 +46,14 @@ def crate(**modules):
         ("use super::price::{Currency, Price};", "fn total(cart: &crate::cart::Cart) {}"),
     ],
 )
-def test_modules_that_use_each_other_are_a_cycle(check, cart, price):
+def test_a_cycle_of_two_modules_is_found(check, cart, price):
     said = check("module_cycles.py", crate(cart=cart, price=price))
     assert "shared/example/src: a cycle of modules" in said
     assert "cart uses price" in said
     assert "price uses cart" in said
 
 
-def test_a_cycle_of_three_modules_is_one(check):
+def test_a_cycle_of_three_modules_is_found(check):
     said = check("module_cycles.py", crate(a="use crate::b::B;", b="use crate::c::C;", c="use crate::a::A;"))
     assert "c uses a: crate::a::A" in said
 
@@ -62,7 +62,7 @@ def test_a_cycle_of_three_modules_is_one(check):
     "price",
     ["struct Price;", "// Not crate::cart::Cart.", "#[cfg(test)]\nmod tests {\n    use crate::cart::Cart;\n}"],
 )
-def test_modules_of_which_one_uses_the_other_are_no_cycle(check, price):
+def test_modules_with_a_one_way_dependency_are_no_cycle(check, price):
     assert check("module_cycles.py", crate(cart="use crate::price::Price;", price=price)) is None
 
 

@@ -413,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_that_cannot_be_read_hides_lessons_only_from_a_readable_later_one() {
+    fn an_unreadable_version_hides_lessons_only_if_a_later_one_is_readable() {
         let now = Clock::system().now();
         let readable = NewestVersion::default().next(Profile::default(), Cause::Reset, now);
         let stored = |is_readable: &bool| StoredVersion {

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_at_the_least_rate_is_never_too_late() {
+    fn a_body_at_the_minimum_rate_never_times_out() {
         let start = Instant::now();
         let second = Duration::from_secs(1);
         assert_eq!(extended(start, MIN_RATE), start + second);

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_opens_while_files_vanish_from_it() {
+    fn a_folder_opens_while_its_files_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {

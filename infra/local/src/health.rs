@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_whose_messages_wait_too_long_is_reported_until_they_do_not() {
+    fn a_loop_is_reported_while_its_messages_wait_too_long() {
         let health = Health::default();
         let signals = health.register("signals");
         health.relayed_until(Utc::now());
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_neither_prolongs_a_failure_nor_hides_or_invents_a_stuck_batch() {
+    fn a_clock_change_affects_neither_failures_nor_the_detection_of_stuck_batches() {
         static HOURS: AtomicI64 = AtomicI64::new(0);
         let clock = Clock::of(|| Utc::now() + TimeDelta::hours(HOURS.load(Ordering::Relaxed)));
         for hours in [-48, 48] {

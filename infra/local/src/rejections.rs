@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_an_engine_lacks_is_no_rejection() {
+    fn an_unsupported_operation_is_not_counted_as_a_rejection() {
         let rejections = RejectionLog::default();
         rejections.count_at_port("at the S3 port", StatusCode::NOT_IMPLEMENTED);
         let unsigned = (403, "at the S3 port", None);

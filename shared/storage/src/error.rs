@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rejection_is_neither_a_failure_to_reach_the_service_nor_its_load() {
+    fn unreachable_and_overloaded_services_are_no_rejections() {
         let unavailable = |code: &str| Error::failed("DeleteObject", code);
         for code in [
             "AccessDenied",

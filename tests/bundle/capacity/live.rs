@@ -10,7 +10,7 @@ use super::Metered;
 const SUBSCRIBE: &str = r#"{"action":"subscribe"}"#;
 
 #[tokio::test]
-async fn an_event_costs_what_its_listeners_cost() {
+async fn the_cost_of_an_event_depends_on_its_listeners() {
     let metered = Metered::start().await;
     let store = metered.engine.store_with(metered.meter.clone());
     let functions = LiveFunctions::on(&metered.engine, store).await;

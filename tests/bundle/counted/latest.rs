@@ -54,7 +54,7 @@ async fn a_time_of_more_than_five_minutes_ahead_is_rejected() {
 }
 
 #[tokio::test]
-async fn of_two_events_of_one_second_the_one_received_last_counts() {
+async fn the_later_received_of_two_events_in_the_same_second_counts() {
     let (app, ada) = with_turn().await;
     let second = "2026-01-04T10:00:30Z";
     for (rating, status) in [(1, "rejected"), (5, "accepted"), (2, "rejected")] {

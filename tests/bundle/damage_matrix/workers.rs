@@ -147,7 +147,7 @@ impl Copy {
 }
 
 #[tokio::test]
-async fn one_damaged_attribute_stops_no_worker_export_or_erasure() {
+async fn one_damaged_attribute_does_not_stop_workers_exports_or_erasures() {
     let app = TestApp::start().await;
     let about_first = give_feedback(&app).await;
     let copy = Copy::of(&app).await;

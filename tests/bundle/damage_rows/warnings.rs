@@ -24,7 +24,7 @@ impl Write for Log {
 }
 
 #[tokio::test]
-async fn what_is_left_out_is_logged_with_its_kind_and_tenant_but_no_data() {
+async fn skipped_items_are_logged_with_their_kind_and_tenant_but_without_data() {
     let log = Log::default();
     let written = log.clone();
     let subscriber = tracing_subscriber::fmt().json().flatten_event(true);

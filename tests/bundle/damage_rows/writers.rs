@@ -53,7 +53,7 @@ async fn feedback_counts_on_a_turn_whose_earlier_feedback_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn a_message_after_a_turn_that_cannot_be_read_is_not_about_the_turn_before_it() {
+async fn a_message_after_an_unreadable_turn_is_not_attributed_to_an_earlier_turn() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     for (turn, question) in [("t1", "Where is the shop?"), ("t2", "When does it open?")] {
@@ -75,7 +75,7 @@ async fn a_message_after_a_turn_that_cannot_be_read_is_not_about_the_turn_before
 }
 
 #[tokio::test]
-async fn a_reaction_counts_though_the_log_that_mirrors_it_cannot_be_read() {
+async fn a_reaction_counts_although_the_log_that_mirrors_it_is_unreadable() {
     let app = TestApp::start().await;
     let token = app.token("ada");
     give_feedback(&app, "ada", &[("c2", "t2")]).await;
@@ -85,7 +85,7 @@ async fn a_reaction_counts_though_the_log_that_mirrors_it_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn a_claim_that_cannot_be_read_keeps_no_event_from_being_processed() {
+async fn an_unreadable_claim_does_not_block_its_event() {
     for damaged in ["feedbackId", "receipt"] {
         let app = TestApp::start().await;
         let token = app.token("ada");

@@ -6,7 +6,7 @@ use hearback_tests::queue::drain;
 use super::*;
 
 #[tokio::test]
-async fn nats_returns_what_it_cannot_deliver_and_gives_up_what_is_no_message() {
+async fn nats_reports_an_undelivered_message_and_sends_an_invalid_one_to_the_dlq() {
     let engine = Engine::start().await;
     let dead_letters = engine.queues.nats_dead_letters.as_str();
     let settings = [

@@ -139,7 +139,7 @@ async fn entries_of_the_message_directory_are_erased_although_they_are_damaged()
 }
 
 #[tokio::test]
-async fn an_event_that_could_not_be_read_to_be_processed_is_erased() {
+async fn an_event_that_is_unreadable_and_unprocessed_is_erased() {
     let app = TestApp::start().await;
     let id = submit(&app, ZOE, WORDS, json!({})).await;
     app.outcome(&app.token(ZOE), &id).await;

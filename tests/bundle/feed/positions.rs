@@ -214,7 +214,7 @@ async fn positions_do_not_reveal_ids_of_hidden_events() {
 }
 
 #[tokio::test]
-async fn an_entry_that_cannot_be_read_hides_no_other() {
+async fn an_unreadable_entry_does_not_hide_others() {
     let world = World::start().await;
     let now = Utc::now();
     for second in 1..=3 {

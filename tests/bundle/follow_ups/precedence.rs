@@ -24,7 +24,7 @@ async fn voices_on_t1(app: &TestApp, ada: &str) -> [Value; 3] {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_registered_late_counts_in_rates_and_timelines_as_for_the_status() {
+async fn a_turn_registered_late_counts_alike_in_the_status_rates_and_timelines() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, "t1", (0, "laptops under $1000")).await;
@@ -37,7 +37,7 @@ async fn a_turn_that_is_registered_late_counts_in_rates_and_timelines_as_for_the
 }
 
 #[tokio::test]
-async fn the_nearest_turn_counts_everywhere_also_if_a_farther_one_is_ahead_of_the_clock() {
+async fn the_nearest_following_turn_counts_even_if_a_farther_one_has_a_future_time() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     let register = async |turn: &str, query: &str, ahead: Option<i64>| {
@@ -56,7 +56,7 @@ async fn the_nearest_turn_counts_everywhere_also_if_a_farther_one_is_ahead_of_th
 }
 
 #[tokio::test]
-async fn a_statement_of_the_machine_that_is_repeated_is_the_latest() {
+async fn a_repeated_inference_is_the_latest_feedback() {
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, "t1", (0, "gaming laptops under $1000")).await;

@@ -46,7 +46,7 @@ fn deliveries() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn no_claim_that_api_gateway_passes_on_reaches_a_project_that_it_does_not_name() {
+async fn a_forged_claim_gives_no_access_to_another_project() {
     let engine = Engine::start().await;
     let functions = functions_of(&engine);
     let call = async |claims: &Value, method, path| {

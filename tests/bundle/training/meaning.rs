@@ -76,7 +76,7 @@ async fn give(app: &TrainingApp, turn: &str, step: &str) {
 }
 
 #[tokio::test]
-async fn the_page_says_what_feedback_means() {
+async fn the_examples_of_the_page_have_the_documented_results() {
     let page = EXAMPLES.read();
     let examples: Vec<_> = page
         .lines()

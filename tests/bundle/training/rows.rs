@@ -262,7 +262,7 @@ async fn an_excluded_rejection_of_the_chosen_answer_leaves_out_its_pair_and_its_
 }
 
 #[tokio::test]
-async fn an_excluded_event_covers_its_users_reaction_also_without_a_verdict() {
+async fn an_excluded_event_without_a_verdict_also_excludes_its_users_reaction() {
     let app = TrainingApp::start().await;
     let ada = app.0.token("ada");
     for (turn, kind, channel) in [
@@ -298,7 +298,7 @@ async fn an_excluded_event_covers_its_users_reaction_also_without_a_verdict() {
 }
 
 #[tokio::test]
-async fn feedback_of_another_day_gives_no_row_and_contradicts_one() {
+async fn feedback_of_another_day_is_not_exported_but_contradicts_a_label() {
     let app = TrainingApp::start().await;
     let yesterday = Utc::now() - TimeDelta::days(1);
     for turn in ["t", "u"] {

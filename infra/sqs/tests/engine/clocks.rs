@@ -71,7 +71,7 @@ async fn drain(engine: &Engine, queue: &str, (count, wait): (usize, i32)) -> usi
 }
 
 #[tokio::test]
-async fn clock_set_back_delays_no_message() {
+async fn setting_the_clock_back_delays_no_message() {
     let folder = tempfile::tempdir().unwrap();
     let wall = Wall::default();
     let engine = wall.engine(&folder.path().join("queues.db")).await;
@@ -105,7 +105,7 @@ async fn clock_set_back_delays_no_message() {
 }
 
 #[tokio::test]
-async fn clock_set_forward_ends_no_flight_early() {
+async fn setting_the_clock_forward_ends_no_visibility_timeout_early() {
     let folder = tempfile::tempdir().unwrap();
     let wall = Wall::default();
     let engine = wall.engine(&folder.path().join("queues.db")).await;
@@ -137,7 +137,7 @@ async fn clock_set_forward_ends_no_flight_early() {
 }
 
 #[tokio::test]
-async fn clock_set_while_the_engine_is_down_loses_no_message() {
+async fn setting_the_clock_while_the_engine_is_down_loses_no_message() {
     for days in [-2, 30] {
         let folder = tempfile::tempdir().unwrap();
         let (wall, file) = (Wall::default(), folder.path().join("queues.db"));

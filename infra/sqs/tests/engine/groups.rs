@@ -59,7 +59,7 @@ async fn a_group_that_has_nothing_in_flight_comes_first() {
 }
 
 #[tokio::test]
-async fn message_returns_its_group() {
+async fn a_received_message_has_its_group_id() {
     let engine = Engine::start().await;
     let queue = engine.queue("jobs", &[]).await;
     send(&engine, &queue, "acme", "x").await;

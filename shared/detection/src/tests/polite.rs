@@ -79,7 +79,7 @@ fn questions_and_thanks_are_no_complaints() {
 }
 
 #[test]
-fn polite_complaints_make_no_machine_reaction_ok() {
+fn polite_complaints_give_no_machine_reaction_ok() {
     for message in COMPLAINTS {
         let detection = verdict(&After::Steps, message);
         let is_praise =

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_counts_then_the_receipt_then_the_id() {
+    fn acts_are_ordered_by_time_then_receipt_then_id() {
         let at = |second| DateTime::from_timestamp(second, 0).unwrap();
         let act = |ts, received, id| Recency::new(at(ts), at(received), Uuid::from_u128(id));
         let ascending = [

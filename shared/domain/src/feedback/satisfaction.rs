@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_does_not_tell_whose_a_private_signal_is() {
+    fn a_rate_does_not_reveal_the_author_of_a_private_signal() {
         let private = |user| {
             let mut signal = reaction(user, Origin::User, Some(Reaction::NotOk), 5);
             signal.core.kind = FeedbackKind::Unsafe;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inferred_verdict_counts_only_for_a_user_who_gave_none() {
+    fn an_inferred_verdict_counts_only_for_a_user_without_an_explicit_one() {
         let inferred = reaction("ada", Origin::Machine, Some(Reaction::Ok), 9);
         assert_eq!(satisfaction_rate([&inferred], &ada()), Some(1.0));
         let given = reaction("ada", Origin::User, Some(Reaction::NotOk), 1);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_acts_at_one_time_the_one_received_last_counts_in_any_order() {
+    fn the_later_received_of_two_acts_at_the_same_time_counts_in_any_order() {
         let act = |verdict, received, id| {
             let mut act = reaction("ada", Origin::User, Some(verdict), 5);
             act.core.received_at = DateTime::from_timestamp(received, 0).unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_turns_that_follow_the_nearest_counts_unless_a_message_names_the_turn() {
+    fn the_nearest_of_two_following_turns_counts_unless_a_message_names_the_turn() {
         let inferred = |verdict, second, follow_up| {
             let mut inferred = reaction("ada", Origin::Machine, Some(verdict), second);
             inferred.core.follow_up = follow_up;

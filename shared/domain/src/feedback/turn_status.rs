@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn once_an_event_is_withdrawn_the_one_before_counts_in_any_order_of_processing() {
+    fn after_a_withdrawal_the_previous_event_counts_in_any_order_of_processing() {
         let at = |second| DateTime::from_timestamp(second, 0).unwrap();
         let event = |second: u8, verdict| {
             let ts = at(second.into());

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_ends_when_its_token_does() {
+    fn a_connection_ends_when_its_token_expires() {
         let listener = |token_ends: Option<DateTime<Utc>>| Listener {
             tenant: "acme".try_into().unwrap(),
             user: "ada".try_into().unwrap(),

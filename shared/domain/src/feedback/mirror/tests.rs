@@ -92,7 +92,7 @@ fn text_for(log: &TurnLog, sees: impl Fn(&UserId) -> bool) -> String {
 const ADA: &str = "[feedback user 2026-01-02T12:00:00Z ok] fine";
 
 #[test]
-fn of_two_reactions_at_one_time_the_one_received_last_is_listed_in_any_order() {
+fn the_later_received_of_two_reactions_at_the_same_time_is_listed() {
     let received = |second, id, text: &str| {
         let mut reaction = reaction("ada", 4, text);
         reaction.core.received_at += TimeDelta::seconds(second);
@@ -133,7 +133,7 @@ fn hiding_a_line_does_not_change_a_line_that_quotes_it() {
 }
 
 #[test]
-fn of_two_equal_lines_only_the_hidden_one_is_removed() {
+fn only_the_hidden_one_of_two_equal_lines_is_removed() {
     let mut log = log_of(ADA);
     for user in ["ada", "eve"] {
         assert!(write(&mut log, &reaction(user, 2, "fine")));

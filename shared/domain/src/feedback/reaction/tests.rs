@@ -54,7 +54,7 @@ fn a_clock_that_is_ahead_does_not_outrank_a_later_reaction() {
 }
 
 #[test]
-fn a_machine_reaction_that_is_said_again_has_the_time_of_the_last() {
+fn a_repeated_machine_reaction_has_the_time_of_the_latest() {
     let first = reaction(Origin::Machine, "not_ok", 0, 0);
     let again = reaction(Origin::Machine, "not_ok", 9, 0);
     let current = written(again.clone().resolve(Some(&first)));
@@ -72,7 +72,7 @@ fn a_machine_reaction_that_is_said_again_has_the_time_of_the_last() {
 }
 
 #[test]
-fn a_statement_that_names_the_turn_outranks_the_same_in_a_turn_that_follows() {
+fn an_inference_that_names_the_turn_outranks_an_equal_one_of_a_following_turn() {
     let named = reaction(Origin::Machine, "ok", 0, 0);
     let mut follow_up = reaction(Origin::Machine, "ok", 60, 0);
     follow_up.core.follow_up = true;
