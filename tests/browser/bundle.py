@@ -98,7 +98,7 @@ class Bundle:
 
     @property
     def all_ports(self):
-        """These ports, then those that the process chose itself, where the system tells them."""
+        """These ports, then those that the process chose itself, on a system with /proc."""
         return self.ports + sorted(listening(self._process.pid) - set(self.ports))
 
     @property

@@ -18,7 +18,7 @@ REBOUND = "rebound.example"
 BUCKET = "hearback-data"
 TABLE = "hearback"
 PLANTED = "planted"
-# The store counts as settled when nothing changes for so many seconds.
+# The store counts as settled when nothing changes for this many seconds.
 QUIET = 1.2
 
 # Sends every kind of request that a page can send to a port, and returns the responses that it can read.

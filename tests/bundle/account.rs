@@ -1,5 +1,5 @@
-//! What the template means for an AWS account: the first deployment, small accounts, faults and operators. The pages
-//! about it match the template.
+//! The template's effects in an AWS account: the first deployment, small accounts, failures and alarms. The pages about
+//! it match the template.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -66,7 +66,7 @@ enum Selection {
     One(String),
 }
 
-/// A sample has one of so many points.
+/// A sample has one in this many points.
 const SAMPLED: usize = 8;
 /// Maximum number of points in a sample, so that no test takes much longer than the others.
 const MAX_SAMPLE: usize = 40;

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 /// The turn that nothing damaged is about.
 const FIRST: &str = "turn-one";
-/// One in so many pairs of a damage and a request is tested. Each commit selects others.
+/// One in this many pairs of a damage and a request is tested. Each commit selects different ones.
 const SAMPLED: usize = 4;
 
 /// Feedback of each kind about two conversations, processed. Returns the event about the first one.

@@ -103,7 +103,11 @@ fn assert_sound(versions: &[Version]) {
     let all = learned_from.len();
     learned_from.sort_unstable();
     learned_from.dedup();
-    assert_eq!(learned_from.len(), all, "an event was learned from twice");
+    assert_eq!(
+        learned_from.len(),
+        all,
+        "preferences learned from an event twice"
+    );
 }
 
 async fn outcome(store: &Store, event: &FeedbackEvent) -> Option<Outcome> {

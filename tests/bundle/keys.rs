@@ -61,8 +61,8 @@ enum Operation {
     File,
 }
 
-/// The name, the place and the rate per second of each operation. Of 35,000 events three fifths are posted, and as
-/// many turns are registered, every second one a follow-up with a machine reaction. Everything that is posted is also
+/// The name, the place and the rate per second of each operation. Of 35,000 events three fifths are submitted, and as
+/// many turns are registered, half of them follow-ups with a machine reaction. Everything that is submitted is also
 /// imported in pieces of files.
 const OPERATIONS: [(Operation, &str, Place, u32); 9] = [
     (Operation::Event, "events", Place::Posted, 20_580),
@@ -203,7 +203,7 @@ impl World {
         match operation {
             Operation::Event | Operation::File => {}
             Operation::Duplicate => self.submit(0).await,
-            // As many as are read to find the turn before.
+            // As many turns as are read to find the previous one.
             Operation::Turn | Operation::FollowUp => {
                 for number in 0..25 {
                     self.register(number, QUESTIONS[number % QUESTIONS.len()])

@@ -64,7 +64,7 @@ impl World {
         }
     }
 
-    /// Publishes so many events at a time.
+    /// Publishes this many events at a time.
     async fn publish(&mut self, count: usize, at: DateTime<Utc>) {
         for _ in 0..count {
             let core = EventCore {

@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    /// Runs an operation of a new connection with each fault at each of its calls, of which there are so many at least.
+    /// Runs an operation of a new connection with each fault at each of its calls, which must be `least` or more.
     async fn with_each_call_failing(&self, least: u32, operation: impl AsyncFn(&Faults, &str)) {
         for fault in Fault::ALL {
             let calls = Faults::at_each_call(fault, async |faults| {

@@ -11,7 +11,7 @@ use hearback_tests::engine::Engine;
 use hearback_tests::queue::{batch, count, drain};
 use serde_json::json;
 
-/// A relay to a server that nobody runs.
+/// A relay to a server that does not exist.
 fn relay(engine: &Engine) -> Relay<Nats> {
     let settings = NatsSettings {
         servers: "nats://127.0.0.1:1".parse().unwrap(),

@@ -1,4 +1,4 @@
-//! `hearback requeue` sends stored feedback that was never processed, and it is learned from once.
+//! `hearback requeue` sends stored feedback that was never processed, and preferences learn from it exactly once.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

@@ -20,7 +20,7 @@ ELSEWHERE = re.compile(
 # What runs here: a block that has such a command needs a mark, whatever else it has.
 HERE = re.compile(r"hearback|nats-server|cargo run|curl|python3 docs/")
 PROMPT = "$ "
-# Stands for any text within a line, and alone on a line for any lines.
+# Matches any text within a line, and alone on a line any number of lines.
 ANYTHING = "…"
 
 ADDRESS = re.compile(r"\b(127\.0\.0\.1:)(\d+)\b")

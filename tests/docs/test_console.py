@@ -66,7 +66,7 @@ def write_conversations(session):
     (session.folder / "conversations.jsonl").write_text(line.strip() + "\n")
 
 
-# What a page assumes before the command that begins so.
+# What a page assumes before the command with this beginning.
 BEFORE = {
     ("docs/tutorial.md", "cargo run -- export --day"): rate_in_the_demo,
     ("docs/how-to/export-training-data.md", "hearback export"): react,

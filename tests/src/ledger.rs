@@ -38,7 +38,7 @@ pub async fn events(app: &TestApp, token: &str) -> Vec<Value> {
 pub async fn ledger(app: &TestApp, token: &str, expected: usize) -> Vec<Value> {
     eventually(|| async {
         let events = events(app, token).await;
-        // The status does not tell: an event may be withdrawn before it is processed.
+        // `status` does not show whether an event is processed: it may be withdrawn before that.
         let settled = events.iter().all(|event| event["processedAt"].is_string());
         (events.len() == expected && settled).then_some(events)
     })

@@ -118,8 +118,8 @@ impl Project {
             .await;
     }
 
-    /// Adds reactions that each take over 4 KB of a response: to a turn of its own each, or by a user of its own each
-    /// to the turn `t`.
+    /// Adds reactions that each take over 4 KB of a response: each to a different turn, or each by a different user to
+    /// the turn `t`.
     pub async fn add_large(&self, conversation: &str, reactions: u32, to_one_turn: bool) {
         let received_at = Utc::now() - TimeDelta::minutes(10);
         let ts = "2025-09-05T12:00:00Z".parse::<DateTime<Utc>>().unwrap();

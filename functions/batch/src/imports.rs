@@ -11,9 +11,10 @@
 //! derived from the offset of its line, a piece's row is replaced on the condition of the version that was read, and a
 //! packed file gives the same pieces each time.
 //!
-//! Tenants share the workers: a step ends after a minute, and messages are grouped by tenant, so that nobody waits for
-//! the whole file of another. The output of a file is bounded ([`Bounds`]). Live feedback does not wait for imports:
-//! imported events reach the signal generator through a queue of their own (`bulk.rs`), not through the table's stream.
+//! Tenants share the workers: a step ends after a minute, and messages are grouped by tenant, so that no tenant waits
+//! for the whole file of another. The output of a file is bounded ([`Bounds`]). Live feedback does not wait for
+//! imports: imported events reach the signal generator through a queue of their own (`bulk.rs`), not through the
+//! table's stream.
 
 mod begin;
 mod bulk;
@@ -50,8 +51,8 @@ pub const IMPORTS_DEAD_LETTERS_URL: &str = "HEARBACK_IMPORTS_DEAD_LETTERS_URL";
 pub const SIGNALS_BULK_URL: &str = "HEARBACK_SIGNALS_BULK_URL";
 /// The longest time of a step. The rest goes to the end of the queue, because another tenant may wait.
 pub const SLICE: TimeDelta = TimeDelta::minutes(1);
-/// Bytes from which on no further worker's file is merged into a file of rejects. A small function merges so many
-/// within a minute.
+/// A file of rejects of this size, in bytes, gets no further files of workers. A function with little memory merges
+/// this amount within a minute.
 const REJECTS_FILE: usize = 64 * 1024 * 1024;
 /// Messages of one call.
 const BATCH: usize = 10;

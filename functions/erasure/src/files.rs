@@ -263,7 +263,7 @@ impl Run<'_> {
         }
     }
 
-    /// The import of a file, if it was imported. A report that cannot be read says so, too.
+    /// The import of a file, if it was imported: a report exists, even if it cannot be read.
     async fn import_of(&self, key: &str) -> Result<Option<ReportedImport>, Error> {
         let Some((report, body)) = self.blobs.open(&report_key(key, REPORT)).await? else {
             return Ok(None);

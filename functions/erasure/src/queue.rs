@@ -26,7 +26,7 @@ pub struct Erasures {
     client: aws_sdk_sqs::Client,
     url: String,
     settle: TimeDelta,
-    /// The hops of the messages that are sent.
+    /// The number of hops of the messages that are sent.
     hops: Hops,
 }
 
@@ -42,13 +42,13 @@ pub(crate) struct Task {
     pub(crate) user: UserId,
     /// The id of the erasure.
     pub(crate) id: Uuid,
-    /// How far the pass is.
+    /// The progress of the pass.
     pub(crate) step: Step,
     /// Whether it has found anything.
     pub(crate) found: bool,
 }
 
-/// How far a pass is.
+/// The progress of a pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Step {

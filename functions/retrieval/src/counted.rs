@@ -11,7 +11,7 @@ use hearback_storage::events::StoredEvent;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// As what an event counts for a turn, or why it does not.
+/// What an event counts as for a turn, or why it does not count.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Counted {
     /// The turn in the event's context.
@@ -34,7 +34,7 @@ enum NotCounted {
     NoProject,
     /// Its context has no `conversationId`.
     NoConversation,
-    /// Events of this kind say nothing about a turn.
+    /// Events of this kind have no verdict.
     NoVerdict,
     /// The turn was not registered when the event was processed, or has expired since.
     TurnNotRegistered,
@@ -45,8 +45,8 @@ enum NotCounted {
 }
 
 impl Counted {
-    /// Reads as what an event counts. `None` if it names no turn, is not processed yet, or is the event of a reaction or
-    /// a message signal, which counts itself. One read if it was processed and names a turn, else none.
+    /// Reads what an event counts as. `None` if it names no turn, is not processed yet, or is the event of a reaction
+    /// or a message signal, which counts itself. Costs one read if it was processed and names a turn, otherwise none.
     pub(crate) async fn read(app: &App, stored: &StoredEvent) -> Result<Option<Self>, Error> {
         let turn = stored.core.context.turn_id.clone();
         let Some(turn) = turn.filter(|_| !stored.core.derived) else {

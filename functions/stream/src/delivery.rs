@@ -60,8 +60,8 @@ impl MessageFailure for Failure {
 }
 
 impl Delivery {
-    /// A connection that is open. One whose time is over receives a goodbye and is closed. So is one without a row: its
-    /// user was erased.
+    /// An open connection. A connection whose time is over receives a goodbye and is closed. A connection without a row
+    /// is closed, too: its user was erased.
     pub(crate) async fn open(&self, id: &str) -> Result<Option<Connection>, Failure> {
         match self.store.connection(id).await {
             Ok(Some(connection)) => {
@@ -105,7 +105,7 @@ impl Delivery {
         let (mut check, mut more) = (woken, true);
         let mut failure = None;
         for _ in 0..PARTS {
-            // After so many entries, what precedes them must be complete first.
+            // The row has no room for further entries: everything before them must be complete first.
             let was_full = progress.is_full();
             let until = if was_full {
                 now - SETTLED_AFTER

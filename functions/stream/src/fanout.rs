@@ -35,7 +35,7 @@ pub struct Fanout {
 enum Message {
     /// A connection sent it to itself.
     Task(ConnectionTask),
-    /// It was published. Only whose it is matters here.
+    /// It was published. Only its user matters here.
     #[serde(rename_all = "camelCase")]
     Published { tenant: TenantId, user_id: UserId },
 }

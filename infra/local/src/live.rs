@@ -38,7 +38,7 @@ const MAX_SOCKETS: usize = 4_096;
 #[derive(Debug, Clone, Default)]
 pub struct OpenSockets(Arc<Mutex<HashMap<String, Sender<Outgoing>>>>);
 
-/// What a socket is to do.
+/// A command to a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outgoing {
     /// Send a frame.

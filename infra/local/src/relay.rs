@@ -89,7 +89,7 @@ enum Delivered {
 
 enum Work {
     Send(OutgoingMessage),
-    /// Deletes the log of a turn that the table deleted, after so many attempts that failed in the bucket's engine.
+    /// Deletes the log of a turn that the table deleted, after this many failed attempts of the bucket's engine.
     DeleteLog(TurnRef, String, u32),
     /// Sends the record to the DLQ for this reason.
     DeadLetter(String),

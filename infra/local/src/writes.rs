@@ -32,7 +32,7 @@ impl WritesPosition {
 
     /// Waits for a request after it.
     pub async fn next(&mut self) {
-        // Without the engine there is none.
+        // Without the embedded engine there are no requests.
         let _ = self.0.changed().await;
     }
 }

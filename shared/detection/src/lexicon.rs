@@ -28,7 +28,7 @@ pub(crate) struct Lexicon {
 }
 
 impl Lexicon {
-    /// A lexicon without phrases, with capacity for a file of so many bytes.
+    /// A lexicon without phrases, with capacity for a file of this many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         let room = bytes / BYTES_OF_NODE;
         Self {

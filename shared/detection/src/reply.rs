@@ -38,10 +38,10 @@ impl Asked {
 
 /// Bytes of an answer that are read, at its start and at its end.
 const READ: usize = 400;
-/// Up to so many words, all of an answer is searched for its question.
+/// The maximum number of words of an answer that is searched for a question as a whole.
 const SHORT: usize = 60;
 
-/// Up to so many words, an answer may ask without a question mark.
+/// The maximum number of words of an answer that may ask without a question mark.
 const BRIEF: usize = 20;
 
 /// Maximum number of words of a courtesy: "You are very welcome".

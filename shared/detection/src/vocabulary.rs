@@ -24,7 +24,7 @@ pub(crate) enum Trait {
     Interrogative,
     /// It says that something lasts: "still".
     Lasting,
-    /// It is in so many texts that it relates no question to an answer: "time", "people".
+    /// It is too frequent to relate a question to an answer: "time", "people".
     Common,
 }
 

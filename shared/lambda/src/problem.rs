@@ -154,8 +154,8 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found")
     }
 
-    /// 404 that names the kind of resource, for example `turn`. The same whether it does not exist
-    /// or belongs to another user, so that the caller cannot tell.
+    /// 404 that names the kind of resource, for example `turn`. The response is the same if the
+    /// resource belongs to another user, so that the caller cannot find out whether it exists.
     #[must_use]
     pub fn no_such(what: &str) -> Self {
         Self::not_found().detail(format!("There is no such {what}, or it is not yours."))

@@ -6,7 +6,7 @@ use crate::glyphs::Glyphs;
 
 /// Finds `user:password@` after the `//` of a URL, up to the last `@` before its path, or `user@` alone,
 /// percent-encoded or not. `git` without a password is kept: it is the usual user of repositories, and identifies
-/// nobody.
+/// no person.
 pub(crate) fn find(glyphs: &Glyphs) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;

@@ -101,7 +101,7 @@ impl<'a> Groups<'a> {
         Self(self.0.get(place..).unwrap_or_default())
     }
 
-    /// The first `count` groups, if there are so many.
+    /// The first `count` groups, if there are that many.
     pub(crate) fn upto(self, count: usize) -> Option<Self> {
         self.0.get(..count).map(Self)
     }

@@ -88,7 +88,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The budget for texts of so many bytes in total.
+    /// The budget for texts of this many bytes in total.
     #[must_use]
     pub fn of(bytes: usize) -> Self {
         let bytes = bytes.saturating_mul(AVERAGE_PASSES);

@@ -316,7 +316,7 @@ impl Store {
     }
 }
 
-/// One of so many shards.
+/// The shard of a name, of `shards` shards.
 pub(crate) fn shard_of(name: &str, shards: u32) -> u32 {
     let digest: [u8; 32] = Sha256::digest(name).into();
     let [a, b, c, d, ..] = digest;

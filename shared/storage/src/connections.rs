@@ -184,8 +184,8 @@ impl Store {
         Ok(())
     }
 
-    /// The connections that an entry of this user concerns, each with the row that says so. Eventually consistent. Two
-    /// calls, half a read each for each 4 KB.
+    /// The connections that receive entries of this user, each with the key of its listener row. Eventually consistent.
+    /// Two calls, half a read each for each 4 KB.
     pub async fn listeners(&self, owner: UserRef<'_>) -> Result<Vec<(String, Key)>, Error> {
         let (mut found, of_user) = try_join(
             self.listeners_in(keys::tenant_listeners(owner.tenant)),

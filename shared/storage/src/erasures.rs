@@ -305,9 +305,9 @@ fn number(value: impl Into<serde_json::Number>) -> AttributeValue {
     AttributeValue::N(value.into().to_string())
 }
 
-/// The erasure of a row. Without a readable row nobody knows whether the user's data is being erased: what is
-/// written now might have to be removed, and what is received was promised to be. So the erasure counts as open, until
-/// another request replaces it.
+/// The erasure of a row. If the row cannot be read, it is unknown whether the user's data is being erased: data that is
+/// written now might have to be removed, and the removal of received events was promised. So the erasure counts as open
+/// until another request replaces it.
 fn erasure_or_unreadable(row: &Item) -> Erasure {
     erasure(row).unwrap_or_else(|error| {
         let message = "the row of an erasure cannot be read";

@@ -1,6 +1,6 @@
 //! The parts of a text that its author wrote: everything except code, block quotes and quotations.
 //!
-//! A user who pastes a log that contains "wrong" has not said so.
+//! A user who pastes a log that contains "wrong" does not call the answer wrong.
 
 use std::ops::Range;
 

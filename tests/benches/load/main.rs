@@ -10,8 +10,8 @@
 //!    generator yields to requests for two seconds.
 //! 2. *Hold*: the highest sustained rate, for `MINUTES`; if it is not sustained for that long, the next lower one.
 //! 3. *Overload*: `TIMES` that rate (2), for `OVERLOAD` seconds.
-//! 4. *Check*: once the queue is empty, everything acknowledged is stored and learned from once, and nothing rejected
-//!    is stored.
+//! 4. *Check*: once the queue is empty, everything acknowledged is stored, preferences learned from it exactly once,
+//!    and nothing rejected is stored.
 //!
 //! It fails if anything is lost or duplicated, at a response that is neither a success nor a 503 with `Retry-After`,
 //! if the process takes 400 MB at any time, if no rate is sustained, or if the overload completes less than 0.7 of the

@@ -9,7 +9,7 @@ use hearback_tests::queue::{batch, pipe_message};
 use super::*;
 use crate::erasure_steps::world::World;
 
-/// One in so many damages is tested. Each commit selects others.
+/// One in this many kinds of damage is tested. Each commit selects different ones.
 const VISITED: usize = 12;
 
 /// A table and a bucket that can be restored.

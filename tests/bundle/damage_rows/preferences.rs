@@ -38,7 +38,7 @@ async fn a_damaged_newest_version_of_preferences_is_skipped_and_its_number_is_no
     assert_eq!(stale.status, 409);
     assert_eq!(stale.body["currentVersion"], 2);
 
-    // Feedback teaches the version after the damaged one, and so does a change.
+    // Feedback writes the version after the damaged one, and so does a change.
     let event = acceptance("ada");
     app.submit(&token, &event).await;
     let outcome = app.outcome(&token, &id(&event)).await;

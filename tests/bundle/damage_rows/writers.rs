@@ -1,4 +1,4 @@
-//! What is written next to a row that cannot be read: new feedback counts, and nothing waits for a repair.
+//! Writes next to a row that cannot be read: new feedback counts, and nothing waits for a repair.
 
 use super::*;
 
@@ -8,7 +8,7 @@ async fn row(app: &TestApp, is_it: impl Fn(&Row) -> bool) -> Row {
     table(app).await.into_iter().find(is_it).unwrap()
 }
 
-/// Damages an attribute of the row whose sort key begins so.
+/// Damages an attribute of the row whose sort key has this prefix.
 async fn damage_row(app: &TestApp, key: &str, name: &str) {
     let row = row(app, |row| attribute(row, "SK").starts_with(key)).await;
     let (dynamodb, table) = (&app.bundle.clients.dynamodb, Names::default().table());
@@ -98,7 +98,7 @@ async fn an_unreadable_claim_does_not_block_its_event() {
         app.submit(&token, &equal).await;
         let outcome = app.outcome(&token, &id(&equal)).await;
         assert_eq!(outcome["status"], "processed", "{damaged}");
-        // The claim is whole again.
+        // The claim can be read again.
         equal["feedbackId"] = json!(uuid::Uuid::new_v4());
         app.submit(&token, &equal).await;
         let outcome = app.outcome(&token, &id(&equal)).await;

@@ -1,4 +1,4 @@
-//! Rows of a person that cannot be read are erased, and block nobody.
+//! Unreadable rows of a person are erased, and do not block other users.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;

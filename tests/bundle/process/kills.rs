@@ -162,7 +162,7 @@ async fn acknowledged_events_survive_kill_9_at_any_moment() {
         assert_eq!(
             learned_from,
             Vec::from_iter(stored),
-            "each event was learned from once"
+            "preferences learned from each event exactly once"
         );
     }
 }

@@ -42,10 +42,10 @@ impl World {
         let Some((id, _)) = self.listeners[at].connection.take() else {
             return;
         };
-        // The others vanish without a word.
+        // For the others, API Gateway reports no disconnect.
         if self.below(2) == 0 {
             self.plan_gateway_faults();
-            // Repeated by nobody. What is left is removed when it is found.
+            // API Gateway does not retry this. What is left is removed when it is found.
             let _ = self.gateway.live.live.disconnect(&id).await;
             self.replace_gateway_if_crashed();
         }
@@ -70,7 +70,7 @@ impl World {
             let subscribe = json!({"action": "subscribe", "after": after}).to_string();
             self.plan_gateway_faults();
             self.gateway.live.live.receive(&id, &subscribe).await;
-            // API Gateway tells the client.
+            // API Gateway reports the crash to the client.
             if self.replace_gateway_if_crashed() {
                 continue;
             }

@@ -1,11 +1,10 @@
-//! Measures the detector on labelled messages: what it gets right, how far its confidence can be
-//! trusted, and what it costs.
+//! Measures the detector on labelled messages: its precision, the calibration of its confidence, and its speed.
 //!
 //! `cargo run -p hearback-detection-bench --release -- FILE… [--errors N]` reads JSON Lines of `{id, source,
-//! prev_query, prev_response, message, label, correction_type}`, where what is not known is null
-//! or left out.
+//! prev_query, prev_response, message, label, correction_type}`, where unknown
+//! members are null or left out.
 
-#![expect(clippy::print_stdout, reason = "a report is what it is for")]
+#![expect(clippy::print_stdout, reason = "this program prints a report")]
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,7 +17,7 @@ use serde::Deserialize;
 mod quality;
 mod speed;
 
-/// A message with what a person says of it.
+/// A message with the label that a person gave it.
 #[derive(Debug, Deserialize)]
 struct Labelled {
     id: String,
@@ -44,7 +43,7 @@ impl Labelled {
     }
 }
 
-/// A message with what the detector says of it.
+/// A message with the detector's result.
 #[derive(Debug)]
 struct Scored<'a> {
     labelled: &'a Labelled,
@@ -91,10 +90,10 @@ fn main() -> anyhow::Result<()> {
     speed::print(&labelled)
 }
 
-/// How many errors are shown.
+/// The default number of errors to print.
 const ERRORS: usize = 20;
 
-/// The files, and how many errors to show.
+/// The files, and the number of errors to print.
 fn arguments() -> anyhow::Result<(Vec<String>, usize)> {
     let (mut files, mut errors) = (Vec::new(), ERRORS);
     let mut arguments = env::args().skip(1);

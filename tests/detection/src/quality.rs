@@ -1,4 +1,4 @@
-//! How often the detector is right.
+//! Measures how often the detector is right.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const BUCKETS: [f64; 6] = [0.0, 0.55, 0.65, 0.70, 0.80, 0.90];
 /// The minimum confidence of a machine reaction.
 const MIN_CONFIDENCE: f64 = 0.70;
 
-/// `part` of `whole`; nothing if there is no whole.
+/// `part` divided by `whole`; `None` if `whole` is 0.
 fn share(part: usize, whole: usize) -> Option<f64> {
     let number = |count: usize| u32::try_from(count).map_or(f64::INFINITY, f64::from);
     (whole > 0).then(|| number(part) / number(whole))
@@ -66,7 +66,7 @@ pub(crate) fn print(source: &str, scored: &[&Scored<'_>]) {
     );
 }
 
-/// Prints how many of the machine's reactions that these verdicts make are right.
+/// Prints how many of the machine reactions that result from these verdicts are right.
 pub(crate) fn print_reactions(scored: &[&Scored<'_>]) {
     let reacts = |scored: &&&Scored<'_>| {
         let detection = &scored.detection;
@@ -76,12 +76,12 @@ pub(crate) fn print_reactions(scored: &[&Scored<'_>]) {
     let right = count(&reactions, |label, said| label == said);
     let share = shown(share(right, reactions.len()));
     println!(
-        "  reactions of the machine {}, right {right}, share {share}",
+        "  machine reactions {}, right {right}, share {share}",
         reactions.len()
     );
 }
 
-/// Prints how often verdicts of a confidence, and of a cue, are right.
+/// Prints the precision of verdicts by confidence and by cue.
 pub(crate) fn print_calibration(scored: &[&Scored<'_>]) {
     println!("\nconfidence      n  precision");
     for (at, low) in BUCKETS.iter().enumerate() {
@@ -113,7 +113,7 @@ pub(crate) fn print_calibration(scored: &[&Scored<'_>]) {
     }
 }
 
-/// Prints the errors that were made with the most confidence, at most so many.
+/// Prints the errors with the highest confidence, up to `shown_errors` of them.
 pub(crate) fn print_worst(scored: &[&Scored<'_>], shown_errors: usize) {
     let mut wrong: Vec<_> = scored
         .iter()

@@ -1,4 +1,5 @@
-//! What the detector costs: the time to load, the time for a message, and both compared with one pass of a regex set.
+//! Measures the speed of the detector: the time to load it, the time for a message, and both relative to one pass of a
+//! set of regular expressions.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -16,7 +17,7 @@ use crate::Labelled;
 
 /// Detections of one run.
 const RUN: u32 = 100_000;
-/// How often all messages are timed on either side.
+/// How often all messages are timed, for the detector and for the regular expressions.
 const ROUNDS: usize = 50;
 /// Stored vectors of one user.
 const VECTORS: usize = 5_000;
@@ -39,7 +40,7 @@ pub(crate) fn print(labelled: &[Labelled]) -> anyhow::Result<()> {
         let (_, first) = timed(|| black_box(detector.detect(&exchange)));
         println!("  the first message in {language}              {first:>10.2?}");
     }
-    print_beside_regex_sets(&detector, labelled)?;
+    compare_with_regex_sets(&detector, labelled)?;
     for (what, unit) in [
         ("prose", "that is wrong, really. "),
         ("marks", "“'\"`"),
@@ -58,9 +59,8 @@ pub(crate) fn print(labelled: &[Labelled]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Detects in all messages again and again, and passes sets of regular expressions over the same
-/// texts.
-fn print_beside_regex_sets(detector: &Detector, labelled: &[Labelled]) -> anyhow::Result<()> {
+/// Runs the detector on all messages repeatedly, and matches sets of regular expressions against the same texts.
+fn compare_with_regex_sets(detector: &Detector, labelled: &[Labelled]) -> anyhow::Result<()> {
     let exchanges: Vec<_> = labelled.iter().map(Labelled::exchange).collect();
     let texts: Vec<_> = exchanges.iter().map(own_texts).collect();
     let run = exchanges.iter().zip(&texts).cycle().take(as_usize(RUN));
@@ -82,11 +82,10 @@ fn print_beside_regex_sets(detector: &Detector, labelled: &[Labelled]) -> anyhow
             let texts = run.iter().flat_map(|(_, texts)| texts.iter());
             timed(|| texts.for_each(|text| drop(black_box(set.matches(text))))).1
         };
-        // The set builds its automaton while it reads, and that belongs to its first pass, as the
-        // phrases belong to the first detection. Later it has met every text before.
+        // The set builds its automaton lazily. The first pass includes that, as the first detection includes loading
+        // the phrases. In later passes, the set has seen every text before.
         let cold = ratio(detecting, matching(&run));
-        // A machine that does other work besides is slow now and then: the fastest round of either
-        // side is the one that was let alone.
+        // Other work on the machine slows some rounds down, so the fastest rounds are compared.
         let (mut fastest, mut matched) = (Duration::MAX, Duration::MAX);
         for _ in 0..ROUNDS {
             fastest = fastest.min(detect(once));
@@ -155,7 +154,7 @@ fn as_usize(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// The built-in phrases, which the detector all has at hand, English first.
+/// The built-in phrase files, English first.
 const FILES: [&str; 7] = [
     include_str!("../../../shared/detection/phrases/en.toml"),
     include_str!("../../../shared/detection/phrases/de.toml"),
@@ -166,8 +165,8 @@ const FILES: [&str; 7] = [
     include_str!("../../../shared/detection/phrases/ja.toml"),
 ];
 
-/// What the detector reads of an exchange, in small letters and without marks, so that the set
-/// needs no regard to either.
+/// The texts of an exchange, in lower case and without punctuation, so that the regular expressions need not handle
+/// either.
 fn own_texts(exchange: &Exchange<'_>) -> Vec<String> {
     let before = [exchange.prev_query, exchange.prev_response];
     let texts = before.into_iter().flatten().chain([exchange.message]);
@@ -179,7 +178,7 @@ fn own_texts(exchange: &Exchange<'_>) -> Vec<String> {
     texts.map(words).collect()
 }
 
-/// What a phrase file has for the regex set.
+/// The parts of a phrase file that the set of regular expressions needs.
 #[derive(Deserialize)]
 struct Phrases {
     #[serde(default)]
@@ -189,8 +188,7 @@ struct Phrases {
     answers: BTreeMap<String, Vec<String>>,
 }
 
-/// The phrases of some files as one set of regular expressions, without regard to where they
-/// stand.
+/// The phrases of some files as one set of regular expressions, which ignore the position of a phrase.
 fn regex_set(files: &[&str]) -> anyhow::Result<RegexSet> {
     let mut expressions = Vec::new();
     for text in files {
@@ -212,10 +210,10 @@ fn regex_set(files: &[&str]) -> anyhow::Result<RegexSet> {
         .size_limit(1 << 30)
         .dfa_size_limit(1 << 28)
         .build()
-        .context("the phrases are no regular expressions")
+        .context("the phrases are not valid regular expressions")
 }
 
-/// A phrase as a regular expression, with the classes of its file, whose words stand apart or not.
+/// A phrase as a regular expression, with the classes of its file. `spaced`: whether spaces separate the words.
 fn expression(phrase: &str, classes: &[(String, String)], spaced: bool) -> String {
     let mut written = phrase.trim_matches(['^', '$', ',', '?', ' ']).to_owned();
     for (from, to) in [

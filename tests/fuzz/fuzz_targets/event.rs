@@ -1,5 +1,5 @@
-//! An event is rejected or read, whatever the bytes; what is read survives storage, and an anonymous
-//! one does not tell whose it is.
+//! Any bytes are rejected or parsed as an event; a parsed event survives storage, and an anonymous one does not reveal
+//! its user.
 
 #![no_main]
 

@@ -72,8 +72,8 @@ fn read(mut lines: Lines, file: &[u8], piece: usize) -> Read {
     read
 }
 
-/// Reads the file again and again without keeping anything. Held may be what a line of the longest
-/// needs, with its ends and one piece, twice over for room to grow.
+/// Reads the file repeatedly without keeping anything. The memory in use must not exceed twice the size of the longest
+/// line with its line ends and one piece, because a buffer may have spare capacity.
 fn stays_small(file: &[u8], longest: usize, piece: usize) {
     let before = HELD.load(Ordering::Relaxed);
     let mut lines = Lines::new(longest);

@@ -1,4 +1,4 @@
-//! A text is scrubbed once and for all, and grows by no more than its placeholders.
+//! Scrubbing is idempotent, and a text grows by no more than its placeholders.
 
 #![no_main]
 

@@ -54,7 +54,7 @@ enum Ended {
 enum Reason {
     /// The end of the file.
     End,
-    /// The file is damaged after so many unpacked bytes.
+    /// The file is damaged after this many unpacked bytes.
     Damaged(u64),
     /// The bound of the file.
     Bound,

@@ -11,8 +11,8 @@ use hearback_storage::message_signals::{MessageKey, SignalPosition};
 
 use crate::{Exporter, Failure};
 
-/// Signals of a period, at most. Their keys are in memory: 530 bytes each if ids have about forty characters, which is
-/// a quarter of the function's memory.
+/// The maximum number of signals of a period. Their keys are in memory: 530 bytes each if ids have about forty
+/// characters, which is a quarter of the function's memory.
 pub(crate) const MAX_SIGNALS: usize = 500_000;
 /// Shards that are read concurrently.
 const SHARDS_AT_ONCE: usize = 16;
@@ -68,7 +68,7 @@ impl SignalsByMessage {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// The positions of the signals on the next messages, at least `count` if there are so many, and the last of
+    /// The positions of the signals on the next messages, at least `count` if there are that many, and the last of
     /// these messages.
     pub(super) fn after(
         &self,

@@ -8,7 +8,7 @@ const LONGEST_ABSENCE: i64 = 3_600_000;
 /// How far the wall clock may be behind the last time that was stored, in milliseconds.
 const TOLERANCE: i64 = 1_000;
 
-/// Moves all times of all messages by so many milliseconds.
+/// Moves all times of all messages by this many milliseconds.
 pub(crate) fn shift(database: &Connection, by: i64) -> rusqlite::Result<()> {
     database.execute(
         "UPDATE message SET sent_at = sent_at + ?1, visible_at = visible_at + ?1,

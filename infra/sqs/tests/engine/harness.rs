@@ -98,7 +98,7 @@ impl Engine {
             .unwrap();
     }
 
-    /// Hides a message for so many seconds; zero makes it due again.
+    /// Hides a message for this many seconds; zero makes it due again.
     pub(crate) async fn hide(&self, queue: &str, message: &Message, seconds: i32) {
         self.sqs
             .change_message_visibility()

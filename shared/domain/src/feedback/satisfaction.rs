@@ -66,8 +66,8 @@ impl ValidationOutcome {
 /// ok ÷ (ok + `not_ok` + neutral) of reactions in one conversation, 0 to 1; `None` without any. Tombstones do not count.
 ///
 /// Each user counts once for a turn, by their [`Voice`]: the latest verdict that they gave, or else what was inferred.
-/// Reactions whose author the caller does not see are a voice of their own: otherwise the rate would tell that their
-/// author is the author of others.
+/// Reactions whose author the caller does not see are a separate voice: otherwise the rate would reveal that they have
+/// the same author as other reactions.
 #[must_use]
 pub fn satisfaction_rate<'a>(
     reactions: impl IntoIterator<Item = &'a StoredReaction>,

@@ -98,7 +98,7 @@ impl TimedVerdict {
         }
         all.sort_by_key(|event| Reverse(event.recency()));
         if all.len() > EVENTS {
-            // One that is withdrawn counts for nothing. The tombstone of its row still says that it is.
+            // A withdrawn event does not count, and the tombstone of its row still records the withdrawal.
             let withdrawn = all.iter().rposition(|event| event.verdict.is_none());
             all.remove(withdrawn.unwrap_or(EVENTS));
         }

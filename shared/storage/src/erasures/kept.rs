@@ -58,7 +58,7 @@ pub enum PersonalData {
     Active {
         /// The conversation.
         within: ConversationRef,
-        /// The marker that says so, if it was found by one.
+        /// The activity marker by which it was found, if it was.
         marker: Option<RowGroup>,
     },
     /// A turn, which may not exist if its registration was not completed.

@@ -1,4 +1,4 @@
-//! A user's reactions in a conversation, and whose a reaction is that cannot be read.
+//! A user's reactions in a conversation, and the user to whom an unreadable reaction belongs.
 //!
 //! The key of a user's reaction and of a message signal names its user. That of a machine reaction or of an event names
 //! its feedback act only: it is the user's if the act or the turn is.
@@ -47,13 +47,13 @@ struct UnknownReaction {
 }
 
 impl UserReactions {
-    /// Whether there are rows that only the traces show to be the user's.
+    /// Whether there are rows that belong to the user only according to the traces.
     #[must_use]
     pub fn has_unknown(&self) -> bool {
         !self.unknown.is_empty()
     }
 
-    /// The user's reactions, with rows that cannot be read if their acts or turns are the user's.
+    /// The user's reactions, including unreadable rows whose acts or turns are the user's.
     #[must_use]
     pub fn with_traced(self, within: &ConversationRef, traces: &ErasureIds) -> Vec<UserReaction> {
         let (project, conversation) = (within.project.as_str(), within.conversation.as_str());
@@ -160,7 +160,7 @@ fn turn_in(within: &ConversationRef, turn: TurnId) -> TurnRef {
     TurnRef { within, turn }
 }
 
-/// A reaction as far as its key shows.
+/// What the key of a reaction shows.
 fn by_key(within: &ConversationRef, named: &ReactionKey<'_>, unit: RowGroup) -> UserReaction {
     let turn = keys::named(named.turn).and_then(|turn| TurnId::try_from(turn).ok());
     UserReaction {
@@ -174,7 +174,7 @@ fn by_key(within: &ConversationRef, named: &ReactionKey<'_>, unit: RowGroup) -> 
     }
 }
 
-/// Whether the key of a reaction that cannot be read, or what is left of its text, names the user.
+/// Whether the key of an unreadable reaction, or the readable part of its text, names the user.
 pub(super) fn is_by(item: &Item, user: &UserId) -> bool {
     let key = reads::key_of(item);
     let named = key.as_ref().and_then(|(_, sk)| keys::reaction_key(sk));

@@ -1,5 +1,5 @@
-//! Imports of which a row cannot be read. What is lost is done again: the events that were stored before are recognized,
-//! so that each line still counts once.
+//! Imports of which a row cannot be read. Lost progress is repeated: events that were stored before are recognized, so
+//! that each line still counts once.
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
 use hearback_domain::events::import::Counts;
@@ -16,7 +16,7 @@ use crate::{Error, Store, WriteToken, keys};
 /// The row is not replaced, because it is not the one that was read.
 const CHANGED: &str = "another worker changed the import";
 
-/// What the pieces of an import that are completed, and can be read, add to its counters.
+/// The sums of the completed and readable pieces of an import, for the import's counters.
 #[derive(Default)]
 struct Completed {
     pieces: u64,
@@ -43,8 +43,8 @@ impl Completed {
 }
 
 impl Store {
-    /// Replaces the row of an import that cannot be read by that of an import that begins, and that has its completed
-    /// pieces.
+    /// Replaces the unreadable row of an import with that of a new import, and counts the pieces that are already
+    /// completed.
     pub(super) async fn rebuild_import(&self, core: &ImportCore) -> Result<ImportRow, Error> {
         let id = core.id();
         let partition = keys::import(&id.tenant, &id.id);
@@ -68,8 +68,8 @@ impl Store {
         })
     }
 
-    /// Replaces the row of a piece that cannot be read by that of a piece that begins at this offset, and recounts the
-    /// completed pieces: it may have been one of them. A call for each MB of pieces, and four writes.
+    /// Replaces the unreadable row of a piece with that of a new piece at this offset, and recounts the completed
+    /// pieces: it may have been one of them. A call for each MB of pieces, and four writes.
     pub async fn restart_import_piece(
         &self,
         import: &ImportCore,

@@ -304,7 +304,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Stands for the time of erased feedback.
+/// Printed instead of the time of erased feedback, which is not known.
 fn unknown() -> String {
     "unknown".to_owned()
 }
