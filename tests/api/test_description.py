@@ -20,7 +20,8 @@ def bundle(tmp_path):
     command = pathlib.Path(os.environ.get("HEARBACK_COMMAND", default_command()))
     if not command.is_file():
         pytest.exit(f"{command} is missing; `cargo build -p hearback-tests` builds it", 2)
-    bundle = Bundle(command, tmp_path)
+    # The document has the routes of webhooks in any case.
+    bundle = Bundle(command, tmp_path, options=["--webhooks"])
     yield bundle
     bundle.stop()
 

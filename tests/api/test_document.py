@@ -13,7 +13,8 @@ from openapi_spec_validator import validate
 from bundle import Bundle, default_command
 
 VERBS = (
-    "create|detect|erase|get|infer|list|react|refresh|register|reset|resolve|search|send|submit|update|withdraw"
+    "create|delete|detect|erase|get|infer|list|put|react|refresh|register|reset|resolve|rotate|search|send|submit|test|"
+    "update|withdraw"
 )
 
 

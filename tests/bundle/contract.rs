@@ -49,6 +49,10 @@ fn router_operations() -> BTreeSet<(String, String, String)> {
         ),
         ("ErasureFunction", hearback_erasure::routes().description()),
         ("StreamFunction", hearback_stream::routes().description()),
+        (
+            "WebhooksFunction",
+            hearback_relay::webhook_routes().description(),
+        ),
     ];
     let mut operations = BTreeSet::new();
     for (function, description) in described {
@@ -66,7 +70,7 @@ fn router_operations() -> BTreeSet<(String, String, String)> {
 fn every_operation_is_routed_to_its_function() {
     let routes = template_routes();
     let operations = router_operations();
-    assert_eq!(operations.len(), 27);
+    assert_eq!(operations.len(), 32);
     // The route that names the method wins over ANY.
     let reached: BTreeSet<_> = operations
         .iter()
@@ -143,6 +147,7 @@ fn schema_names_in_the_openapi_document_are_unique() {
     parts.extend(hearback_turns::routes().descriptions());
     parts.extend(hearback_preferences::routes().descriptions());
     parts.extend(hearback_stream::routes().descriptions());
+    parts.extend(hearback_relay::webhook_routes().descriptions());
     let mut shapes = BTreeMap::new();
     for components in parts.into_iter().filter_map(|part| part.components) {
         for (name, shape) in components.schemas {
@@ -319,6 +324,8 @@ fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
         names.fanout_dead_letters(),
         names.nats(),
         names.nats_dead_letters(),
+        names.webhooks(),
+        names.webhooks_dead_letters(),
         names.stream_dead_letters(),
         names.subjects_dead_letters(),
     ]
@@ -342,6 +349,7 @@ fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
         ("IngestQueue", REDRIVE_RECEIVES),
         ("FanoutQueue", REDRIVE_RECEIVES),
         ("NatsQueue", OUTLET_RECEIVES),
+        ("WebhooksQueue", OUTLET_RECEIVES),
         ("FeedbackProcessedQueue", SUBJECT_RECEIVES),
         ("RewardQueue", SUBJECT_RECEIVES),
         ("PolicyQueue", SUBJECT_RECEIVES),
@@ -359,12 +367,14 @@ fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
 }
 
 #[test]
-fn nats_receives_the_messages_of_every_subject() {
-    let subscription = resource("NatsSubscription");
-    let queue = json!({"GetAtt": "NatsQueue.Arn"});
-    assert_eq!(subscription["Endpoint"], queue);
-    assert_eq!(subscription["RawMessageDelivery"], true);
-    assert_eq!(subscription["FilterPolicy"], Value::Null);
+fn outlets_receive_the_messages_of_every_subject() {
+    for outlet in ["Nats", "Webhooks"] {
+        let subscription = resource(&format!("{outlet}Subscription"));
+        let queue = json!({"GetAtt": format!("{outlet}Queue.Arn")});
+        assert_eq!(subscription["Endpoint"], queue);
+        assert_eq!(subscription["RawMessageDelivery"], true);
+        assert_eq!(subscription["FilterPolicy"], Value::Null);
+    }
 }
 
 /// The members of a schema, as pointers below `at`, each with whether it may be null.
@@ -403,7 +413,7 @@ fn with_null(pointer: &str) -> Value {
 #[tokio::test]
 async fn a_member_accepts_null_exactly_where_the_openapi_document_allows_it() {
     let app = TestApp::start().await;
-    let token = app.token_of("ada", "acme", "feedback:on-behalf");
+    let token = app.token_of("ada", "acme", "feedback:on-behalf feedback:admin");
     let document = serde_json::to_value(openapi()).unwrap();
     let mut checked = 0;
     let mut wrong = Vec::new();
@@ -418,6 +428,7 @@ async fn a_member_accepts_null_exactly_where_the_openapi_document_allows_it() {
                 ("{conversation_id}", "c"),
                 ("{turn_id}", "t"),
                 ("{userId}", "ada"),
+                ("{name}", "crm"),
             ];
             let path = (path.iter()).fold(route.clone(), |path, (name, value)| {
                 path.replace(name, value)

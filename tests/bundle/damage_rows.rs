@@ -372,7 +372,14 @@ async fn a_log_that_cannot_be_deleted_becomes_a_dead_letter_and_blocks_no_other_
         .queue_url(dead_letter_queue)
         .message_body("{}");
     nothing.send().await.unwrap();
-    let summary = redrive(clients, &names, &app.bundle.store, DeadLetterQueue::Stream).await;
+    let summary = redrive(
+        clients,
+        &names,
+        &app.bundle.store,
+        DeadLetterQueue::Stream,
+        &[],
+    )
+    .await;
     let expected = RedriveSummary {
         moved: 0,
         remaining: 3,
@@ -383,7 +390,14 @@ async fn a_log_that_cannot_be_deleted_becomes_a_dead_letter_and_blocks_no_other_
     // Once the bucket works, the log that a dead letter names is deleted.
     let repair = |path: &Path| std::fs::remove_dir(path).unwrap();
     assert!(for_each_metadata(folder.path(), &repair) > 0);
-    let summary = redrive(clients, &names, &app.bundle.store, DeadLetterQueue::Stream).await;
+    let summary = redrive(
+        clients,
+        &names,
+        &app.bundle.store,
+        DeadLetterQueue::Stream,
+        &[],
+    )
+    .await;
     let expected = RedriveSummary {
         moved: 1,
         remaining: 2,

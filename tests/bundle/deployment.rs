@@ -3,6 +3,7 @@
 mod erasure;
 mod live;
 mod nats;
+mod webhooks;
 
 use std::collections::HashMap;
 

@@ -69,4 +69,6 @@ mod training;
 mod turns;
 mod turns_by_status;
 mod two_steps;
+mod webhook_faults;
+mod webhooks;
 mod worst_bodies;

@@ -6,8 +6,10 @@ mod workers;
 use axum::Router;
 use axum::http::Method;
 use hearback_erasure::Requests;
+use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
 use hearback_lambda::{App, WithBlobs};
+use hearback_relay::{Sender, WebhookRegistry, webhook_routes};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::acceptance;
 use hearback_tests::functions::call;
@@ -318,6 +320,31 @@ async fn the_roles_of_stream_and_fanout_allow_their_calls() {
     sockets.clear();
     assert!(functions.publish("ada").await);
     recorded.check("FanoutFunction");
+}
+
+#[tokio::test]
+async fn the_role_of_webhooks_allows_its_calls() {
+    let recorded = Recorded::start().await;
+    let store = recorded.engine.store_with(recorded.recorder.clone());
+    let sender = Sender::new("127.0.0.0/8".parse().unwrap()).unwrap();
+    let registry = WebhookRegistry::new(store, sender, Clock::system());
+    let functions = service(webhook_routes().router(registry));
+    let hook = "/v1/webhooks/crm";
+    // Nothing listens there.
+    let url = json!({"url": "http://127.0.0.1:1/"});
+    let caller = ("order-service", "feedback:admin");
+    for (method, route, body) in [
+        (Method::PUT, hook, &url),
+        (Method::PUT, hook, &url),
+        (Method::GET, "/v1/webhooks", &Value::Null),
+        (Method::POST, "/v1/webhooks/crm/secret", &Value::Null),
+        (Method::POST, "/v1/webhooks/crm/test", &Value::Null),
+        (Method::DELETE, hook, &Value::Null),
+    ] {
+        let (status, body) = call(&functions, caller, (method, route), body).await;
+        assert!(status.is_success(), "{route}: {body}");
+    }
+    recorded.check("WebhooksFunction");
 }
 
 #[tokio::test]

@@ -157,7 +157,14 @@ async fn a_poison_message_goes_to_the_dlq_with_its_reason_and_affects_no_other()
     // The dead letters are visible again after a second. Moved back, they fail again.
     let moved = eventually(|| async {
         let (clients, names) = (&app.bundle.clients, Names::default());
-        let moved = redrive(clients, &names, &app.bundle.store, DeadLetterQueue::Signals).await;
+        let moved = redrive(
+            clients,
+            &names,
+            &app.bundle.store,
+            DeadLetterQueue::Signals,
+            &[],
+        )
+        .await;
         let moved = moved.unwrap().moved;
         (moved > 0).then_some(moved)
     })

@@ -13,7 +13,7 @@ use aws_sdk_sqs::types::Message;
 use hearback_domain::learning::publication::Subject;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_local::names::Names;
-use hearback_local::redrive::{DeadLetterQueue, RedriveSummary, redrive};
+use hearback_local::redrive::{DeadLetterQueue, OutletQueue, RedriveSummary, redrive};
 use hearback_local::stream::Stream;
 use hearback_signals::publish::Publisher;
 use hearback_tests::app::{TestApp, eventually};
@@ -295,9 +295,15 @@ async fn redrive_delivers_repaired_records_and_keeps_the_others() {
     let row = copy_with(&readable, &repaired, ("outcome", &outcome));
     put(&clients.dynamodb, &names.table(), row).await;
 
-    let done = redrive(clients, &names, &app.bundle.store, DeadLetterQueue::Stream)
-        .await
-        .unwrap();
+    let done = redrive(
+        clients,
+        &names,
+        &app.bundle.store,
+        DeadLetterQueue::Stream,
+        &[],
+    )
+    .await
+    .unwrap();
     assert_eq!(
         done,
         RedriveSummary {
@@ -333,7 +339,9 @@ async fn redrive_reads_the_stream_position_in_the_dead_letter_of_a_pipe() {
     let send = send.queue_url(&engine.queues.stream_dead_letters);
     send.send().await.unwrap();
     let (clients, names) = (&engine.clients, &engine.names);
-    let done = redrive(clients, names, &engine.store, DeadLetterQueue::Stream).await;
+    let outlets = [OutletQueue::Nats, OutletQueue::Webhooks];
+    let queue = DeadLetterQueue::Stream;
+    let done = redrive(clients, names, &engine.store, queue, &outlets).await;
     assert_eq!(
         done.unwrap(),
         RedriveSummary {
@@ -345,5 +353,14 @@ async fn redrive_reads_the_stream_position_in_the_dead_letter_of_a_pipe() {
     let queue = engine.queues.subject(Subject::FeedbackProcessed).unwrap();
     let published = receive_all(sqs, queue).await.remove(0);
     assert!(published.body().unwrap().contains(&event));
+    for outlet in [&engine.queues.nats, &engine.queues.webhooks] {
+        let bodies = receive_all(sqs, outlet).await;
+        assert!(
+            bodies
+                .iter()
+                .any(|message| message.body() == published.body()),
+            "{outlet}"
+        );
+    }
     assert_eq!(count(sqs, &engine.queues.stream_dead_letters).await, 0);
 }

@@ -45,6 +45,12 @@ fn routes() -> Vec<(Method, String, usize, &'static [&'static str])> {
             &["artifactPreferences", "contextPreferences"],
         ),
         (
+            put.clone(),
+            "/v1/webhooks/crm".to_owned(),
+            64 * 1024,
+            &["url", "subjects", "projects"],
+        ),
+        (
             put,
             format!("{CONVERSATION}/turns/t"),
             4 * mib,
@@ -195,7 +201,7 @@ async fn other_bodies_use_bounded_memory() {
 
 async fn visit(these: impl Fn(&str) -> bool) {
     let folder = tempfile::tempdir().unwrap();
-    let process = Process::serve(folder.path(), 0).await;
+    let process = Process::serve_with(folder.path(), &["--webhooks"]).await;
     let served = Served::by(&process, folder.path());
     let mut worst = (0, String::new());
     let routes = routes().into_iter().filter(|(_, path, ..)| these(path));
@@ -203,7 +209,7 @@ async fn visit(these: impl Fn(&str) -> bool) {
         for body in bodies(size, members) {
             let bytes = u64::try_from(body.len()).unwrap();
             let shape: String = body.chars().take(40).collect();
-            let request = served.request("ada", method.clone(), &path);
+            let request = served.request_with("feedback:admin", "ada", method.clone(), &path);
             let (response, used) = measured(&process, request, body).await;
             let (status, text) = (response.status(), response.text().await.unwrap());
             let about = format!(

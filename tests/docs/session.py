@@ -17,7 +17,7 @@ import warnings
 from bundle import PATIENCE, Bundle, User, eventually, free_ports
 from console import ROOT, UUID, matches, with_ports
 
-# The ports that the pages name: the bundle's, and those of chat_page.py and of NATS.
+# The ports that the pages name: the bundle's, that of chat_page.py and receive_webhooks.py, and that of NATS.
 BUNDLE, PAGE, NATS = 3000, 8000, 4222
 # A command that starts the bundle and does not end.
 SERVE = re.compile(r"(?:cargo run(?: --)?|hearback)(?: serve)?((?: --\S.*)?)")
@@ -25,8 +25,9 @@ SERVE = re.compile(r"(?:cargo run(?: --)?|hearback)(?: serve)?((?: --\S.*)?)")
 PLACE = re.compile(r"--(?:port|data) \S+")
 # Other commands that do not end, and what they serve.
 SERVERS = {"python3 docs/how-to/chat_page.py": ("/", "/hearback/hearback-feedback.js")}
+RECEIVER = "python3 docs/how-to/receive_webhooks.py"
 # The queues that the bundle itself reads.
-QUEUES = ("signals", "signals-bulk", "ingest", "imports", "erasures", "nats")
+QUEUES = ("signals", "signals-bulk", "ingest", "imports", "erasures", "nats", "webhooks")
 COUNTS = (
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesNotVisible",
@@ -144,6 +145,8 @@ class Session:
             self._serve_page(command)
         elif command.text.startswith("nats-server "):
             self._serve_nats(command)
+        elif command.text.startswith(RECEIVER):
+            self._receive_webhooks(command)
         else:
             self.wait_until_idle()
             printed = self.run(self._as_started(command.text))
@@ -174,6 +177,15 @@ class Session:
         log.touch()
         self.run(f"{command.text} --port {self.nats_port} >>nats.log 2>&1 &")
         eventually(lambda: "Server is ready" in log.read_text(), True)
+
+    def _receive_webhooks(self, command):
+        """Starts the receiver, whose messages go where the command says."""
+        log = self.folder / "receiver.log"
+        log.touch()
+        self.run(f"{command.text} 2>>receiver.log &")
+        url = f"http://127.0.0.1:{self.page_port}/"
+        eventually(lambda: url in log.read_text(), True)
+        check(command, self._as_documented(log.read_text()).splitlines(), self.known)
 
     def wait_until_idle(self):
         """Waits until everything that was submitted is processed, and its outcome published."""

@@ -71,6 +71,7 @@ impl TestApp {
             data: None,
             visibility: Duration::from_secs(1),
             settle: TimeDelta::seconds(1),
+            webhooks: "127.0.0.0/8".parse().ok(),
             ..Options::default()
         }
     }

@@ -24,3 +24,4 @@ pub mod stored;
 pub mod template;
 pub mod touched;
 pub mod turns;
+pub mod webhook_target;

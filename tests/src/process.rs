@@ -128,6 +128,18 @@ impl Process {
         Self::start(Command::new(hearback()), data, port).await
     }
 
+    /// The same, with more options.
+    pub async fn serve_with(data: &Path, options: &[&str]) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args([
+            "-c",
+            r#"program=$1 options=$2; shift 2; exec "$program" "$@" $options"#,
+            "sh",
+        ]);
+        shell.arg(hearback()).arg(options.join(" "));
+        Self::start(shell, data, 0).await
+    }
+
     /// The same, with a log at level `info` in a file.
     pub async fn serve_logging(data: &Path, log: std::fs::File) -> Self {
         let mut command = Command::new(hearback());

@@ -74,7 +74,7 @@ pub async fn drain(sqs: &aws_sdk_sqs::Client, queue: &str) -> Vec<SqsMessage> {
     }
 }
 
-/// The number of messages of a queue, hidden ones included.
+/// The number of messages of a queue, hidden and delayed ones included.
 pub async fn count(sqs: &aws_sdk_sqs::Client, queue: &str) -> usize {
     let attributes = sqs.get_queue_attributes().queue_url(queue);
     let attributes = attributes
@@ -85,6 +85,7 @@ pub async fn count(sqs: &aws_sdk_sqs::Client, queue: &str) -> usize {
     let counts = [
         QueueAttributeName::ApproximateNumberOfMessages,
         QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+        QueueAttributeName::ApproximateNumberOfMessagesDelayed,
     ];
     let counts = counts
         .iter()

@@ -1,6 +1,7 @@
-//! The pauses between two attempts to deliver a message. The first two are the visibility timeout of the queue: SQS does
-//! not count the age of a message that was received more often, by which an alarm reports an outage. Each further one is
-//! as long as the message has waited so far, so that a target that is away for long is not called often.
+//! The pauses between two attempts to deliver a message. Unless an outlet wants otherwise, the first two are the
+//! visibility timeout of the queue: SQS does not count the age of a message that was received more often, by which an
+//! alarm reports an outage. Each further one is about as long as the message has waited so far, so that a target that is
+//! unavailable for long is not called often.
 
 use aws_lambda_events::sqs::SqsMessage;
 use aws_sdk_sqs::Client;
@@ -19,6 +20,7 @@ pub const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(15);
 pub struct Backoff {
     client: Client,
     queue_url: String,
+    receives: u32,
 }
 
 impl Backoff {
@@ -28,13 +30,24 @@ impl Backoff {
         Self {
             client,
             queue_url: queue_url.into(),
+            receives: RECEIVES,
+        }
+    }
+
+    /// With pauses of our own from the first receive: for an outlet whose targets fail each on its own, which is no
+    /// outage.
+    #[must_use]
+    pub fn from_the_first(self) -> Self {
+        Self {
+            receives: 1,
+            ..self
         }
     }
 
     /// Hides received messages until their next attempt. If that fails, the visibility timeout of the queue applies.
     pub(crate) async fn postpone<'a>(&self, messages: impl Iterator<Item = &'a SqsMessage>) {
         let messages: Vec<_> = messages
-            .filter(|message| receives(message) >= RECEIVES)
+            .filter(|message| receives(message) >= self.receives)
             .collect();
         for chunk in messages.chunks(LARGEST_CALL) {
             let hidden = chunk.iter().filter_map(|message| {
@@ -49,9 +62,11 @@ impl Backoff {
     }
 }
 
-/// How long a message that has waited for so long waits for its next attempt.
+/// How long a message that has waited for so long waits for its next attempt. Two seconds longer than that: a target
+/// that failed since shortly before the message was sent is called again after the time for which it has failed, and
+/// a message that came just before that would wait once more.
 fn pause(waited: TimeDelta) -> TimeDelta {
-    waited.clamp(TimeDelta::seconds(1), LONGEST_PAUSE)
+    (waited + TimeDelta::seconds(2)).clamp(TimeDelta::seconds(1), LONGEST_PAUSE)
 }
 
 #[cfg(test)]
@@ -59,9 +74,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_pause_is_as_long_as_the_time_before_and_at_most_a_quarter_of_an_hour() {
+    fn pauses_double_up_to_a_quarter_of_an_hour() {
         let seconds = TimeDelta::seconds;
-        for (waited, next) in [(-5, 1), (0, 1), (7, 7), (900, 900), (86_400, 900)] {
+        for (waited, next) in [(-5, 1), (0, 2), (7, 9), (900, 900), (86_400, 900)] {
             assert_eq!(pause(seconds(waited)), seconds(next));
         }
         // The attempts of a day fit into the receives of the queue, with room for receives without an attempt.

@@ -5,14 +5,16 @@
 //! - `relay.rs`: what all outlets have in common: a batch, of which each message is delivered or comes again
 //! - `backoff.rs`: when a message that was not delivered is tried again
 //! - `nats.rs`, `nats/`: NATS JetStream
+//! - `webhooks.rs`, `webhooks/`: calls of the URLs that tenants register, and the routes to register them
 //!
-//! Nothing here reads the table: a published message contains everything that an outlet needs. Start with
+//! Of the table, an outlet reads only who receives a message, which contains everything else. Start with
 //! [`Relay::handle`].
 
 mod backoff;
 mod nats;
 mod published;
 mod relay;
+mod webhooks;
 
 pub use backoff::{Backoff, LONGEST_PAUSE};
 pub use nats::{
@@ -22,3 +24,8 @@ pub use nats::{
 };
 pub use published::Published;
 pub use relay::{NotDelivered, Outlet, Relay};
+pub use webhooks::{
+    BadNetworks, Networks, RegisterError, Sender, Tested, WEBHOOK_NETWORKS,
+    WEBHOOKS_DEAD_LETTERS_URL, WEBHOOKS_QUEUE_URL, WebhookDocument, WebhookRegistry, Webhooks,
+    webhook_routes,
+};

@@ -1,8 +1,10 @@
 //! A published message, as a queue that subscribes to the topic receives it.
 
+use aws_lambda_events::sqs::SqsMessage;
 use bytes::Bytes;
 use hearback_domain::learning::publication::Subject;
 use hearback_domain::learning::signal::SignalType;
+use hearback_lambda::queue::RECIPIENT;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -15,6 +17,8 @@ pub struct Published {
     pub subject: Subject,
     /// The JSON document.
     pub body: Bytes,
+    /// The only recipient, of an outlet that has several: the others have received the message.
+    pub recipient: Option<String>,
 }
 
 /// The members that an outlet reads.
@@ -35,16 +39,29 @@ enum Kind {
 }
 
 impl Published {
-    /// Reads the body of a message; `None` if it is of an unknown kind.
+    /// Reads a message; `None` if it is of an unknown kind.
     #[must_use]
-    pub fn read(body: &str) -> Option<Self> {
+    pub fn of(message: &SqsMessage) -> Option<Self> {
+        let recipient = message.message_attributes.get(RECIPIENT);
+        Some(Self {
+            recipient: recipient.and_then(|recipient| recipient.string_value.clone()),
+            ..Self::read(message.body.as_deref()?)?
+        })
+    }
+
+    fn read(body: &str) -> Option<Self> {
         let Head { id, kind } = serde_json::from_str(body).ok()?;
         let subject = match kind {
             Kind::Feedback => Subject::FeedbackProcessed,
             Kind::Signal { signal_type } => signal_type.into(),
         };
         let body = Bytes::copy_from_slice(body.as_bytes());
-        Some(Self { id, subject, body })
+        Some(Self {
+            id,
+            subject,
+            body,
+            recipient: None,
+        })
     }
 }
 

@@ -26,6 +26,9 @@ pub enum NotDelivered {
     /// The target rejects this message.
     #[error("{0}")]
     Rejected(String),
+    /// Its recipient wants no messages any more.
+    #[error("{0}")]
+    Unwanted(String),
     /// The message is none that is published.
     #[error("the message has an unknown format")]
     Unreadable,
@@ -36,7 +39,7 @@ impl MessageFailure for NotDelivered {
         match self {
             Self::Unavailable(_) => RetryLimit::Day,
             Self::Rejected(_) => RetryLimit::Few,
-            Self::Unreadable => RetryLimit::Once,
+            Self::Unwanted(_) | Self::Unreadable => RetryLimit::Once,
         }
     }
 }
@@ -65,7 +68,7 @@ impl<O: Outlet> Relay<O> {
         let mut failed: Vec<(SqsMessage, Reason)> = Vec::new();
         let (mut sources, mut messages) = (Vec::new(), Vec::new());
         for source in batch.records {
-            match Published::read(source.body.as_deref().unwrap_or_default()) {
+            match Published::of(&source) {
                 Some(message) => {
                     sources.push(source);
                     messages.push(message);

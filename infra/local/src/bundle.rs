@@ -18,6 +18,7 @@ use hearback_lambda::app::mirrored;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::embedder::Embeddings;
 use hearback_lambda::{App, WithBlobs};
+use hearback_relay::{Sender, WebhookRegistry};
 use hearback_storage::{Blobs, Store};
 use hearback_stream::{Delivery, LiveFeed, Tasks as LiveTasks};
 use hearback_turns::Registry;
@@ -77,6 +78,7 @@ pub struct Bundle {
     clock: Clock,
     sockets: OpenSockets,
     delivery: Delivery,
+    webhooks: Option<Sender>,
     progress: RelayProgress,
     work: Tasks,
     engines: Tasks,
@@ -134,12 +136,7 @@ impl Bundle {
         secret(data.path(), PSEUDONYM_KEY_FILE)?;
         verified.complete()?;
         let store = Store::new(clients.dynamodb.clone(), options.names.table());
-        if access.is_some() {
-            let repaired = store.repair_table().await;
-            repaired
-                .context("the creation of the table was interrupted, and cannot be completed")?;
-        }
-        provision::table(&store).await?;
+        provision_table(&store, access.is_some()).await?;
         provision::bucket(&clients.s3, &options.names).await?;
         let queues = provision::queues(&clients.sqs, &options.names, options.visibility).await?;
         let sockets = OpenSockets::default();
@@ -155,6 +152,7 @@ impl Bundle {
             sockets: hearback_stream::sockets::Sockets::new(&posting.config()),
             tasks: LiveTasks::new(clients.sqs.clone(), &queues.fanout),
         };
+        let webhooks = options.webhooks.map(Sender::new).transpose()?;
         let bundle = Self {
             address: gateway.local_addr()?,
             access,
@@ -175,6 +173,7 @@ impl Bundle {
             clock,
             sockets,
             delivery,
+            webhooks,
             progress,
             work,
             engines,
@@ -235,8 +234,13 @@ impl Bundle {
                 tasks: self.work.tracker.clone(),
             },
         };
-        let functions = gateway::functions(registry, self.erasures());
-        let router = gateway.router(functions.merge(hearback_stream::routes().router(live)));
+        let mut functions = gateway::functions(registry, self.erasures())
+            .merge(hearback_stream::routes().router(live));
+        if let Some(sender) = &self.webhooks {
+            let webhooks = WebhookRegistry::new(self.store.clone(), sender.clone(), self.clock);
+            functions = functions.merge(hearback_relay::webhook_routes().router(webhooks));
+        }
+        let router = gateway.router(functions);
         let limits = ConnectionLimits {
             connections: self.limits.connections,
             idle: self.limits.idle,
@@ -255,6 +259,15 @@ impl Bundle {
         // The engines end last, since the other tasks call them.
         self.engines.end(Duration::from_secs(1)).await;
     }
+}
+
+/// Creates the table, or completes its creation if that was interrupted.
+async fn provision_table(store: &Store, is_embedded: bool) -> Result<()> {
+    if is_embedded {
+        let repaired = store.repair_table().await;
+        repaired.context("the creation of the table was interrupted, and cannot be completed")?;
+    }
+    provision::table(store).await
 }
 
 /// Fails if a database is damaged. Large databases are checked in the background while the bundle runs.

@@ -11,6 +11,7 @@ mod replay;
 mod serve;
 mod tail;
 mod token;
+mod webhooks;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -65,6 +66,8 @@ enum Command {
     Export(export::Export),
     /// Prepare a NATS server
     Nats(nats::NatsCommand),
+    /// Add, list, remove and test webhooks
+    Webhooks(webhooks::WebhooksCommand),
     /// Publish what waits for NATS from this process, beside a server that no Lambda function can reach
     Relay(relay::RelayCommand),
 }
@@ -114,6 +117,7 @@ pub fn run() -> ExitCode {
                     Command::Export(export) => export.run().await,
                     Command::Check(check) => check.run(),
                     Command::Nats(nats) => nats.run().await,
+                    Command::Webhooks(webhooks) => webhooks.run().await,
                     Command::Relay(relay) => relay.run().await,
                 }
             })

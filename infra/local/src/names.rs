@@ -111,6 +111,18 @@ impl Names {
         self.of("nats-dead-letters")
     }
 
+    /// The queue of what is sent to webhooks.
+    #[must_use]
+    pub fn webhooks(&self) -> String {
+        self.of("webhooks")
+    }
+
+    /// Dead letters of webhooks.
+    #[must_use]
+    pub fn webhooks_dead_letters(&self) -> String {
+        self.of("webhooks-dead-letters")
+    }
+
     /// Dead letters of the table's stream.
     #[must_use]
     pub fn stream_dead_letters(&self) -> String {

@@ -47,6 +47,10 @@ pub struct QueueUrls {
     pub nats: String,
     /// Dead letters of NATS.
     pub nats_dead_letters: String,
+    /// The queue of what is sent to webhooks.
+    pub webhooks: String,
+    /// Dead letters of webhooks.
+    pub webhooks_dead_letters: String,
     /// Dead letters of the table's stream.
     pub stream_dead_letters: String,
     subjects: HashMap<Subject, String>,
@@ -130,6 +134,12 @@ pub async fn queues(
     .await?;
     let (nats, nats_dead_letters) =
         pair(names.nats(), names.nats_dead_letters(), OUTLET_RECEIVES).await?;
+    let (webhooks, webhooks_dead_letters) = pair(
+        names.webhooks(),
+        names.webhooks_dead_letters(),
+        OUTLET_RECEIVES,
+    )
+    .await?;
     let subjects_dead_letters = alone(names.subjects_dead_letters()).await?;
     let mut subjects = HashMap::new();
     for (_, subject) in Subject::NAMES {
@@ -151,6 +161,8 @@ pub async fn queues(
         fanout_dead_letters,
         nats,
         nats_dead_letters,
+        webhooks,
+        webhooks_dead_letters,
         stream_dead_letters: alone(names.stream_dead_letters()).await?,
         subjects,
     })

@@ -36,12 +36,32 @@ pub enum DeadLetterQueue {
     Erasures,
     /// Published messages that NATS did not accept
     Nats,
+    /// Published messages that a webhook did not accept
+    Webhooks,
     /// Published messages that subscribers failed to process
     Subjects,
     /// Messages that the topic could not send to a subject's queue; in deployed stacks only
     Deliveries,
     /// Records of the table's stream that could not be delivered
     Stream,
+}
+
+/// An outlet, to which a stream's record is delivered again, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutletQueue {
+    /// NATS
+    Nats,
+    /// Webhooks
+    Webhooks,
+}
+
+impl OutletQueue {
+    fn name(self, names: &Names) -> String {
+        match self {
+            Self::Nats => names.nats(),
+            Self::Webhooks => names.webhooks(),
+        }
+    }
 }
 
 /// The result of moving dead letters back.
@@ -57,12 +77,14 @@ pub struct RedriveSummary {
 /// Moves the dead letters of a queue back, and prints the outcome of each and why it had failed.
 ///
 /// Of the stream, delivers the records that the relay or a pipe could not deliver: from the current item if the dead
-/// letter has its key, otherwise from the record's position in the stream.
+/// letter has its key, otherwise from the record's position in the stream. What was published also goes to these
+/// outlets: nothing else says which of them this deployment has.
 pub async fn redrive(
     clients: &Clients,
     names: &Names,
     store: &Store,
     queue: DeadLetterQueue,
+    outlets: &[OutletQueue],
 ) -> Result<RedriveSummary> {
     let from = url(&clients.sqs, &queue_name(queue, names)).await?;
     // A message that fails again at once is a new dead letter, which must not be moved in this run.
@@ -80,7 +102,9 @@ pub async fn redrive(
         }
         for message in fresh {
             let moved = match queue {
-                DeadLetterQueue::Stream => redeliver(clients, names, store, &message).await,
+                DeadLetterQueue::Stream => {
+                    redeliver(clients, names, store, (&message, outlets)).await
+                }
                 _ => put_back(&clients.sqs, names, queue, &message).await,
             };
             let outcome = match moved {
@@ -109,6 +133,7 @@ fn queue_name(queue: DeadLetterQueue, names: &Names) -> String {
         DeadLetterQueue::Imports => names.imports_dead_letters(),
         DeadLetterQueue::Erasures => names.erasures_dead_letters(),
         DeadLetterQueue::Nats => names.nats_dead_letters(),
+        DeadLetterQueue::Webhooks => names.webhooks_dead_letters(),
         DeadLetterQueue::Subjects => names.subjects_dead_letters(),
         DeadLetterQueue::Deliveries => names.deliveries_dead_letters(),
         DeadLetterQueue::Stream => names.stream_dead_letters(),
@@ -123,6 +148,7 @@ fn origin(queue: DeadLetterQueue, names: &Names, dead_letter: &Message) -> Resul
         DeadLetterQueue::Imports => names.imports(),
         DeadLetterQueue::Erasures => names.erasures(),
         DeadLetterQueue::Nats => names.nats(),
+        DeadLetterQueue::Webhooks => names.webhooks(),
         DeadLetterQueue::Subjects | DeadLetterQueue::Deliveries | DeadLetterQueue::Stream => {
             let subject = source(names, dead_letter).or_else(|| subject(dead_letter));
             let subject = subject.context("neither its subject nor its source queue is known")?;
@@ -187,7 +213,7 @@ async fn redeliver(
     clients: &Clients,
     names: &Names,
     store: &Store,
-    dead_letter: &Message,
+    (dead_letter, outlets): (&Message, &[OutletQueue]),
 ) -> Result<String> {
     let content = serde_json::from_str(dead_letter.body.as_deref().unwrap_or_default());
     let content: Value = content.context("the dead letter is not JSON")?;
@@ -215,12 +241,19 @@ async fn redeliver(
     let mut outgoing = Vec::new();
     for record in &records {
         for (destination, body) in relay::messages(record)? {
-            let name = match destination {
-                Destination::Signals => names.signals(),
-                Destination::Subject(subject) => names.subject(subject),
+            let queues = match destination {
+                Destination::Signals => vec![names.signals()],
+                Destination::Subject(subject) => {
+                    let outlets = outlets.iter().map(|outlet| outlet.name(names));
+                    std::iter::once(names.subject(subject))
+                        .chain(outlets)
+                        .collect()
+                }
             };
-            let queue = url(&clients.sqs, &name).await?;
-            outgoing.push(OutgoingMessage { queue, body });
+            for name in queues {
+                let (queue, body) = (url(&clients.sqs, &name).await?, body.clone());
+                outgoing.push(OutgoingMessage { queue, body });
+            }
         }
     }
     anyhow::ensure!(!outgoing.is_empty(), "no queue takes what it names");

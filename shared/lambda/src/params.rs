@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use hearback_domain::identity::caller::Caller;
 use hearback_domain::identity::identifier::{
-    ConversationId, InvalidIdentifier, ProjectId, TenantId, TurnId, UserId,
+    ConversationId, InvalidIdentifier, ProjectId, TenantId, TurnId, UserId, WebhookName,
 };
 use hearback_domain::turns::turn::{ConversationRef, TurnRef};
 use hearback_wire::describe::path_parameter;
@@ -215,6 +215,16 @@ pub struct OfUser;
 impl IntoParams for OfUser {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         vec![path_parameter::<UserId>("userId", "The user.")]
+    }
+}
+
+/// The webhook of a path.
+#[derive(Debug)]
+pub struct OfWebhook;
+
+impl IntoParams for OfWebhook {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![path_parameter::<WebhookName>("name", "The webhook.")]
     }
 }
 

@@ -31,6 +31,8 @@ pub const OUTLET_RECEIVES: u32 = 1_000;
 pub const RETRIED_FOR: TimeDelta = TimeDelta::days(1);
 /// The message attribute with the tenant of a back end's events.
 pub const TENANT: &str = "tenant";
+/// The message attribute with the recipient of a message that only one of several still has to receive.
+pub const RECIPIENT: &str = "recipient";
 /// The message attribute with the number of hops.
 pub const HOPS: &str = "hops";
 /// Largest number of hops. A hop with progress takes minutes, so this is about a week of work; a
@@ -180,9 +182,13 @@ fn tenant_of(message: &SqsMessage) -> Option<String> {
 /// Sends a message to the DLQ. Returns `false` if that failed; the message is then delivered again.
 async fn send_to_dlq(dead_letters: &DeadLetters, message: &SqsMessage, reason: &Reason) -> bool {
     let body = message.body.as_deref().unwrap_or_default();
+    let recipient = message.message_attributes.get(RECIPIENT);
+    let recipient =
+        recipient.and_then(|recipient| Some((RECIPIENT, recipient.string_value.as_deref()?)));
+    let attributes: Vec<_> = recipient.into_iter().collect();
     // Boxed, because the type of an SDK call is so deep that the compiler cannot compute the layout
     // of its caller.
-    match Box::pin(dead_letters.send(body, &reason.text)).await {
+    match Box::pin(dead_letters.send_with(body, &reason.text, &attributes)).await {
         Ok(()) => true,
         Err(error) => {
             tracing::error!(reason = %error, "dead letter not sent");

@@ -10,6 +10,7 @@ mod live;
 mod parts;
 mod reactions;
 mod turns;
+mod webhooks;
 
 use chrono::NaiveDate;
 use hearback_domain::events::dedupe::DedupeKey;
@@ -35,6 +36,7 @@ pub use turns::{
     TURN_PREFIX, VECTOR_PREFIX, conversation, conversation_of, turn, turn_digest, turn_of,
     turn_status, turn_time, turn_times, vector, vector_of, vectors,
 };
+pub use webhooks::{webhook, webhooks};
 
 /// Sort key of an event.
 pub const EVENT: &str = "EVENT";

@@ -20,6 +20,7 @@
 //! | import, and its pieces | [`imports`] | the item is unchanged since it was read |
 //! | erasure | [`erasures`] | none is open |
 //! | ticket, connection, listener | [`connections`] | its connection is open |
+//! | webhook | [`webhooks`] | the item is unchanged since it was read |
 //!
 //! [`blobs`], [`exports`] and [`files`] access the bucket, [`unpacked`] reads packed files, and
 //! [`versions`] deletes permanently. [`training`] has the reads of the training export. [`queued`]
@@ -66,6 +67,7 @@ pub mod turns_by_status;
 pub mod unpacked;
 pub mod vectors;
 pub mod versions;
+pub mod webhooks;
 
 pub use attributes::JSON_ATTRIBUTES;
 pub use blobs::Blobs;

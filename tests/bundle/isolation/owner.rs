@@ -21,6 +21,9 @@ pub const ACCEPTED: [&str; 3] = ["conv7302", "turn4411", "msg9128"];
 /// The turn whose status follows from a message signal alone, so that only the owner sees it.
 pub const PRIVATE: [&str; 3] = ["conv7303", "turn4412", "msg9129"];
 
+/// The webhook of the owner's tenant.
+pub const WEBHOOK: &str = "hook5528";
+
 const SESSION: &str = "session6620";
 const ARTIFACT: &str = "artifact3093";
 const TRACE: &str = "trace5518";
@@ -76,6 +79,15 @@ pub fn reaction() -> Value {
     json!({"reaction": "not_ok", "text": format!("Too long, {WORDS}"), "user_id": OWNER, "mirror": true})
 }
 
+/// A webhook that receives nothing: no message of this type has this subject.
+pub fn webhook(path: &str) -> Value {
+    json!({
+        "url": format!("http://127.0.0.1:1/{path}"),
+        "subjects": ["learning.signals.reward"],
+        "eventTypes": ["feedback.processed"],
+    })
+}
+
 /// The owner's signal on its message.
 pub fn signal() -> Value {
     json!({"message_id": REJECTED[2], "signal": "edit", "reason": WORDS})
@@ -101,6 +113,10 @@ pub async fn create(app: &TestApp, pseudonym: String) -> Owner {
     let preferences = format!("/v1/preferences/{OWNER}");
     let patched = app.put(&token, &preferences, &patch).await;
     assert_eq!(patched.status, StatusCode::OK, "{:?}", patched.body);
+    let admin = app.token_of("root", TENANT, "feedback:admin");
+    let hook = format!("/v1/webhooks/{WEBHOOK}");
+    let hook = app.put(&admin, &hook, &webhook(WORDS)).await;
+    assert_eq!(hook.status, StatusCode::CREATED, "{:?}", hook.body);
     let registration = registration(REJECTED[2], "How do I return a parcel?");
     register(app, REJECTED, &registration).await;
     react(app, REJECTED, &reaction()).await;

@@ -6,14 +6,17 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::callers::Caller;
-use super::owner::{ACCEPTED, OWNER, Owner, PRIVATE, PROJECT, REJECTED, event, reaction, signal};
+use super::owner::{
+    ACCEPTED, OWNER, Owner, PRIVATE, PROJECT, REJECTED, WEBHOOK, WORDS, event, reaction, signal,
+    webhook,
+};
 use super::table::Row;
 
 /// A request.
 #[derive(Debug)]
 pub struct Sent {
     /// The values of the path's parameters.
-    names: [(&'static str, String); 6],
+    names: [(&'static str, String); 7],
     query: String,
     /// The body.
     pub body: Option<Value>,
@@ -87,6 +90,7 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
             ("turn_id", turn.to_owned()),
             ("userId", OWNER.to_owned()),
             ("feedbackId", owner.event.clone()),
+            ("name", WEBHOOK.to_owned()),
         ],
         query: String::new(),
         body: None,
@@ -233,6 +237,15 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
                 "start": Utc::now() - hour, "end": Utc::now() + hour, "include_turns": true
             }))
         }
+        "`GET /v1/webhooks`" => reads(),
+        "`PUT /v1/webhooks/{name}` a new one" => {
+            let new = writes().with_name("name", &new("hook"));
+            new.with_body(webhook("new"))
+        }
+        "`PUT /v1/webhooks/{name}` the tenant's" => writes().with_body(webhook(WORDS)),
+        "`POST /v1/webhooks/{name}/test` the tenant's"
+        | "`POST /v1/webhooks/{name}/secret` the tenant's" => writes(),
+        "`DELETE /v1/webhooks/{name}` the new one" => writes().with_name("name", &new("hook")),
         other => panic!("no request is known for {other}"),
     }
 }

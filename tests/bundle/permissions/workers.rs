@@ -1,12 +1,19 @@
 //! The roles of functions that no request reaches: those that receive messages, and the export.
 
+use aws_lambda_events::sqs::SqsMessage;
+use chrono::{TimeDelta, Utc};
+use hearback_domain::views::webhook::WebhookRequest;
 use hearback_export::Exporter;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
+use hearback_relay::{Relay, Sender, WebhookRegistry};
 use hearback_signals::Generator;
 use hearback_tests::events::ingested;
 use hearback_tests::queue;
 use hearback_tests::turns::{event_message, reaction_message, signal_message};
+use hearback_tests::webhook_target::{Answer, Target};
+use hearback_wire::from_json;
+use uuid::Uuid;
 
 use super::*;
 use crate::imports;
@@ -56,6 +63,56 @@ fn the_role_of_nats_allows_nothing_but_its_queues() {
         on("SendMessage", "NatsDeadLetters"),
     ];
     assert_eq!(allowed("NatsFunction"), needed);
+}
+
+#[tokio::test]
+async fn the_role_of_webhook_sender_allows_its_calls() {
+    let recorded = Recorded::start().await;
+    let engine = &recorded.engine;
+    let target = Target::start().await;
+    target.answers([Answer::Status(500)], Answer::Status(200));
+    let sender = Sender::new("127.0.0.0/8".parse().unwrap()).unwrap();
+    let registry = WebhookRegistry::new(engine.store.clone(), sender.clone(), Clock::system());
+    let (tenant, name) = ("acme".try_into().unwrap(), "crm".try_into().unwrap());
+    let request: WebhookRequest = from_json(&json!({"url": target.url()})).unwrap();
+    let put = registry.put(&tenant, &name, &request, None);
+    put.await.unwrap();
+    let published =
+        json!({"id": Uuid::new_v4(), "eventType": "feedback.processed", "tenant": "acme"});
+    let mut message = SqsMessage::default();
+    message.body = Some(published.to_string());
+    // The target fails, and an hour later one message tries it again.
+    let later = Clock::of(|| Utc::now() + TimeDelta::hours(1));
+    for clock in [Clock::system(), later] {
+        let relay = Relay::to_webhooks(
+            engine.store_with(recorded.recorder.clone()),
+            sender.clone(),
+            clock,
+            (engine.clients.sqs.clone(), engine.queues.webhooks.clone()),
+            engine.dead_letters(&engine.queues.webhooks_dead_letters),
+        );
+        let handled = relay.handle(queue::batch([message.clone()])).await;
+        assert!(handled.batch_item_failures.is_empty());
+    }
+    assert_eq!(target.calls().len(), 2);
+    recorded.check("WebhookSenderFunction");
+}
+
+/// Its event source receives with its role.
+#[test]
+fn the_role_of_webhook_sender_allows_what_its_queues_need() {
+    let on = |action: &str, queue: &str| (format!("sqs:{action}"), format!("${{{queue}.Arn}}"));
+    let role = allowed("WebhookSenderFunction");
+    for needed in [
+        on("ReceiveMessage", "WebhooksQueue"),
+        on("DeleteMessage", "WebhooksQueue"),
+        on("GetQueueAttributes", "WebhooksQueue"),
+        on("ChangeMessageVisibility", "WebhooksQueue"),
+        on("SendMessage", "WebhooksQueue"),
+        on("SendMessage", "WebhooksDeadLetters"),
+    ] {
+        assert!(role.contains(&needed), "{needed:?}");
+    }
 }
 
 #[tokio::test]

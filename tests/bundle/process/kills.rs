@@ -260,7 +260,8 @@ async fn listeners_receive_every_event_once_across_kills() {
     idle(data).await;
     for (claims, printed) in &listening {
         let expected = listed(&process, &signed(data, claims.clone())).await;
-        assert!(expected.len() > 150, "{}", expected.len());
+        // About 50 events of each user, of about three messages each, but users are not served equally fast.
+        assert!(expected.len() > 50, "{}", expected.len());
         let all = eventually(|| async {
             let ids = printed.ids();
             (ids.len() >= expected.len()).then_some(ids)

@@ -31,6 +31,10 @@ mod stream;
 mod submit;
 #[path = "../../../functions/turns/src/main.rs"]
 mod turns;
+#[path = "../../../functions/relay/src/bin/webhook_sender.rs"]
+mod webhook_sender;
+#[path = "../../../functions/relay/src/bin/webhooks.rs"]
+mod webhooks;
 
 use hearback_tests::process::FUNCTION;
 
@@ -52,6 +56,8 @@ fn main() -> Result<(), lambda_runtime::Error> {
         "stream" => stream::main(),
         "submit" => submit::main(),
         "turns" => turns::main(),
+        "webhook-sender" => webhook_sender::main(),
+        "webhooks" => webhooks::main(),
         _ => Err(format!("there is no function {name}").into()),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use hearback_domain::events::retention::Retention;
 use hearback_lambda::clock::Clock;
-use hearback_relay::NatsSettings;
+use hearback_relay::{NatsSettings, Networks};
 
 use crate::engines::Maintenance;
 use crate::gateway::Limits;
@@ -37,6 +37,8 @@ pub struct Options {
     pub phrases: Option<PathBuf>,
     /// The NATS server to which everything is published, too.
     pub nats: Option<NatsSettings>,
+    /// Whether tenants may register webhooks, and the networks with private addresses to which they may be sent.
+    pub webhooks: Option<Networks>,
     /// Load limits of the gateway.
     pub limits: Limits,
     /// The hosts that the gateway serves.
@@ -63,6 +65,7 @@ impl Default for Options {
             retention: Retention::default(),
             phrases: None,
             nats: None,
+            webhooks: None,
             limits: Limits::default(),
             hosts: Hosts::default(),
             accept: Vec::new(),

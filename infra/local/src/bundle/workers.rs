@@ -18,6 +18,10 @@ use crate::relay::Relay;
 use crate::stream::Stream;
 use crate::writes::Writes;
 
+/// How long a message may wait for a webhook: one that fails waits for a day, with pauses of up to 15 minutes.
+const WEBHOOK_MAX_WAIT: Duration = Duration::from_mins(24 * 60 + 30);
+/// Workers of the queue of webhooks. A target that does not answer occupies one of them for ten seconds.
+const WEBHOOK_WORKERS: usize = 4;
 /// Workers of a queue, each with its own batch.
 const EVENT_SOURCES: usize = 2;
 
@@ -28,9 +32,10 @@ impl Bundle {
         writes: Option<Writes>,
         nats: Option<NatsSettings>,
     ) -> Result<()> {
-        let outlets = nats.iter().map(|_| self.queues.nats.clone()).collect();
+        let outlets = nats.iter().map(|_| &self.queues.nats);
+        let outlets = outlets.chain(self.webhooks.iter().map(|_| &self.queues.webhooks));
         let relay = Relay {
-            outlets,
+            outlets: outlets.cloned().collect(),
             stream: self.stream().await?,
             writes,
             store: self.store.clone(),
@@ -62,6 +67,16 @@ impl Bundle {
             let backoff = Backoff::new(self.clients.sqs.clone(), &queues.nats);
             let outlet = hearback_relay::Relay::new(Nats::new(settings), backoff, dead_letters);
             self.consume("nats", &queues.nats, OUTLET_MAX_WAIT, outlet);
+        }
+        for sender in std::iter::repeat_n(self.webhooks.as_ref(), WEBHOOK_WORKERS).flatten() {
+            let outlet = hearback_relay::Relay::to_webhooks(
+                self.store.clone(),
+                sender.clone(),
+                self.clock,
+                (self.clients.sqs.clone(), queues.webhooks.clone()),
+                self.dead_letters(&queues.webhooks_dead_letters),
+            );
+            self.consume("webhooks", &queues.webhooks, WEBHOOK_MAX_WAIT, outlet);
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use super::BundleArgs;
 use crate::clients::Clients;
 use crate::names::Names;
 use crate::queue_tools::url;
-use crate::redrive::{DeadLetterQueue, RedriveSummary, redrive};
+use crate::redrive::{DeadLetterQueue, OutletQueue, RedriveSummary, redrive};
 use crate::requeue::{RequeueOptions, requeue};
 
 /// Maximum age, in days, of feedback that is sent again. Its dedupe claim must outlast the 14 days that a message may
@@ -28,6 +28,10 @@ pub(super) struct Redrive {
     /// Whose dead letters to move
     #[arg(long, value_enum, default_value = "signals", value_name = "NAME")]
     queue: DeadLetterQueue,
+    /// With `--queue stream`, outlets of this deployment to which published messages are sent again, too;
+    /// comma-separated
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST")]
+    outlets: Vec<OutletQueue>,
     /// The same as `--queue stream`
     #[arg(long, hide = true, conflicts_with = "queue")]
     stream: bool,
@@ -66,7 +70,7 @@ pub(super) struct Requeue {
 }
 
 impl BundleArgs {
-    fn open(&self, table: Option<String>) -> Result<(Clients, Names, Store)> {
+    pub(super) fn open(&self, table: Option<String>) -> Result<(Clients, Names, Store)> {
         let (clients, names) = (self.clients()?, Names::new(&self.stack));
         let table = table.unwrap_or_else(|| names.table());
         let store = Store::new(clients.dynamodb.clone(), table);
@@ -82,7 +86,12 @@ impl Redrive {
         } else {
             self.queue
         };
-        let RedriveSummary { moved, remaining } = redrive(&clients, &names, &store, queue).await?;
+        ensure!(
+            queue == DeadLetterQueue::Stream || self.outlets.is_empty(),
+            "--outlets is for --queue stream: other dead letters go back to the queue that they come from"
+        );
+        let summary = redrive(&clients, &names, &store, queue, &self.outlets).await?;
+        let RedriveSummary { moved, remaining } = summary;
         let noun = if moved == 1 { "letter" } else { "letters" };
         let mut out = std::io::stdout().lock();
         writeln!(out, "{moved} dead {noun} moved back")?;
@@ -101,7 +110,7 @@ impl Requeue {
             .unwrap_or(now - TimeDelta::minutes(IN_PROGRESS_MINUTES));
         ensure!(
             since >= oldest,
-            "feedback older than {OLDEST_DAYS} days cannot be sent again: it might be learned from twice"
+            "feedback older than {OLDEST_DAYS} days cannot be sent again: a preference might count it twice"
         );
         ensure!(since < until, "--since is not before --until");
         let (clients, names, store) = self.bundle.open(self.table)?;

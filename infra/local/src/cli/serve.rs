@@ -9,7 +9,7 @@ use clap::Args;
 use hearback_domain::events::retention::Retention;
 use rustix::fs::Mode;
 
-use super::{nats, shutdown};
+use super::{nats, shutdown, webhooks};
 use crate::bundle::{Bundle, Options};
 use crate::demo;
 use crate::engines::Access;
@@ -61,6 +61,8 @@ pub(super) struct Serve {
     accept: Vec<FolderPart>,
     #[command(flatten)]
     nats: nats::NatsArgs,
+    #[command(flatten)]
+    webhooks: webhooks::WebhookArgs,
 }
 
 impl Serve {
@@ -72,6 +74,7 @@ impl Serve {
         let nats = self.nats.settings()?;
         let bundle = Bundle::start(Options {
             nats: nats.clone(),
+            webhooks: self.webhooks.networks(),
             port: self.port,
             data: (!self.memory).then_some(self.data),
             endpoint_url: self.endpoint_url,
@@ -120,7 +123,7 @@ fn print_welcome(bundle: &Bundle) -> Result<()> {
         out,
         r#"Submit feedback, and read what was learned from it:
 
-  curl -s http://{address}/v1/feedback/submit -H "Authorization: Bearer $TOKEN" -d '{{
+  curl -sw '\n' http://{address}/v1/feedback/submit -H "Authorization: Bearer $TOKEN" -d '{{
     "feedbackId": "f47ac10b-58cc-4372-a567-0e02b2c3d479",
     "userId": "user-123", "sessionId": "session-abc", "artifactId": "artifact-456",
     "feedbackChannel": "explicit", "feedbackType": "artifact-acceptance",
@@ -129,7 +132,7 @@ fn print_welcome(bundle: &Bundle) -> Result<()> {
     "context": {{"taskType": "code-review", "projectId": "order-service",
                 "artifactType": "checklist"}}}}'
 
-  curl -s http://{address}/v1/feedback/f47ac10b-58cc-4372-a567-0e02b2c3d479 -H "Authorization: Bearer $TOKEN"
+  curl -sw '\n' http://{address}/v1/feedback/f47ac10b-58cc-4372-a567-0e02b2c3d479 -H "Authorization: Bearer $TOKEN"
 "#
     )?;
     if let Some(Access { endpoints, keys }) = &bundle.access {

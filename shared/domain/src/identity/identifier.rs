@@ -174,6 +174,8 @@ identifiers! {
     TurnId, check, PATTERN;
     /// A message: the answer of a turn.
     MessageId, check, PATTERN;
+    /// A webhook of a tenant.
+    WebhookName, check, PATTERN;
     /// A name that callers choose for a class, such as an artifact type, a task type or an agent.
     Label, check, PATTERN;
 }

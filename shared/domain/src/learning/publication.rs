@@ -23,15 +23,21 @@ use crate::learning::signal::{
 };
 
 /// The subject of a published message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 pub enum Subject {
     /// Processed events and retractions.
+    #[serde(rename = "feedback.processed")]
     FeedbackProcessed,
     /// Rewards.
+    #[serde(rename = "learning.signals.reward")]
     Reward,
     /// Policy updates.
+    #[serde(rename = "learning.signals.policy")]
     Policy,
     /// Exploration hints.
+    #[serde(rename = "learning.signals.exploration")]
     Exploration,
 }
 
@@ -309,6 +315,7 @@ impl Processed {
             event: self.feedback_id,
             kind,
             context: &self.context,
+            private: self.private,
             occurred_at: self.occurred_at.unwrap_or(self.at),
             published_at: self.at,
         }
@@ -354,6 +361,7 @@ struct CommonMembers<'a> {
     event: Uuid,
     kind: &'static str,
     context: &'a EventContext,
+    private: bool,
     occurred_at: DateTime<Utc>,
     published_at: DateTime<Utc>,
 }
@@ -372,6 +380,7 @@ impl CommonMembers<'_> {
             "traceId": context.trace_id,
             "spanId": context.span_id,
             "labels": labels,
+            "private": self.private.then_some(true),
             "occurredAt": self.occurred_at,
             "publishedAt": self.published_at,
         });
@@ -400,6 +409,7 @@ pub fn retracted(retraction: &Retraction) -> (Subject, Value) {
         event: retraction.feedback_id,
         kind: RETRACTED,
         context: &retraction.context,
+        private: retraction.private,
         occurred_at: retraction.occurred_at.unwrap_or(retraction.at),
         published_at: retraction.published_at.unwrap_or(retraction.at),
     };

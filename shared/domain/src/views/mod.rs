@@ -7,6 +7,7 @@
 //! | what a planner receives about a rejected turn | [`feedback_context`] |
 //! | what the feed lists, in which order, and who may read it | [`feed`] |
 //! | the frames of the live feed, and how long a connection lasts | [`live`] |
+//! | which messages a webhook receives, and when one that fails is called again | [`webhook`] |
 
 pub mod feed;
 pub mod feedback_context;
@@ -14,3 +15,4 @@ pub mod live;
 pub mod period;
 pub mod timeline;
 pub mod turn_report;
+pub mod webhook;
