@@ -7,6 +7,7 @@ mod feedback;
 mod live;
 mod reads;
 mod turns;
+mod webhooks;
 
 use axum::Router;
 use axum::http::{Method, StatusCode};

@@ -22,7 +22,7 @@ use hearback_domain::learning::signal::Reward;
 use hearback_domain::learning::{ledger, preferences, signal};
 use hearback_domain::text::{page, payload};
 use hearback_domain::turns::{target, turn};
-use hearback_domain::views::{period, timeline, turn_report};
+use hearback_domain::views::{period, timeline, turn_report, webhook};
 use hearback_lambda::queue;
 use hearback_storage::vectors;
 use serde_json::{Value, json};
@@ -264,6 +264,23 @@ fn numbers_of_code() -> Vec<(&'static str, f64)> {
         ("delivery.receives_environment", queue::LAST_RECEIVES.into()),
         ("delivery.receives_queue", queue::REDRIVE_RECEIVES.into()),
         ("delivery.receives_outlet", queue::OUTLET_RECEIVES.into()),
+        ("webhook.max", whole(webhook::MAX_WEBHOOKS)),
+        (
+            "webhook.first_pause_seconds",
+            whole(webhook::SHORTEST_PAUSE.num_seconds()),
+        ),
+        (
+            "webhook.longest_pause_minutes",
+            whole(webhook::LONGEST_PAUSE.num_minutes()),
+        ),
+        (
+            "webhook.paused_after_hours",
+            whole(webhook::PAUSED_AFTER.num_hours()),
+        ),
+        (
+            "webhook.secret_overlap_hours",
+            whole(webhook::SECRET_OVERLAP.num_hours()),
+        ),
         (
             "delivery.outlet_hours",
             whole(queue::RETRIED_FOR.num_hours()),

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
-use aws_lambda_events::sqs::{SqsEvent, SqsMessage};
+use aws_lambda_events::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
 use chrono::{TimeDelta, Utc};
 use hearback_domain::identity::identifier::{ProjectId, TenantId, WebhookName};
 use hearback_domain::views::webhook::{PauseReason, Readiness, Webhook, WebhookRequest};
@@ -15,6 +16,7 @@ use hearback_tests::app::eventually;
 use hearback_tests::engine::Engine;
 use hearback_tests::faults::{Fault, Faults};
 use hearback_tests::queue::{self, batch, count};
+use hearback_tests::rows::{damage, rows};
 use hearback_tests::webhook_target::{Answer, Target};
 use hearback_wire::from_json;
 use serde_json::{Value, json};
@@ -148,7 +150,7 @@ async fn one_message_tries_a_target_that_was_unavailable_and_the_others_follow_i
     world.put("crm", &target).await;
     let to_crm = |about: &str| {
         let mut message = published(about);
-        let mut recipient = aws_lambda_events::sqs::SqsMessageAttribute::default();
+        let mut recipient = SqsMessageAttribute::default();
         recipient.string_value = Some("crm".to_owned());
         message
             .message_attributes
@@ -252,6 +254,66 @@ async fn a_copy_is_not_sent_to_a_webhook_that_was_put_again_and_may_not_receive_
     let relay = world.relay(&Faults::none());
     world.drain(async |batch| relay.handle(batch).await).await;
     assert_eq!((first.calls().len(), second.calls().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_success_during_a_rotation_ends_the_failing_and_keeps_the_new_secret() {
+    let clock = Clock::of(|| Utc::now() + TimeDelta::hours(1));
+    let world = World::new(Clock::system()).await;
+    let target = Target::start().await;
+    target.answers(
+        [Answer::Status(500)],
+        Answer::After(Duration::from_secs(1), 200),
+    );
+    world.put("crm", &target).await;
+    assert_eq!(world.handle([published("a")]).await.len(), 0);
+    let world = World { clock, ..world };
+    let store = world.engine.store.clone();
+    let registry = WebhookRegistry::new(store, World::sender(), clock);
+    let name = "crm".try_into().unwrap();
+    let rotate = async {
+        target.received(2).await;
+        registry.rotate(&world.tenant, &name).await.unwrap()
+    };
+    let (failed, rotated) = tokio::join!(world.handle([published("b")]), rotate);
+    assert_eq!(failed.len(), 0);
+    let webhook = world.webhook("crm").await;
+    assert_eq!(webhook.secret, rotated.secret);
+    assert_eq!(webhook.failing, None);
+}
+
+#[tokio::test]
+async fn a_slow_rejection_counts_as_unavailable() {
+    let world = World::new(Clock::system()).await;
+    let target = Target::start().await;
+    target.answers([], Answer::After(Duration::from_millis(2_100), 400));
+    world.put("crm", &target).await;
+    assert_eq!(world.handle([published("a")]).await.len(), 0);
+    let webhook = world.webhook("crm").await;
+    assert_ne!(
+        webhook.readiness(Utc::now() - TimeDelta::seconds(5)),
+        Readiness::Ready
+    );
+}
+
+#[tokio::test]
+async fn a_copy_waits_for_a_webhook_whose_row_is_damaged() {
+    let world = World::new(Clock::system()).await;
+    let target = Target::start().await;
+    world.put("crm", &target).await;
+    let (dynamodb, table) = (&world.engine.clients.dynamodb, world.engine.names.table());
+    let [row] = rows(dynamodb, &table).await.try_into().unwrap();
+    damage(dynamodb, &table, &row, "core").await;
+    let mut copy = published("a");
+    let mut recipient = SqsMessageAttribute::default();
+    recipient.string_value = Some("crm".to_owned());
+    copy.message_attributes
+        .insert(RECIPIENT.to_owned(), recipient);
+    assert_eq!(world.handle([copy.clone()]).await.len(), 1);
+    let repair = dynamodb.put_item().table_name(&table);
+    repair.set_item(Some(row)).send().await.unwrap();
+    assert_eq!(world.handle([copy]).await.len(), 0);
+    assert_eq!(target.calls().len(), 1);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -47,6 +48,8 @@ pub enum Answer {
     With(u16, &'static str, String),
     /// The bodies that contain this text are rejected with 400.
     Rejecting(&'static str),
+    /// This status after this time.
+    After(Duration, u16),
     /// Nothing, ever.
     Hanging,
 }
@@ -127,6 +130,10 @@ async fn receive(State(target): State<Target>, headers: HeaderMap, bytes: Bytes)
             StatusCode::BAD_REQUEST.into_response()
         }
         Answer::Rejecting(_) => StatusCode::OK.into_response(),
+        Answer::After(time, code) => {
+            tokio::time::sleep(time).await;
+            status(code).into_response()
+        }
         Answer::Hanging => std::future::pending().await,
     }
 }

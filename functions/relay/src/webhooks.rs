@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use futures::future::join_all;
 use hearback_domain::identity::identifier::{TenantId, WebhookName};
 use hearback_domain::views::webhook::{
-    CallFailure, MessageFacts, Readiness, SHORTEST_PAUSE, Webhook,
+    CallFailure, MAX_WEBHOOKS, MessageFacts, Readiness, SHORTEST_PAUSE, Webhook,
 };
 use hearback_lambda::app::store_from_env;
 use hearback_lambda::aws::{Aws, Service, error_code};
@@ -20,7 +20,7 @@ use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::queue::RECIPIENT;
 use hearback_lambda::settings::{BadSetting, setting};
-use hearback_storage::{Error as StorageError, Replaced, Store, Versioned};
+use hearback_storage::{Attempt, Error as StorageError, Replaced, Store, Versioned, update};
 
 use crate::backoff::Backoff;
 use crate::published::Published;
@@ -45,6 +45,8 @@ pub const WEBHOOK_NETWORKS: &str = "HEARBACK_WEBHOOK_NETWORKS";
 
 /// Entries of one call.
 const BATCH: usize = 10;
+/// How often the result of calls is stored while others change the webhook.
+const ATTEMPTS: usize = 3;
 
 /// Sends messages to webhooks.
 #[derive(Debug)]
@@ -132,6 +134,14 @@ impl Outlet for Webhooks {
                 }
             }));
         }
+        for (index, (message, facts)) in messages.iter().zip(&facts).enumerate() {
+            if let Err(failure) = self
+                .check_recipient(message, facts.as_ref(), &webhooks)
+                .await
+            {
+                fail(&mut results, index, failure);
+            }
+        }
         let delivered =
             deliveries
                 .into_iter()
@@ -175,7 +185,8 @@ fn recipients<'a>(
         return Ok(Vec::new());
     };
     let of_tenant = match webhooks.get(tenant) {
-        Some(Ok(of_tenant)) => of_tenant.iter(),
+        // Concurrent requests may have made more.
+        Some(Ok(of_tenant)) => of_tenant.iter().take(MAX_WEBHOOKS),
         Some(Err(error)) => return Err(NotDelivered::Unavailable(error.to_string())),
         None => return Ok(Vec::new()),
     };
@@ -204,6 +215,34 @@ impl Webhooks {
             (tenant, Box::pin(self.store.webhooks(tenant)).await)
         });
         join_all(webhooks).await.into_iter().collect()
+    }
+
+    /// Fails if the recipient of a message is not among the webhooks because its row cannot be read: unlike one that was
+    /// removed, it still has to receive the message.
+    async fn check_recipient(
+        &self,
+        message: &Published,
+        facts: Option<&MessageFacts>,
+        webhooks: &ByTenant<'_>,
+    ) -> Result<(), NotDelivered> {
+        let recipient = message.recipient.as_deref();
+        let recipient = recipient.and_then(|name| WebhookName::try_from(name).ok());
+        let tenant = facts.and_then(|facts| facts.tenant.as_ref());
+        let (Some(recipient), Some(tenant)) = (recipient, tenant) else {
+            return Ok(());
+        };
+        let Some(Ok(of_tenant)) = webhooks.get(tenant) else {
+            return Ok(());
+        };
+        if of_tenant
+            .iter()
+            .any(|webhook| webhook.value.name == recipient)
+        {
+            return Ok(());
+        }
+        let read = Box::pin(self.store.webhook(tenant, &recipient)).await;
+        read.map(|_| ())
+            .map_err(|error| NotDelivered::Unavailable(error.to_string()))
     }
 
     /// Sends messages to a webhook, unless its target is unavailable; the result of each.
@@ -282,8 +321,7 @@ impl Webhooks {
         }
     }
 
-    /// Stores what calls have found out about a webhook. If that fails, or another worker was faster, the next call
-    /// finds it out again.
+    /// Stores what calls have found out about a webhook.
     async fn remember(
         &self,
         tenant: &TenantId,
@@ -309,8 +347,27 @@ impl Webhooks {
         if after == *before {
             return;
         }
-        match Box::pin(self.store.replace_webhook(tenant, &after, Some(webhook))).await {
-            Ok(Replaced::Done) => {
+        let since = before.failing.as_ref().map(|failing| failing.since);
+        let stored = update(ATTEMPTS, Some(webhook.clone()), async |current| {
+            // Another worker was faster, or the webhook was put again or removed. A success still ends this failing:
+            // nothing may follow that says so. A failure is found out again.
+            let is_same =
+                |webhook: &Webhook| webhook.failing.as_ref().map(|failing| failing.since) == since;
+            let current = current.filter(|current| {
+                current.value == *before || (after.failing.is_none() && is_same(&current.value))
+            });
+            let Some(current) = current else {
+                return Ok(Attempt::Finished(false));
+            };
+            let changed = Webhook {
+                failing: after.failing.clone(),
+                ..current.value.clone()
+            };
+            let replaced = self.store.replace_webhook(tenant, &changed, Some(&current));
+            Ok::<_, StorageError>(Attempt::of(Box::pin(replaced).await?, true))
+        });
+        match stored.await {
+            Ok(Some(true)) => {
                 if let Some((_, reason)) = after.failing.as_ref().and_then(|failing| failing.paused)
                 {
                     // The template's metric counts every line with `paused`.
@@ -323,7 +380,7 @@ impl Webhooks {
                     );
                 }
             }
-            Ok(Replaced::Conflict(_)) => {}
+            Ok(Some(false) | None) => {}
             Err(error) => tracing::warn!(%error, "what is known about a webhook was not stored"),
         }
     }
@@ -331,8 +388,7 @@ impl Webhooks {
     /// Sends a copy of each message to the queue for a webhook that has not received it; the indices of those that
     /// were not sent.
     async fn send_copies(&self, copies: &[(usize, &WebhookName, &Published)]) -> Vec<usize> {
-        let mut failed = Vec::new();
-        for chunk in copies.chunks(BATCH) {
+        let failed = copies.chunks(BATCH).map(async |chunk| {
             let entries = chunk
                 .iter()
                 .enumerate()
@@ -368,9 +424,9 @@ impl Webhooks {
                 .iter()
                 .enumerate()
                 .filter(|(at, _)| !sent.contains(&at.to_string()));
-            failed.extend(unsent.map(|(_, (index, ..))| *index));
-        }
-        failed
+            unsent.map(|(_, (index, ..))| *index).collect::<Vec<_>>()
+        });
+        join_all(failed).await.concat()
     }
 }
 

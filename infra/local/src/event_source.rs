@@ -91,7 +91,7 @@ impl<O: Outlet> Consumer for Relay<O> {
     const BATCH: i32 = 10;
     const YIELDS: bool = true;
     const IS_BURST: bool = false;
-    const TIMEOUT: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_mins(1);
 
     async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
         Self::handle(self, batch).await

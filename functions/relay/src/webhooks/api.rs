@@ -283,7 +283,7 @@ async fn rotate_webhook_secret(
 ) -> Result<Json<WebhookSecretDocument>, Problem> {
     let caller = administrator(caller)?;
     let webhook = registry.rotate(&caller.tenant, &name).await?;
-    let previous = webhook.previous_secret;
+    let previous = webhook.previous_secrets.into_iter().next();
     Ok(Json(WebhookSecretDocument {
         secret: webhook.secret.as_str().to_owned(),
         previous_expires_at: previous.map_or_else(|| registry.now(), |(_, until)| until),

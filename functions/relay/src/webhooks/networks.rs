@@ -1,12 +1,13 @@
 //! The addresses to which webhooks may be sent. Tenants choose the URLs, so a name that leads to an address inside of
 //! the deployment's network, or to the metadata of the machine, must not be called.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::sync::Semaphore;
 
 /// Networks with private addresses to which webhooks may be sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -99,7 +100,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// The addresses of a name are none to which a call may go.
+/// A name has no address to which a call may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the host of the URL has no address to which webhooks may be sent")]
 pub(super) struct ForbiddenAddress;
@@ -133,15 +134,33 @@ fn addresses(found: Vec<SocketAddr>) -> Addrs {
     Box::new(found.into_iter())
 }
 
+/// Names that are looked up at the same time. A lookup blocks a thread, also after its caller has given up, and a tenant
+/// chooses the servers that answer.
+const LOOKUPS: usize = 16;
+
 /// Resolves names as the system does.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SystemNames;
+#[derive(Debug, Clone)]
+pub(super) struct SystemNames(Arc<Semaphore>);
+
+impl Default for SystemNames {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LOOKUPS)))
+    }
+}
 
 impl Resolve for SystemNames {
     fn resolve(&self, name: Name) -> Resolving {
+        let lookups = self.0.clone();
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await;
-            Ok(addresses(found?.collect()))
+            let permit = lookups.acquire_owned().await?;
+            let found = tokio::task::spawn_blocking(move || {
+                let _permit = permit;
+                (name.as_str(), 0).to_socket_addrs()
+            });
+            // A name that does not exist looks like one with a private address: nobody learns which names exist inside
+            // of the network.
+            let found = found.await?.map_err(|_| ForbiddenAddress)?;
+            Ok(addresses(found.collect()))
         })
     }
 }

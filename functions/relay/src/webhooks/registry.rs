@@ -106,7 +106,7 @@ impl WebhookRegistry {
                 url: request.url.to_string(),
                 filter: filter.clone(),
                 secret: new_secret(),
-                previous_secret: None,
+                previous_secrets: Vec::new(),
                 created_at: self.clock.now(),
                 failing: None,
             },

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,6 +11,7 @@ use hearback_domain::views::webhook::{CallFailure, Webhook};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::networks::{AllowedAddresses, ForbiddenAddress, Networks, SystemNames};
@@ -19,9 +20,16 @@ use super::networks::{AllowedAddresses, ForbiddenAddress, Networks, SystemNames}
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a call may take.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection that was not used for longer is replaced: while Lambda freezes the function, the target may have closed
-/// it.
-const MAX_IDLE: Duration = Duration::from_secs(30);
+/// A target that rejects a message after a longer time is treated as one that is unavailable, so that its messages do
+/// not occupy all workers.
+const SLOW: Duration = Duration::from_secs(2);
+/// A connection that was not used for longer is replaced. Many servers close it after five seconds, which a function
+/// that Lambda has frozen meanwhile does not notice.
+const MAX_IDLE: Duration = Duration::from_secs(4);
+/// Connections to a host that are kept while they are not used.
+const IDLE_CONNECTIONS: usize = 4;
+/// Calls at the same time: a batch of ten messages may be for twenty webhooks, and a process may open some hundred files.
+const CALLS: usize = 64;
 
 /// Calls targets.
 #[derive(Debug, Clone)]
@@ -30,6 +38,7 @@ pub struct Sender {
     /// Only to addresses inside of the networks.
     plain: Client,
     networks: Networks,
+    calls: Arc<Semaphore>,
 }
 
 /// A URL to which nothing is sent.
@@ -50,9 +59,10 @@ pub(super) enum BadTarget {
 impl Sender {
     /// A sender that may call private addresses of these networks.
     pub fn new(networks: Networks) -> Result<Self, reqwest::Error> {
+        let names = Arc::new(SystemNames::default());
         let client = |is_encrypted| {
             let allowed = AllowedAddresses {
-                names: Arc::new(SystemNames),
+                names: names.clone(),
                 networks: networks.clone(),
                 is_encrypted,
             };
@@ -66,12 +76,14 @@ impl Sender {
                 .connect_timeout(CONNECT_TIMEOUT)
                 .timeout(CALL_TIMEOUT)
                 .pool_idle_timeout(MAX_IDLE)
+                .pool_max_idle_per_host(IDLE_CONNECTIONS)
                 .build()
         };
         Ok(Self {
             encrypted: client(true)?,
             plain: client(false)?,
             networks,
+            calls: Arc::new(Semaphore::new(CALLS)),
         })
     }
 
@@ -113,6 +125,9 @@ impl Sender {
         } else {
             &self.plain
         };
+        let closed = |_| unavailable("the process stops".to_owned());
+        let _call = self.calls.acquire().await.map_err(closed)?;
+        let started = Instant::now();
         let response = client
             .post(url)
             .header(CONTENT_TYPE, "application/json")
@@ -133,7 +148,9 @@ impl Sender {
             StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => {
                 CallFailure::Unavailable(answered, retry_after(&response))
             }
-            status if status.is_client_error() => CallFailure::Rejected(answered),
+            status if status.is_client_error() && started.elapsed() < SLOW => {
+                CallFailure::Rejected(answered)
+            }
             _ => CallFailure::Unavailable(answered, retry_after(&response)),
         })
     }

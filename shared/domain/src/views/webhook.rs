@@ -18,6 +18,8 @@ use crate::views::feed::EventType;
 pub const MAX_WEBHOOKS: usize = 20;
 /// For how long the previous secret also signs after a new one was made.
 pub const SECRET_OVERLAP: TimeDelta = TimeDelta::days(1);
+/// Maximum number of previous secrets that sign.
+const MAX_PREVIOUS: usize = 3;
 /// A webhook that fails for so long is paused.
 pub const PAUSED_AFTER: TimeDelta = TimeDelta::days(1);
 /// The shortest time before a target that is unavailable is called again. It then grows with the time for which the
@@ -214,9 +216,9 @@ pub struct Webhook {
     pub filter: WebhookFilter,
     /// The secret that signs its calls.
     pub secret: WebhookSecret,
-    /// The secret before, which also signs until this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub previous_secret: Option<(WebhookSecret, DateTime<Utc>)>,
+    /// Secrets before, which also sign until these times, the newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub previous_secrets: Vec<(WebhookSecret, DateTime<Utc>)>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
     /// How it fails, if it does.
@@ -316,11 +318,17 @@ impl Webhook {
         }
     }
 
-    /// The webhook with a new secret. The one before signs for [`SECRET_OVERLAP`], too.
+    /// The webhook with a new secret. The ones before sign for [`SECRET_OVERLAP`], too: more than one, because a request
+    /// whose response was lost is repeated, and the target then knows only the first.
     #[must_use]
     pub fn with_secret(self, secret: WebhookSecret, now: DateTime<Utc>) -> Self {
+        let replaced = std::iter::once((self.secret, now + SECRET_OVERLAP));
+        let valid = self
+            .previous_secrets
+            .into_iter()
+            .filter(|(_, until)| now < *until);
         Self {
-            previous_secret: Some((self.secret, now + SECRET_OVERLAP)),
+            previous_secrets: replaced.chain(valid).take(MAX_PREVIOUS).collect(),
             secret,
             ..self
         }
@@ -329,8 +337,10 @@ impl Webhook {
     /// The header `webhook-signature` of a call: one signature by each valid secret.
     #[must_use]
     pub fn signatures(&self, id: Uuid, at: DateTime<Utc>, body: &[u8]) -> String {
-        let previous = self.previous_secret.as_ref();
-        let previous = previous.filter(|(_, until)| at < *until);
+        let previous = self
+            .previous_secrets
+            .iter()
+            .filter(|(_, until)| at < *until);
         let secrets = std::iter::once(&self.secret).chain(previous.map(|(secret, _)| secret));
         let signatures = secrets.filter_map(|secret| secret.signature(id, at.timestamp(), body));
         signatures.collect::<Vec<_>>().join(" ")
@@ -349,7 +359,7 @@ mod tests {
             url: "https://example.com/".to_owned(),
             filter: WebhookFilter::default(),
             secret: WebhookSecret::of(&[7; 32]),
-            previous_secret: None,
+            previous_secrets: Vec::new(),
             created_at: START,
             failing: None,
         }
@@ -524,5 +534,12 @@ mod tests {
         assert_ne!(new, old);
         let later = START + SECRET_OVERLAP;
         assert!(!signatures(&rotated, later).contains(' '));
+        // A repeated rotation does not end the secret that the target has.
+        let again = rotated.with_secret(WebhookSecret::of(&[9; 32]), START);
+        assert!(signatures(&again, START).ends_with(&signatures(&before, START)));
+        let many = (0..9).fold(again, |hook, key| {
+            hook.with_secret(WebhookSecret::of(&[key; 32]), START)
+        });
+        assert_eq!(many.previous_secrets.len(), MAX_PREVIOUS);
     }
 }
