@@ -4,7 +4,7 @@ use aws_lambda_events::sqs::SqsMessage;
 use bytes::Bytes;
 use hearback_domain::learning::publication::Subject;
 use hearback_domain::learning::signal::SignalType;
-use hearback_lambda::queue::RECIPIENT;
+use hearback_lambda::queue::recipient;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -42,9 +42,8 @@ impl Published {
     /// Reads a message; `None` if it is of an unknown kind.
     #[must_use]
     pub fn of(message: &SqsMessage) -> Option<Self> {
-        let recipient = message.message_attributes.get(RECIPIENT);
         Some(Self {
-            recipient: recipient.and_then(|recipient| recipient.string_value.clone()),
+            recipient: recipient(message).map(ToOwned::to_owned),
             ..Self::read(message.body.as_deref()?)?
         })
     }

@@ -20,6 +20,7 @@ use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::queue::RECIPIENT;
 use hearback_lambda::settings::{BadSetting, setting};
+use hearback_lambda::visibility::LARGEST_CALL;
 use hearback_storage::{Attempt, Error as StorageError, Replaced, Store, Versioned, update};
 
 use crate::backoff::Backoff;
@@ -43,8 +44,6 @@ pub const WEBHOOKS_DEAD_LETTERS_URL: &str = "HEARBACK_WEBHOOKS_DEAD_LETTERS_URL"
 /// The setting with the networks with private addresses to which webhooks may be sent; optional.
 pub const WEBHOOK_NETWORKS: &str = "HEARBACK_WEBHOOK_NETWORKS";
 
-/// Entries of one call.
-const BATCH: usize = 10;
 /// How often the result of calls is stored while others change the webhook.
 const ATTEMPTS: usize = 3;
 
@@ -329,21 +328,7 @@ impl Webhooks {
         outcomes: &[Result<(), CallFailure>],
     ) {
         let before = &webhook.value;
-        let failures = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
-        let after = if let Some(gone) = failures
-            .clone()
-            .find(|failure| **failure == CallFailure::Gone)
-        {
-            before.clone().failed(gone, self.clock.now())
-        } else if outcomes.iter().any(Result::is_ok) {
-            before.clone().succeeded()
-        } else if let Some(failure) =
-            failures.max_by_key(|failure| matches!(failure, CallFailure::Unavailable(..)))
-        {
-            before.clone().failed(failure, self.clock.now())
-        } else {
-            return;
-        };
+        let after = before.clone().after(outcomes, self.clock.now());
         if after == *before {
             return;
         }
@@ -388,7 +373,7 @@ impl Webhooks {
     /// Sends a copy of each message to the queue for a webhook that has not received it; the indices of those that
     /// were not sent.
     async fn send_copies(&self, copies: &[(usize, &WebhookName, &Published)]) -> Vec<usize> {
-        let failed = copies.chunks(BATCH).map(async |chunk| {
+        let failed = copies.chunks(LARGEST_CALL).map(async |chunk| {
             let entries = chunk
                 .iter()
                 .enumerate()
@@ -438,11 +423,10 @@ fn waiting_for(webhook: &Webhook) -> String {
 
 impl From<CallFailure> for NotDelivered {
     fn from(failure: CallFailure) -> Self {
+        let text = failure.to_string();
         match failure {
-            CallFailure::Unavailable(text, _) | CallFailure::Rejected(text) => {
-                Self::Unavailable(text)
-            }
-            CallFailure::Gone => Self::Unwanted("the target answered 410".to_owned()),
+            CallFailure::Unavailable(..) | CallFailure::Rejected(_) => Self::Unavailable(text),
+            CallFailure::Gone => Self::Unwanted(text),
         }
     }
 }

@@ -92,8 +92,11 @@ where
     T: TryFrom<String, Error = InvalidIdentifier>,
     String: From<T>,
 {
-    let name = T::try_from(text.to_owned()).map_err(|error| error.to_string())?;
-    Ok(name.into())
+    parsed::<T>(text).map(Into::into)
+}
+
+fn parsed<T: TryFrom<String, Error = InvalidIdentifier>>(text: &str) -> Result<T, String> {
+    T::try_from(text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Runs the command line of this process.

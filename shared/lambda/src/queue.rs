@@ -163,8 +163,21 @@ pub async fn report(
 /// The attribute [`TENANT`] of a message.
 #[must_use]
 pub fn tenant_attribute(message: &SqsMessage) -> Option<&str> {
-    let attribute = message.message_attributes.get(TENANT)?;
-    attribute.string_value.as_deref()
+    attribute(message, TENANT)
+}
+
+/// The attribute [`RECIPIENT`] of a message.
+#[must_use]
+pub fn recipient(message: &SqsMessage) -> Option<&str> {
+    attribute(message, RECIPIENT)
+}
+
+fn attribute<'a>(message: &'a SqsMessage, name: &str) -> Option<&'a str> {
+    message
+        .message_attributes
+        .get(name)?
+        .string_value
+        .as_deref()
 }
 
 /// The tenant of a message: its attribute, a member of its body, or the tenant in the key of a record of the stream.
@@ -182,13 +195,10 @@ fn tenant_of(message: &SqsMessage) -> Option<String> {
 /// Sends a message to the DLQ. Returns `false` if that failed; the message is then delivered again.
 async fn send_to_dlq(dead_letters: &DeadLetters, message: &SqsMessage, reason: &Reason) -> bool {
     let body = message.body.as_deref().unwrap_or_default();
-    let recipient = message.message_attributes.get(RECIPIENT);
-    let recipient =
-        recipient.and_then(|recipient| Some((RECIPIENT, recipient.string_value.as_deref()?)));
-    let attributes: Vec<_> = recipient.into_iter().collect();
+    let recipient = recipient(message).map(|recipient| (RECIPIENT, recipient));
     // Boxed, because the type of an SDK call is so deep that the compiler cannot compute the layout
     // of its caller.
-    match Box::pin(dead_letters.send_with(body, &reason.text, &attributes)).await {
+    match Box::pin(dead_letters.send_with(body, &reason.text, recipient.as_slice())).await {
         Ok(()) => true,
         Err(error) => {
             tracing::error!(reason = %error, "dead letter not sent");
@@ -259,8 +269,7 @@ impl MessageFailure for Endless {
 impl Hops {
     /// The hops of the messages that are sent because of this one.
     pub fn after(message: &SqsMessage) -> Result<Self, Endless> {
-        let attribute = message.message_attributes.get(HOPS);
-        let hops = attribute.and_then(|hops| hops.string_value.as_deref()?.parse().ok());
+        let hops = attribute(message, HOPS).and_then(|hops| hops.parse().ok());
         let hops: u32 = hops.unwrap_or_default();
         if hops < MAX_HOPS {
             Ok(Self(hops + 1))

@@ -3,9 +3,7 @@
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use hearback_domain::identity::identifier::{ProjectId, TenantId, WebhookName};
-use hearback_domain::views::webhook::{
-    CallFailure, MAX_WEBHOOKS, Webhook, WebhookRequest, WebhookSecret,
-};
+use hearback_domain::views::webhook::{MAX_WEBHOOKS, Webhook, WebhookRequest, WebhookSecret};
 use hearback_lambda::app::store_from_env;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::{BadSetting, FromEnv};
@@ -184,10 +182,7 @@ impl WebhookRegistry {
             },
             Err(failure) => Tested {
                 accepted: None,
-                failure: Some(match failure {
-                    CallFailure::Unavailable(text, _) | CallFailure::Rejected(text) => text,
-                    CallFailure::Gone => "the target answered 410".to_owned(),
-                }),
+                failure: Some(failure.to_string()),
             },
         })
     }

@@ -4,14 +4,14 @@ use std::io::Write;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use hearback_domain::identity::identifier::{InvalidIdentifier, TenantId, WebhookName};
+use hearback_domain::identity::identifier::{TenantId, WebhookName};
 use hearback_domain::views::webhook::WebhookRequest;
 use hearback_lambda::clock::Clock;
 use hearback_relay::{Networks, Sender, WebhookDocument, WebhookRegistry};
 use hearback_wire::from_json;
 use serde_json::{Map, Value, json};
 
-use super::BundleArgs;
+use super::{BundleArgs, parsed};
 
 /// Whether tenants may register webhooks.
 #[derive(Args)]
@@ -80,10 +80,9 @@ struct Named {
     of: Of,
 }
 
+/// Where it may be sent.
 #[derive(Args)]
-struct Test {
-    #[command(flatten)]
-    named: Named,
+struct Allowed {
     /// Networks with private addresses to which it may be sent
     #[arg(
         long,
@@ -92,6 +91,14 @@ struct Test {
         hide_default_value = true
     )]
     webhook_networks: Networks,
+}
+
+#[derive(Args)]
+struct Test {
+    #[command(flatten)]
+    named: Named,
+    #[command(flatten)]
+    allowed: Allowed,
 }
 
 #[derive(Args)]
@@ -113,18 +120,8 @@ struct Add {
     /// Only feedback in these projects; comma-separated
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     projects: Vec<String>,
-    /// Networks with private addresses to which it may be sent
-    #[arg(
-        long,
-        value_name = "LIST",
-        default_value = "",
-        hide_default_value = true
-    )]
-    webhook_networks: Networks,
-}
-
-fn parsed<T: TryFrom<String, Error = InvalidIdentifier>>(text: &str) -> Result<T, String> {
-    T::try_from(text.to_owned()).map_err(|error| error.to_string())
+    #[command(flatten)]
+    allowed: Allowed,
 }
 
 impl Of {
@@ -169,7 +166,7 @@ impl WebhooksCommand {
             Action::Add(add) => {
                 let request = add.request()?;
                 let Named { name, of } = add.named;
-                let registry = of.registry(add.webhook_networks)?;
+                let registry = of.registry(add.allowed.webhook_networks)?;
                 let (webhook, is_new) = registry.put(&of.tenant, &name, &request, None).await?;
                 if is_new {
                     writeln!(out, "{}", webhook.secret.as_str())?;
@@ -197,7 +194,7 @@ impl WebhooksCommand {
             }
             Action::Test(test) => {
                 let Named { name, of } = test.named;
-                let registry = of.registry(test.webhook_networks)?;
+                let registry = of.registry(test.allowed.webhook_networks)?;
                 let tested = registry.test(&of.tenant, &name).await;
                 let tested = tested.with_context(|| named(&name))?;
                 match (tested.accepted, tested.failure) {
