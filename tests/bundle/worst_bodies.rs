@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 
 /// The maximum size of a rejection, in bytes.
 const MAX_RESPONSE: usize = 64 * 1024;
-/// Memory for each byte of a body, in bytes. The worst are arrays of one entry: each takes two bytes of the body, and
-/// its memory has room for four entries.
-const MULTIPLE: u64 = 80;
+/// Memory for each byte of a body, in bytes. The worst has as many objects as are allowed, and numbers between them.
+const MULTIPLE: u64 = 40;
+/// 32 bytes with one object, of which a body may have one for each 32 bytes. The first body has them: a later one would
+/// take memory that was in use before.
+const DENSE: &str = r#"{"":0},1,1,1,1,1,1,1,1,1,1,1,10"#;
 /// Additional memory of a request, for threads and buffers, in bytes.
 const OVERHEAD: u64 = 24 * 1_000_000;
 /// Memory that is kept after all requests, in bytes: the allocator keeps some of what a thread freed. The requests
@@ -113,14 +115,19 @@ fn bodies(size: usize, members: &[&str]) -> Vec<String> {
     let room = size - 1024;
     let mut bodies: Vec<String> = Vec::new();
     for member in members {
-        for entry in ["1", "{}", "\"\"", "[]"] {
+        for entry in [DENSE, "1", "{}", "\"\"", "[]", r#"{"":0}"#] {
             let count = room / (entry.len() + 1);
             bodies.push(format!(
                 "{{\"{member}\":[{}]}}",
                 vec![entry; count].join(",")
             ));
         }
-        for value in [nested(room / 2), nested_entries(room), surrogates(room)] {
+        for value in [
+            nested(room / 2),
+            nested_entries(room, &nested(100)),
+            nested_entries(room, &nested_objects(100)),
+            surrogates(room),
+        ] {
             bodies.push(format!("{{\"{member}\":{value}}}"));
         }
         let entries = (0..room / 12).map(|number| format!("\"{number:x}\":1"));
@@ -141,13 +148,14 @@ fn nested(depth: usize) -> String {
     format!("{}{}", "[".repeat(depth), "]".repeat(depth))
 }
 
+/// An object in an object, to this depth.
+fn nested_objects(depth: usize) -> String {
+    format!(r#"{}1{}"#, r#"{"":"#.repeat(depth), "}".repeat(depth))
+}
+
 /// Entries that are nested almost as deeply as the parser allows.
-fn nested_entries(room: usize) -> String {
-    let entry = nested(100);
-    format!(
-        "[{}]",
-        vec![entry.as_str(); room / (entry.len() + 1)].join(",")
-    )
+fn nested_entries(room: usize, entry: &str) -> String {
+    format!("[{}]", vec![entry; room / (entry.len() + 1)].join(","))
 }
 
 /// A string that is not Unicode.
