@@ -1,19 +1,21 @@
 //! Measures the detector on labelled messages: its precision, the calibration of its confidence, and its speed.
 //!
-//! `cargo run -p hearback-detection-bench --release -- FILE… [--errors N]` reads JSON Lines of `{id, source,
-//! prev_query, prev_response, message, label, correction_type}`, where unknown
-//! members are null or left out.
+//! `cargo run -p hearback-detection-bench --release -- [FILE…] [--part PART] [--errors N]` reads JSON Lines of `{id,
+//! source, prev_query, prev_response, message, label}`, where unknown members are null or left out. Without a file it
+//! reads a part of the corpus, by writer: `train`, `development` or `test`, which is the default.
 
 #![expect(clippy::print_stdout, reason = "this program prints a report")]
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fs;
 
 use anyhow::{Context, ensure};
 use hearback_detection::{Detection, Detector, Exchange, FeedbackStatus};
 use serde::Deserialize;
 
+use crate::corpus::Part;
+
+mod corpus;
 mod quality;
 mod speed;
 
@@ -21,6 +23,7 @@ mod speed;
 #[derive(Debug, Deserialize)]
 struct Labelled {
     id: String,
+    #[serde(alias = "writer")]
     source: String,
     #[serde(default)]
     prev_query: Option<String>,
@@ -51,19 +54,17 @@ struct Scored<'a> {
 }
 
 fn main() -> anyhow::Result<()> {
-    let (files, errors) = arguments()?;
-    ensure!(!files.is_empty(), "name at least one file of JSON Lines");
+    let Arguments {
+        files,
+        part,
+        errors,
+    } = Arguments::given()?;
     let mut labelled: Vec<Labelled> = Vec::new();
     for file in &files {
-        let text = fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
-        for (number, line) in text
-            .lines()
-            .enumerate()
-            .filter(|(_, line)| !line.is_empty())
-        {
-            let read = serde_json::from_str(line);
-            labelled.push(read.with_context(|| format!("{file}:{}", number + 1))?);
-        }
+        labelled.extend(corpus::read(file.as_ref())?);
+    }
+    if files.is_empty() {
+        labelled = part.rows()?;
     }
     ensure!(!labelled.is_empty(), "the files have no messages");
     let detector = Detector::embedded();
@@ -93,17 +94,34 @@ fn main() -> anyhow::Result<()> {
 /// The default number of errors to print.
 const ERRORS: usize = 20;
 
-/// The files, and the number of errors to print.
-fn arguments() -> anyhow::Result<(Vec<String>, usize)> {
-    let (mut files, mut errors) = (Vec::new(), ERRORS);
-    let mut arguments = env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        if argument == "--errors" {
-            let number = arguments.next().context("--errors needs a number")?;
-            errors = number.parse().context("--errors needs a number")?;
-        } else {
-            files.push(argument);
+/// What to measure, and how much to print.
+struct Arguments {
+    files: Vec<String>,
+    /// The part of the corpus that is read if there are no files.
+    part: Part,
+    /// The number of errors to print.
+    errors: usize,
+}
+
+impl Arguments {
+    fn given() -> anyhow::Result<Self> {
+        let mut read = Self {
+            files: Vec::new(),
+            part: Part::Test,
+            errors: ERRORS,
+        };
+        let mut arguments = env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().unwrap_or_default();
+            match argument.as_str() {
+                "--errors" => read.errors = value().parse().context("--errors needs a number")?,
+                "--part" => {
+                    let part = Part::named(&value());
+                    read.part = part.context("--part is train, development or test")?;
+                }
+                _ => read.files.push(argument),
+            }
         }
+        Ok(read)
     }
-    Ok((files, errors))
 }

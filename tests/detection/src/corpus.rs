@@ -1,0 +1,223 @@
+//! The corpus of next messages: where its parts are, and what its rows must be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::Labelled;
+
+/// A part of the corpus. No writer is in two of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// The model is trained on it.
+    Train,
+    /// Decisions are made on it: which features, which thresholds.
+    Development,
+    /// Nobody looks at its rows to decide anything.
+    Test,
+}
+
+impl Part {
+    /// All parts, by the names of their folders.
+    pub(crate) const NAMES: [(&'static str, Self); 3] = [
+        ("train", Self::Train),
+        ("development", Self::Development),
+        ("test", Self::Test),
+    ];
+
+    /// The part of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let part = Self::NAMES.into_iter().find(|(of, _)| *of == name)?;
+        Some(part.1)
+    }
+
+    fn folder(self) -> PathBuf {
+        let named = Self::NAMES.into_iter().find(|(_, part)| *part == self);
+        let name = named.map_or("", |(name, _)| name);
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("corpus")
+            .join(name)
+    }
+
+    /// The files of the part, one for each writer.
+    pub(crate) fn files(self) -> anyhow::Result<Vec<PathBuf>> {
+        let folder = self.folder();
+        let entries = fs::read_dir(&folder).with_context(|| format!("{}", folder.display()))?;
+        let files: Result<Vec<_>, _> = entries
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect();
+        let mut files = files?;
+        files.sort();
+        Ok(files)
+    }
+
+    /// The rows of the part.
+    pub(crate) fn rows(self) -> anyhow::Result<Vec<Labelled>> {
+        let mut rows = Vec::new();
+        for file in self.files()? {
+            rows.extend(read(&file)?);
+        }
+        Ok(rows)
+    }
+}
+
+/// Reads a file of JSON Lines.
+pub(crate) fn read(file: &Path) -> anyhow::Result<Vec<Labelled>> {
+    let name = file.display();
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+    let lines = text.lines().enumerate();
+    let lines = lines.filter(|(_, line)| !line.is_empty());
+    let rows = lines.map(|(number, line)| {
+        serde_json::from_str(line).with_context(|| format!("{name}:{}", number + 1))
+    });
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use serde_json::Value;
+
+    use super::*;
+
+    const MEMBERS: [&str; 10] = [
+        "correction_type",
+        "domain",
+        "id",
+        "kind",
+        "label",
+        "language",
+        "message",
+        "prev_query",
+        "prev_response",
+        "writer",
+    ];
+    const LANGUAGES: [&str; 7] = ["de", "en", "es", "fr", "ja", "pt", "zh"];
+    const DOMAINS: [&str; 9] = [
+        "agents",
+        "coding",
+        "data",
+        "education",
+        "everyday",
+        "image",
+        "research",
+        "support",
+        "writing",
+    ];
+    const REJECTED: [&str; 16] = [
+        "abandonment",
+        "already_tried",
+        "broke_something",
+        "escalate_to_human",
+        "fact_contradicted",
+        "flat_wrong",
+        "format_tone",
+        "ignored_instruction",
+        "partly_right",
+        "pasted_error",
+        "repeated_request",
+        "rephrased",
+        "sarcasm",
+        "still_broken",
+        "undo_request",
+        "wrong_target",
+    ];
+    const ACCEPTED: [&str; 10] = [
+        "agrees_with_proposal",
+        "builds_on",
+        "follow_up",
+        "negated_negative",
+        "next_step",
+        "praise",
+        "thanks",
+        "uses",
+        "withdrawn_objection",
+        "works",
+    ];
+    const NEUTRAL: [&str; 11] = [
+        "about_others",
+        "answers_question",
+        "declines_offer",
+        "gives_info",
+        "meta_question",
+        "new_requirement",
+        "own_mistake",
+        "small_talk",
+        "topic_change",
+        "unrelated_question",
+        "will_try_later",
+    ];
+
+    fn rows(part: Part) -> Vec<Value> {
+        let files = part.files().unwrap().into_iter();
+        let texts = files.map(|file| fs::read_to_string(file).unwrap());
+        let rows = |text: String| -> Vec<Value> {
+            let lines = text.lines();
+            lines
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect()
+        };
+        texts.flat_map(rows).collect()
+    }
+
+    fn kinds(label: &str) -> &'static [&'static str] {
+        match label {
+            "rejected" => &REJECTED,
+            "accepted" => &ACCEPTED,
+            "neutral" => &NEUTRAL,
+            _ => &[],
+        }
+    }
+
+    #[test]
+    fn rows_have_the_form_of_the_guideline() {
+        let mut ids = BTreeSet::new();
+        let mut messages = BTreeSet::new();
+        for row in Part::NAMES.into_iter().flat_map(|(_, part)| rows(part)) {
+            let members: Vec<&str> = row
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(String::as_str)
+                .collect();
+            assert_eq!(members, MEMBERS, "{row}");
+            let text = |member: &str| row[member].as_str().unwrap_or_default().trim();
+            for member in ["prev_query", "prev_response", "message"] {
+                assert!(!text(member).is_empty(), "{row}");
+            }
+            assert!(LANGUAGES.contains(&text("language")), "{row}");
+            assert!(DOMAINS.contains(&text("domain")), "{row}");
+            assert!(kinds(text("label")).contains(&text("kind")), "{row}");
+            let correction = ["explicit", "rephrased", "abandonment"];
+            let corrects = correction.contains(&text("correction_type"));
+            assert_eq!(corrects, text("label") == "rejected", "{row}");
+            assert!(
+                text("id").starts_with(&format!("{}-", text("writer"))),
+                "{row}"
+            );
+            assert!(ids.insert(text("id").to_owned()), "{row}");
+            let message = (text("writer").to_owned(), text("message").to_lowercase());
+            assert!(
+                messages.insert(message),
+                "a writer repeats a message: {row}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_writer_is_in_two_parts() {
+        let mut parts: BTreeMap<String, Part> = BTreeMap::new();
+        for (_, part) in Part::NAMES {
+            for row in rows(part) {
+                let writer = row["writer"].as_str().unwrap().to_owned();
+                assert_eq!(
+                    *parts.entry(writer.clone()).or_insert(part),
+                    part,
+                    "{writer}"
+                );
+            }
+        }
+    }
+}
