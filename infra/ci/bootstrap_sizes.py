@@ -9,6 +9,10 @@ import re
 import sys
 
 LIMIT = 8_000_000  # bytes
+# Functions with the detector have its table of meanings and its weights, of which a cold start reads nothing: the pages
+# are loaded with the first message.
+DETECTORS = {"turns", "retrieval"}
+TABLES = 3_000_000  # bytes
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -29,8 +33,9 @@ def main(directory):
             continue
         size = bootstrap.stat().st_size
         print(f"{binary:<12} {size / 1e6:5.2f} MB")
-        if size > LIMIT:
-            print(f"{binary}: larger than {LIMIT / 1e6:.0f} MB", file=sys.stderr)
+        limit = LIMIT + TABLES if binary in DETECTORS else LIMIT
+        if size > limit:
+            print(f"{binary}: larger than {limit / 1e6:.0f} MB", file=sys.stderr)
             failed = True
     return 1 if failed else 0
 

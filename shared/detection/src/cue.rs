@@ -45,7 +45,7 @@ wire_names!(RejectionKind {
 
 /// The evidence of a detection.
 ///
-/// Cues up to [`Cue::Decline`] are sections of the phrase files. The last four are found by comparing the message with
+/// Cues up to [`Cue::Decline`] are sections of the phrase files. The last five are found by comparing the message with
 /// the turn before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -106,6 +106,9 @@ pub enum Cue {
     NextRequest,
     /// A question or a request about something else.
     TopicChange,
+    /// No phrase: the learned model decided, by the whole message and the turn before it. These words spoke for its verdict
+    /// the most.
+    Learned,
 }
 
 wire_names!(Cue {
@@ -137,6 +140,7 @@ wire_names!(Cue {
     Mention = "mention",
     NextRequest = "next_request",
     TopicChange = "topic_change",
+    Learned = "learned",
 });
 
 /// The purpose of a phrase in a file.
@@ -346,15 +350,32 @@ impl Cue {
             | Self::Decline
             | Self::Mention
             | Self::NextRequest
-            | Self::TopicChange => false,
+            | Self::TopicChange
+            | Self::Learned => false,
         }
+    }
+
+    /// Whether it accepts by what the user says of the answer, rather than by how the conversation continues.
+    pub(crate) fn is_content(self) -> bool {
+        matches!(
+            self,
+            Self::Thanks | Self::Praise | Self::Agreement | Self::Enough
+        )
+    }
+
+    /// Whether it accepts by continuing from the answer.
+    pub(crate) fn goes_on(self) -> bool {
+        matches!(
+            self,
+            Self::FollowUp | Self::DrillDown | Self::Comparison | Self::Addition | Self::Chosen
+        )
     }
 
     /// Whether phrases show it, rather than a comparison with the turn before.
     pub(crate) fn has_phrases(self) -> bool {
         !matches!(
             self,
-            Self::Rephrase | Self::Mention | Self::NextRequest | Self::TopicChange
+            Self::Rephrase | Self::Mention | Self::NextRequest | Self::TopicChange | Self::Learned
         )
     }
 }
@@ -373,7 +394,7 @@ impl Cue {
             | Self::Failure
             | Self::Unasked => 0.9,
             Self::Abandonment => 0.85,
-            Self::Confusion | Self::Change | Self::Contrast | Self::Rephrase => 0.8,
+            Self::Confusion | Self::Change | Self::Contrast | Self::Rephrase | Self::Learned => 0.8,
             Self::Symptom | Self::Wanted => 0.75,
             Self::Thanks
             | Self::Praise

@@ -5,6 +5,8 @@ use std::cell::OnceCell;
 use crate::cue::FeedbackStatus;
 use crate::detection::{Detection, Evidence, Exchange};
 use crate::languages::Languages;
+use crate::learned::features::{BLOCKS, COUNT, Features};
+use crate::learned::{probabilities, second};
 use crate::matching::Matched;
 use crate::phrases::{PhraseError, PhraseFile};
 use crate::verdict::{Case, Verdict};
@@ -21,6 +23,9 @@ const DISTINCT: usize = 4;
 const READ: usize = 2_000;
 /// Maximum characters of `user_said`: as many as a reaction's text may have.
 const SAID: usize = 1000;
+
+/// What becomes of the verdict of the phrases.
+type Decide = fn(&Case<'_>, Verdict) -> Verdict;
 
 /// Detects feedback in messages. Create it once and share it.
 ///
@@ -62,46 +67,82 @@ impl Detector {
     /// Detects what a message says about the answer before it, in time linear in the length of the message.
     #[must_use]
     pub fn detect(&self, exchange: &Exchange<'_>) -> Detection {
-        let text = Text::read(exchange.message, READ, READ);
-        let given = self.languages.given(exchange.language);
-        let language = given
-            .or_else(|| self.languages.guessed(&text))
-            .unwrap_or(FALLBACK);
-        let mut detection = self.detect_in(language, exchange, &text);
-        // The language of a few words may be guessed wrong.
-        let certain = !detection.evidence.is_empty() || given.is_some();
-        if !certain && text.words.len() <= FEW && self.has_foreign_word(&text) {
-            let others = LATIN.iter().filter(|other| **other != language);
-            let mut others = others.map(|other| self.detect_in(other, exchange, &text));
-            let found = others.find(|other| self.is_unambiguous(other, exchange.message));
-            detection = found.unwrap_or(detection);
-        }
-        detection
+        self.decide(exchange, second)
     }
 
-    /// Detects feedback with the phrases of one language.
-    fn detect_in(&self, language: &str, exchange: &Exchange<'_>, text: &Text) -> Detection {
-        let Some((language, lexicon)) = self.languages.lexicon(language) else {
-            return Detection::nothing();
+    /// What the phrases alone detect, without the learned model.
+    #[must_use]
+    pub fn by_phrases(&self, exchange: &Exchange<'_>) -> Detection {
+        self.decide(exchange, |_, verdict| verdict)
+    }
+
+    /// Detects with the phrases, and decides about their verdict.
+    fn decide(&self, exchange: &Exchange<'_>, decide: Decide) -> Detection {
+        let text = Text::read(exchange.message, READ, READ);
+        let (language, is_certain) = self.language(exchange, &text);
+        let detect = |case: &Case<'_>, language: &str, is_certain: bool| {
+            let verdict = case.verdict();
+            // The language of a few words may be guessed wrong.
+            let is_certain = is_certain || verdict.because.is_some();
+            is_certain.then(|| Detection::of(decide(case, verdict), case, language))
         };
+        let of = |language: &str, is_certain: bool| {
+            self.with_case(language, exchange, &text, |case, language| {
+                detect(case, language, is_certain)
+            })?
+        };
+        let others = || {
+            let mut others = LATIN.iter().filter(|other| **other != language);
+            others.find_map(|other| {
+                self.with_case(other, exchange, &text, |case, language| {
+                    let verdict = case.verdict();
+                    let found = Detection::of(verdict, case, language);
+                    let is_found = self.is_unambiguous(&found, exchange.message);
+                    is_found.then(|| Detection::of(decide(case, verdict), case, language))
+                })?
+            })
+        };
+        of(language, is_certain)
+            .or_else(others)
+            .or_else(|| of(language, true))
+            .unwrap_or_else(Detection::nothing)
+    }
+
+    /// The language of a message, and whether that is certain.
+    fn language<'a>(&'a self, exchange: &Exchange<'_>, text: &Text) -> (&'a str, bool) {
+        if let Some(given) = self.languages.given(exchange.language) {
+            return (given, true);
+        }
+        let language = self.languages.guessed(text).unwrap_or(FALLBACK);
+        let is_certain = text.words.len() > FEW || !self.has_foreign_word(text);
+        (language, is_certain)
+    }
+
+    /// Reads a message with the phrases of one language.
+    fn with_case<T>(
+        &self,
+        language: &str,
+        exchange: &Exchange<'_>,
+        text: &Text,
+        read: impl FnOnce(&Case<'_>, &str) -> T,
+    ) -> Option<T> {
+        let (language, lexicon) = self.languages.lexicon(language)?;
         let has_text = |text: &&str| !text.trim().is_empty();
-        let matched = Matched::message(text, lexicon);
-        let response = exchange.prev_response.filter(has_text);
         let case = Case {
             languages: &self.languages,
             text,
             message: exchange.message,
             embedding_similarity: exchange.embedding_similarity,
             repeats_query: exchange.repeats_query,
-            matched: &matched,
+            matched: &Matched::message(text, lexicon),
             asked: OnceCell::new(),
-            response,
+            response: exchange.prev_response.filter(has_text),
             response_text: OnceCell::new(),
             query: exchange.prev_query.filter(has_text),
             query_text: OnceCell::new(),
             lexicon,
         };
-        Detection::of(case.verdict(), exchange.message, text, &matched, language)
+        Some(read(&case, language))
     }
 
     /// Whether a text has a word that is unknown in the fallback language and long enough to indicate another one.
@@ -135,7 +176,8 @@ impl Detection {
         }
     }
 
-    fn of(verdict: Verdict, message: &str, text: &Text, matched: &Matched, language: &str) -> Self {
+    fn of(verdict: Verdict, case: &Case<'_>, language: &str) -> Self {
+        let (message, text, matched) = (case.message, case.text, case.matched);
         let byte = |token: usize, end: bool| {
             let token = matched.tokens.get(token)?;
             let word = text.words.get(token.word)?;
@@ -182,4 +224,31 @@ fn said(message: &str, verdict: Verdict, text: &Text, matched: &Matched) -> Stri
     let word = sentence.and_then(|token| text.words.get(token.word));
     let rest = message.get(word.map_or(0, |word| word.span.start)..);
     rest.unwrap_or(message).chars().take(SAID).collect()
+}
+
+/// For training and measuring the learned model.
+impl Detector {
+    /// What the learned model sees of a message: each feature with its index and its value.
+    #[must_use]
+    pub fn features(&self, exchange: &Exchange<'_>) -> Vec<(usize, f32)> {
+        let features = self.of_case(exchange, |case| Features::of(case, &case.verdict()).values);
+        features.unwrap_or_default()
+    }
+
+    /// The probabilities that the learned model gives: accepted, neutral, rejected.
+    #[must_use]
+    pub fn probabilities(&self, exchange: &Exchange<'_>) -> [f32; 3] {
+        self.of_case(exchange, probabilities).unwrap_or_default()
+    }
+
+    /// The index of the first feature of each block, and the number of features.
+    pub fn feature_blocks() -> impl Iterator<Item = usize> {
+        BLOCKS.into_iter().chain([COUNT])
+    }
+
+    fn of_case<T>(&self, exchange: &Exchange<'_>, read: impl FnOnce(&Case<'_>) -> T) -> Option<T> {
+        let text = Text::read(exchange.message, READ, READ);
+        let (language, _) = self.language(exchange, &text);
+        self.with_case(language, exchange, &text, |case, _| read(case))
+    }
 }

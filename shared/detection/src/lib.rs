@@ -12,8 +12,9 @@
 //! | whether a question asks the same again | `rephrase` |
 //! | whether a question refers to the answer | `refers` |
 //! | how a phrase is written and found | `pattern`, `matching` |
+//! | what the learned model sees, and when it counts | `learned` |
 //!
-//! Of our crates it imports `text` and `wire`.
+//! Of our crates it imports `semantics`, `text` and `wire`.
 
 mod about;
 mod cue;
@@ -21,6 +22,7 @@ mod detection;
 mod detector;
 mod label;
 mod languages;
+mod learned;
 mod lexicon;
 mod matching;
 mod pattern;

@@ -5,24 +5,32 @@ use super::*;
 mod about;
 mod after;
 mod languages;
+mod learned;
 mod polite;
 mod properties;
 mod questions;
 mod sentences;
 
-/// Detects a message in a conversation about laptops.
-fn about_laptops(message: &str) -> Detection {
-    Detector::embedded().detect(&Exchange {
+/// A message in a conversation about laptops.
+fn laptops(message: &str) -> Exchange<'_> {
+    Exchange {
         prev_query: Some("laptops under $1000"),
         prev_response: Some(
             "Here are three laptops: the Lenovo ThinkPad for $899, the Dell Latitude for $949 and \
              the HP EliteBook for $979.",
         ),
         message,
-        language: None,
-        embedding_similarity: None,
-        repeats_query: None,
-    })
+        ..Exchange::default()
+    }
+}
+
+fn about_laptops(message: &str) -> Detection {
+    Detector::embedded().detect(&laptops(message))
+}
+
+/// What the phrases alone detect.
+fn by_phrases(message: &str) -> Detection {
+    Detector::embedded().by_phrases(&laptops(message))
 }
 
 #[test]
@@ -85,7 +93,7 @@ fn examples_of_the_rules_are_classified() {
     let accepted = [
         (0.7, "Tell me more about the first one"),
         (0.7, "Tell me more about the Lenovo"),
-        (0.7, "Can you explain the difference?"),
+        (0.65, "Can you explain the difference?"),
         (0.7, "What about the Dell?"),
         (0.7, "Which one is the lightest?"),
         (0.7, "Compare the first two"),
@@ -312,7 +320,7 @@ fn files_add_phrases_and_languages() {
 #[test]
 fn only_the_ends_of_a_long_message_count() {
     let story = "The old man walked along the river and told his dog about the war. ".repeat(20);
-    let detect = |message: &str| about_laptops(message).feedback_type;
+    let detect = |message: &str| by_phrases(message).feedback_type;
     assert_eq!(
         detect(&format!("That's wrong. {story}")),
         FeedbackStatus::Rejected
@@ -323,7 +331,7 @@ fn only_the_ends_of_a_long_message_count() {
     );
     let within = format!("Continue this story: {story} That's wrong, he said. {story}");
     assert_ne!(detect(&within), FeedbackStatus::Rejected);
-    let said = about_laptops(&format!("{story}\nThat's wrong. {}", story.trim_end()));
+    let said = by_phrases(&format!("{story}\nThat's wrong. {}", story.trim_end()));
     assert!(
         said.user_said
             .is_none_or(|said| said.chars().count() <= 1000)
@@ -340,7 +348,7 @@ fn praise_with_a_complaint_is_below_the_confidence_of_a_machine_reaction() {
         "No. Thanks though",
     ];
     for message in unsure {
-        let detection = about_laptops(message);
+        let detection = by_phrases(message);
         assert_eq!(
             (detection.feedback_type, detection.confidence),
             (FeedbackStatus::Accepted, 0.6),
@@ -348,7 +356,7 @@ fn praise_with_a_complaint_is_below_the_confidence_of_a_machine_reaction() {
         );
     }
     for message in ["No worries, thanks!", "Actually, that works", "Thanks!"] {
-        let detection = about_laptops(message);
+        let detection = by_phrases(message);
         assert_eq!(
             (detection.feedback_type, detection.confidence),
             (FeedbackStatus::Accepted, 0.7),

@@ -96,7 +96,7 @@ impl Verdict {
 }
 
 /// The confidence of a verdict without a cue.
-const NEUTRAL: f64 = 0.5;
+pub(crate) const NEUTRAL: f64 = 0.5;
 
 /// The maximum confidence in an acceptance by a message with a cue that rejects, or by a repeat of the query: too
 /// little for a machine reaction.

@@ -46,6 +46,16 @@ pub fn fnv(text: &str) -> u64 {
     hash.finish()
 }
 
+/// The hash of texts that are joined, spread over all bits.
+#[must_use]
+pub fn fnv_mixed(parts: &[&str]) -> u64 {
+    let mut hash = Fnv::default();
+    for part in parts {
+        hash.write(part.as_bytes());
+    }
+    hash.finish()
+}
+
 /// Spreads a hash over all bits (the finalizer of `SplitMix64`).
 #[must_use]
 pub fn mixed(mut hash: u64) -> u64 {

@@ -220,4 +220,38 @@ mod tests {
             }
         }
     }
+
+    /// `train.py` computes the probabilities of these rows with the weights that it writes.
+    #[test]
+    fn the_model_gives_the_probabilities_of_the_training() {
+        let detector = hearback_detection::Detector::embedded();
+        let expected = include_str!("../probabilities.csv");
+        let expected: BTreeMap<&str, Vec<f32>> = expected
+            .lines()
+            .map(|line| {
+                let mut members = line.split(',');
+                let id = members.next().unwrap();
+                (id, members.map(|number| number.parse().unwrap()).collect())
+            })
+            .collect();
+        let mut compared = 0;
+        for row in [Part::Train, Part::Development]
+            .into_iter()
+            .flat_map(|part| part.rows().unwrap())
+        {
+            let Some(expected) = expected.get(&*row.id) else {
+                continue;
+            };
+            let got = detector.probabilities(&row.exchange());
+            for (got, expected) in got.iter().zip(expected) {
+                assert!(
+                    (got - expected).abs() < 0.002,
+                    "{}: {got} {expected}",
+                    row.id
+                );
+            }
+            compared += 1;
+        }
+        assert_eq!(compared, 1000);
+    }
 }

@@ -1,6 +1,6 @@
 //! Measures the detector on labelled messages: its precision, the calibration of its confidence, and its speed.
 //!
-//! `cargo run -p hearback-detection-bench --release -- [FILE…] [--part PART] [--errors N]` reads JSON Lines of `{id,
+//! `cargo run -p hearback-detection-bench --release -- [FILE…] [--part PART] [--errors N | --tables | --features FOLDER]` reads JSON Lines of `{id,
 //! source, prev_query, prev_response, message, label}`, where unknown members are null or left out. Without a file it
 //! reads a part of the corpus, by writer: `train`, `development` or `test`, which is the default.
 
@@ -16,8 +16,11 @@ use serde::Deserialize;
 use crate::corpus::Part;
 
 mod corpus;
+mod features;
+mod literal;
 mod quality;
 mod speed;
+mod tables;
 
 /// A message with the label that a person gave it.
 #[derive(Debug, Deserialize)]
@@ -31,6 +34,10 @@ struct Labelled {
     prev_response: Option<String>,
     message: String,
     label: FeedbackStatus,
+    #[serde(default)]
+    language: Option<String>,
+    #[serde(default)]
+    kind: Option<String>,
 }
 
 impl Labelled {
@@ -53,11 +60,22 @@ struct Scored<'a> {
     detection: Detection,
 }
 
+impl<'a> Scored<'a> {
+    fn of(labelled: &'a Labelled, detector: &Detector) -> Self {
+        Self {
+            labelled,
+            detection: detector.detect(&labelled.exchange()),
+        }
+    }
+}
+
 fn main() -> anyhow::Result<()> {
     let Arguments {
         files,
         part,
         errors,
+        features,
+        tables,
     } = Arguments::given()?;
     let mut labelled: Vec<Labelled> = Vec::new();
     for file in &files {
@@ -67,13 +85,17 @@ fn main() -> anyhow::Result<()> {
         labelled = part.rows()?;
     }
     ensure!(!labelled.is_empty(), "the files have no messages");
+    if let Some(folder) = features {
+        return features::write(&labelled, folder.as_ref());
+    }
     let detector = Detector::embedded();
+    if tables {
+        print!("{}", tables::markdown(&labelled, &detector));
+        return Ok(());
+    }
     let scored: Vec<_> = labelled
         .iter()
-        .map(|labelled| Scored {
-            labelled,
-            detection: detector.detect(&labelled.exchange()),
-        })
+        .map(|labelled| Scored::of(labelled, &detector))
         .collect();
 
     let mut sources: BTreeMap<&str, Vec<&Scored<'_>>> = BTreeMap::new();
@@ -101,6 +123,10 @@ struct Arguments {
     part: Part,
     /// The number of errors to print.
     errors: usize,
+    /// The folder to write features to, instead of measuring.
+    features: Option<String>,
+    /// Whether to print the tables of docs/detection.md instead.
+    tables: bool,
 }
 
 impl Arguments {
@@ -109,12 +135,16 @@ impl Arguments {
             files: Vec::new(),
             part: Part::Test,
             errors: ERRORS,
+            features: None,
+            tables: false,
         };
         let mut arguments = env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().unwrap_or_default();
             match argument.as_str() {
                 "--errors" => read.errors = value().parse().context("--errors needs a number")?,
+                "--tables" => read.tables = true,
+                "--features" => read.features = Some(value()),
                 "--part" => {
                     let part = Part::named(&value());
                     read.part = part.context("--part is train, development or test")?;

@@ -6,7 +6,7 @@ use hearback_detection::FeedbackStatus;
 
 use crate::Scored;
 
-const CLASSES: [FeedbackStatus; 3] = [
+pub(crate) const CLASSES: [FeedbackStatus; 3] = [
     FeedbackStatus::Rejected,
     FeedbackStatus::Accepted,
     FeedbackStatus::Neutral,
@@ -15,11 +15,14 @@ const CLASSES: [FeedbackStatus; 3] = [
 const BUCKETS: [f64; 6] = [0.0, 0.55, 0.65, 0.70, 0.80, 0.90];
 
 /// The minimum confidence of a machine reaction.
-const MIN_CONFIDENCE: f64 = 0.70;
+pub(crate) const MIN_CONFIDENCE: f64 = 0.70;
+
+pub(crate) fn number(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::INFINITY, f64::from)
+}
 
 /// `part` divided by `whole`; `None` if `whole` is 0.
 fn share(part: usize, whole: usize) -> Option<f64> {
-    let number = |count: usize| u32::try_from(count).map_or(f64::INFINITY, f64::from);
     (whole > 0).then(|| number(part) / number(whole))
 }
 

@@ -30,7 +30,7 @@ pub(super) enum After {
     More,
 }
 
-/// The detection of a message after that turn.
+/// What the phrases detect in a message after that turn.
 pub(super) fn verdict(after: &After, message: &str) -> Detection {
     let (prev_query, prev_response) = match after {
         Unknown => (None, None),
@@ -71,7 +71,7 @@ pub(super) fn verdict(after: &After, message: &str) -> Detection {
             Some("You're welcome! Is there anything else that I can help you with?"),
         ),
     };
-    Detector::embedded().detect(&Exchange {
+    Detector::embedded().by_phrases(&Exchange {
         prev_query,
         prev_response,
         message,

@@ -33,7 +33,7 @@ impl Case {
     }
 
     fn detect(&self) -> Detection {
-        Detector::embedded().detect(&self.exchange())
+        Detector::embedded().by_phrases(&self.exchange())
     }
 }
 

@@ -1,0 +1,189 @@
+//! A learned second opinion beside the phrases: what the message, the answer and the query say together.
+//!
+//! The phrases are precise where they were written for; what people write to assistants is wider. The model weighs
+//! everything, including what the phrases found. docs/reference/rules.md, "The learned opinion", has the rules, and
+//! docs/detection.md how it is measured.
+
+pub(crate) mod features;
+mod model;
+
+use crate::cue::{Cue, FeedbackStatus, RejectionKind, Role};
+use crate::verdict::{Case, NEUTRAL, Verdict};
+use features::Features;
+use model::{CLASSES, Opinion, weights};
+
+/// The minimum probabilities of verdicts of the phrases that are kept: a rejection, an acceptance, and neither.
+const KEPT: [f64; 3] = [0.1, 0.3, 0.2];
+/// The minimum probabilities of verdicts of the phrases that keep their confidence: a rejection, and an acceptance.
+const TRUSTED: [f64; 2] = [0.25, 0.6];
+/// The minimum probability of a rejection that the phrases do not find. A false rejection costs more than a missed one.
+const REJECTS: f64 = 0.6;
+/// The minimum probabilities of verdicts of the model with a confidence for which a machine reaction is written: a
+/// rejection, and an acceptance. Of unseen writers' messages at or above them, nine of ten are classified right
+/// (docs/detection.md).
+const CERTAIN: [f64; 2] = [0.8, 0.85];
+/// The minimum share of the words of a message that phrases cover for which the phrases decide alone: "No, that's wrong"
+/// leaves nothing to weigh.
+const COVERED: f64 = 0.7;
+/// The maximum confidence of an uncertain verdict: too little for a machine reaction.
+const UNCERTAIN: f64 = 0.65;
+/// The minimum similarity of a message to the query for which the rules of rephrases alone decide whether it asks the
+/// same again.
+const REPEATED: f64 = 0.6;
+
+/// The verdict of the phrases, or that of the model where they are silent or wrong.
+///
+/// The model judges a message by the answer. Without one, and for a repeated query, the phrases decide.
+pub(crate) fn second(case: &Case<'_>, phrases: Verdict) -> Verdict {
+    let is_rephrase = matches!(phrases.because, Some((Cue::Rephrase, ..)));
+    if case.response.is_none() || is_rephrase || is_covered(case, &phrases) {
+        return phrases;
+    }
+    let features = Features::of(case, &phrases);
+    let opinion = Opinion::read(&features);
+    if let Some(kept) = kept(case, &phrases, &opinion) {
+        return kept;
+    }
+    let class = opinion.class(features.similarity < REPEATED);
+    let is_topic_change = matches!(phrases.because, Some((Cue::TopicChange, ..)));
+    if is_topic_change && class != FeedbackStatus::Rejected {
+        return phrases;
+    }
+    let confidence = confidence(class, &opinion);
+    if class == phrases.feedback_type && phrases.because.is_some() {
+        return Verdict {
+            confidence: confidence.min(phrases.confidence),
+            ..phrases
+        };
+    }
+    let (from, to) = strongest(case, &features, class);
+    Verdict {
+        feedback_type: class,
+        confidence,
+        correction_type: (class == FeedbackStatus::Rejected).then(|| correction(case)),
+        because: Some((Cue::Learned, from, to)),
+    }
+}
+
+/// The verdict of a phrase that says something about the answer, unless the model contradicts it.
+fn kept(case: &Case<'_>, phrases: &Verdict, opinion: &Opinion) -> Option<Verdict> {
+    let (cue, ..) = phrases.because?;
+    let probability = opinion.of(phrases.feedback_type);
+    let [rejection, acceptance, neither] = KEPT;
+    let [trusted_rejection, trusted_acceptance] = TRUSTED;
+    let (is_kept, is_trusted) = match phrases.feedback_type {
+        FeedbackStatus::Rejected => (probability >= rejection, probability >= trusted_rejection),
+        FeedbackStatus::Accepted if cue.goes_on() => {
+            let is_explicit = case.matched.of_cue(cue).next().is_some();
+            let is_trusted = is_explicit || probability >= trusted_acceptance;
+            (opinion.class(true) != FeedbackStatus::Rejected, is_trusted)
+        }
+        FeedbackStatus::Accepted if cue.is_content() => {
+            (probability >= acceptance, probability >= trusted_acceptance)
+        }
+        // "Ok" says no more than that it was read.
+        FeedbackStatus::Neutral if cue == Cue::Agreement => (true, true),
+        FeedbackStatus::Neutral if cue != Cue::Unsure => (probability >= neither, true),
+        FeedbackStatus::Accepted | FeedbackStatus::Neutral => (false, false),
+    };
+    let confidence = if is_trusted {
+        phrases.confidence
+    } else {
+        phrases.confidence.min(UNCERTAIN)
+    };
+    is_kept.then_some(Verdict {
+        confidence,
+        ..*phrases
+    })
+}
+
+/// The probabilities of accepted, neutral and rejected.
+pub(crate) fn probabilities(case: &Case<'_>) -> [f32; 3] {
+    Opinion::read(&Features::of(case, &case.verdict())).probabilities
+}
+
+/// Whether a message consists of little but phrases, one of which decided.
+fn is_covered(case: &Case<'_>, phrases: &Verdict) -> bool {
+    let mut covered = vec![false; case.matched.tokens.len()];
+    for found in &case.matched.found {
+        if matches!(found.role, Role::Cue(_) | Role::Harmless) {
+            let tokens = covered.get_mut(found.from..found.to);
+            tokens.unwrap_or_default().fill(true);
+        }
+    }
+    let count = covered.iter().filter(|covered| **covered).count();
+    let number = |count: usize| u32::try_from(count).map_or(f64::INFINITY, f64::from);
+    let decided = phrases.because.is_some_and(|(cue, ..)| cue.has_phrases());
+    decided && number(count) >= COVERED * number(covered.len())
+}
+
+impl Opinion {
+    /// The class with the highest probability, or the second one if a rejection is not possible or not probable enough.
+    fn class(&self, may_reject: bool) -> FeedbackStatus {
+        let probable = |class: &FeedbackStatus| {
+            *class != FeedbackStatus::Rejected || (may_reject && self.of(*class) >= REJECTS)
+        };
+        let classes = CLASSES.into_iter().filter(probable);
+        let highest = classes.max_by(|one, other| self.of(*one).total_cmp(&self.of(*other)));
+        highest.unwrap_or(FeedbackStatus::Neutral)
+    }
+}
+
+/// The confidence in a class, in hundredths.
+fn confidence(class: FeedbackStatus, opinion: &Opinion) -> f64 {
+    let probability = opinion.of(class);
+    let [rejection, acceptance] = CERTAIN;
+    let least = match class {
+        FeedbackStatus::Neutral => return NEUTRAL,
+        FeedbackStatus::Rejected => rejection,
+        FeedbackStatus::Accepted => acceptance,
+    };
+    let confidence = if probability >= least {
+        probability
+    } else {
+        probability.clamp(NEUTRAL, UNCERTAIN)
+    };
+    (confidence * 100.0).round() / 100.0
+}
+
+/// How a message rejects that no phrase rejects with.
+fn correction(case: &Case<'_>) -> RejectionKind {
+    if case.matched.of_cue(Cue::Abandonment).next().is_some() {
+        RejectionKind::Abandonment
+    } else {
+        RejectionKind::Explicit
+    }
+}
+
+/// The tokens of the words that speak for a class the most, compared with the other classes.
+fn strongest(case: &Case<'_>, features: &Features, class: FeedbackStatus) -> (usize, usize) {
+    let speaks = |index: usize, value: f32| {
+        let of = weights(index);
+        let own: f32 = (CLASSES.iter().zip(of))
+            .filter_map(|(other, weight)| (*other == class).then_some(weight))
+            .sum();
+        value * (3.0 * own - of.iter().sum::<f32>())
+    };
+    let strength = |(at, ..): &(usize, usize, usize)| {
+        let feature = features.values.get(*at);
+        feature.map_or(0.0, |(index, value)| speaks(*index, *value))
+    };
+    let mut grams = features.grams.iter().map(|gram| (strength(gram), gram));
+    let all = (0, case.matched.tokens.len());
+    let Some(first) = grams.next() else {
+        return all;
+    };
+    let (_, (_, from, to)) = grams.fold(
+        first,
+        |best, gram| if gram.0 > best.0 { gram } else { best },
+    );
+    tokens(case, *from, *to).unwrap_or(all)
+}
+
+/// The tokens of these words.
+fn tokens(case: &Case<'_>, from: usize, to: usize) -> Option<(usize, usize)> {
+    let tokens = &case.matched.tokens;
+    let first = tokens.iter().position(|token| token.word >= from)?;
+    let last = tokens.iter().rposition(|token| token.word <= to)?;
+    Some((first, last + 1))
+}

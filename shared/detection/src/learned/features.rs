@@ -1,0 +1,578 @@
+//! What the learned model sees of a message and of the turn before it.
+//!
+//! Each feature has an index and a value. The first are vectors and numbers; all others are hashed: n-grams of words, n-grams of
+//! characters within words, and symbols, which say what the phrases found and where.
+
+use std::fmt::Write;
+
+use hearback_semantics::{DIMENSIONS, Vector, cosine, embed};
+use hearback_text::hash::fnv_mixed;
+use hearback_text::similarity::Comparison;
+use hearback_text::{Break, Text};
+
+use crate::cue::{Cue, Role};
+use crate::matching::Found;
+use crate::pattern::Start;
+use crate::reply::may_fail;
+use crate::verdict::{Case, Verdict, matters};
+use crate::vocabulary::Trait;
+
+/// Vectors of the message, its first and its last sentence, the answer, its last sentence, and the query.
+const VECTORS: usize = 6;
+/// Numbers that are not vectors.
+const NUMBERS: usize = 72;
+/// Buckets of hashed features.
+const WORDS: usize = 1 << 15;
+const CHARACTERS: usize = 1 << 14;
+const SYMBOLS: usize = 1 << 13;
+/// The indexes of the first features of each block.
+const FIRST_NUMBER: usize = VECTORS * DIMENSIONS;
+const FIRST_WORD: usize = FIRST_NUMBER + NUMBERS;
+const FIRST_CHARACTER: usize = FIRST_WORD + WORDS;
+const FIRST_SYMBOL: usize = FIRST_CHARACTER + CHARACTERS;
+const SHAPES: usize = 1 << 14;
+const REPLIES: usize = 1 << 13;
+const FIRST_SHAPE: usize = FIRST_SYMBOL + SYMBOLS;
+const FIRST_REPLY: usize = FIRST_SHAPE + SHAPES;
+/// The number of features.
+pub(crate) const COUNT: usize = FIRST_REPLY + REPLIES;
+/// The index of the first feature of each block.
+pub(crate) const BLOCKS: [usize; 7] = [
+    0,
+    FIRST_NUMBER,
+    FIRST_WORD,
+    FIRST_CHARACTER,
+    FIRST_SYMBOL,
+    FIRST_SHAPE,
+    FIRST_REPLY,
+];
+/// What pasted failures contain.
+const TRACES: [&str; 11] = [
+    "error",
+    "exception",
+    "traceback",
+    "undefined",
+    "null",
+    "panic",
+    "failed",
+    "cannot",
+    "segfault",
+    "at line",
+    "line ",
+];
+/// Words of a message that are read as n-grams, at its start and at its end.
+const READ: usize = 40;
+/// Letters of a word that are read.
+const LETTERS: usize = 24;
+
+/// The features of one message that are not zero.
+#[derive(Debug, Default)]
+pub(crate) struct Features {
+    /// The index and the value of each; an index may be there several times, and its values are added.
+    pub(crate) values: Vec<(usize, f32)>,
+    /// The similarity of the message to the query, from 0 to 1.
+    pub(crate) similarity: f64,
+    /// The index in `values` of each n-gram of words that has a word, with its first and its last word.
+    pub(crate) grams: Vec<(usize, usize, usize)>,
+    numbered: usize,
+    symbol: String,
+}
+
+impl Features {
+    /// Reads the features of a message.
+    pub(crate) fn of(case: &Case<'_>, verdict: &Verdict) -> Self {
+        let mut features = Self::default();
+        features.values.reserve(2048);
+        features.vectors(case);
+        features.relations(case);
+        features.style(case);
+        features.content(case);
+        features.number(to_f32(verdict.confidence));
+        let grams = features.words(case.text);
+        features.scale(grams);
+        let grams = features.characters(case.text);
+        features.scale(grams);
+        features.symbols(case, verdict);
+        let grams = features.shapes(case);
+        features.scale(grams);
+        let grams = features.replies(case);
+        features.scale(grams);
+        features
+    }
+
+    fn add(&mut self, index: usize, value: f32) {
+        self.values.push((index, value));
+    }
+
+    fn number(&mut self, value: f32) {
+        debug_assert!(self.numbered < NUMBERS);
+        if value != 0.0 {
+            self.add(FIRST_NUMBER + self.numbered, value);
+        }
+        self.numbered += 1;
+    }
+
+    fn flag(&mut self, value: bool) {
+        self.number(if value { 0.5 } else { 0.0 });
+    }
+
+    fn hashed(&mut self, first: usize, buckets: usize, parts: &[&str]) {
+        let buckets = u64::try_from(buckets).unwrap_or(1);
+        let bucket = usize::try_from(fnv_mixed(parts) % buckets).unwrap_or(0);
+        self.add(first + bucket, 1.0);
+    }
+
+    /// Gives the last features a length of about one together.
+    fn scale(&mut self, last: usize) {
+        let count = u16::try_from(last).map_or(f32::INFINITY, f32::from);
+        let from = self.values.len() - last;
+        for (_, value) in self.values.iter_mut().skip(from) {
+            *value /= count.sqrt();
+        }
+    }
+
+    fn symbol(&mut self, parts: std::fmt::Arguments<'_>, weight: f32) {
+        let mut symbol = std::mem::take(&mut self.symbol);
+        symbol.clear();
+        let _ = symbol.write_fmt(parts);
+        self.hashed(FIRST_SYMBOL, SYMBOLS, &[&symbol]);
+        if let Some((_, value)) = self.values.last_mut() {
+            *value = weight;
+        }
+        self.symbol = symbol;
+    }
+
+    fn vectors(&mut self, case: &Case<'_>) {
+        let text = case.text;
+        let (first, last) = (first_sentence(text), last_sentence(text));
+        let message = of_words(text, 0..text.words.len());
+        let first = of_words(text, 0..first);
+        let end = of_words(text, last..text.words.len());
+        let response = case.response();
+        let answer = of_words(response, 0..response.words.len());
+        let closing = of_words(response, last_sentence(response)..response.words.len());
+        let query = of_words(case.query(), 0..case.query().words.len());
+        let vectors = [
+            (&message, 1.0),
+            (&first, 0.5),
+            (&end, 0.5),
+            (&answer, 0.4),
+            (&closing, 0.4),
+            (&query, 0.3),
+        ];
+        for (at, (vector, weight)) in vectors.into_iter().enumerate() {
+            for (dimension, number) in vector.iter().enumerate() {
+                self.add(at * DIMENSIONS + dimension, number * weight);
+            }
+        }
+        for (one, other) in [
+            (&message, &answer),
+            (&message, &query),
+            (&message, &closing),
+            (&first, &query),
+            (&answer, &query),
+        ] {
+            self.number(3.0 * cosine(one, other));
+        }
+    }
+
+    /// How the words and numbers of the message relate to those of the answer and of the query.
+    fn relations(&mut self, case: &Case<'_>) {
+        let (text, response, query) = (case.text, case.response(), case.query());
+        let compared = Comparison::of(query, text);
+        self.similarity = compared.similarity;
+        let similarity = to_f32(compared.similarity);
+        let (answered, repeated) = (ratio(text, response), ratio(text, query));
+        // The words of the query again are a complaint after a statement, and a reply after a question. Thanks resemble
+        // each other.
+        let replies = case.asked().wants_reply() || response.end == Break::Question;
+        let content = [Cue::Thanks, Cue::Praise, Cue::Enough, Cue::Agreement];
+        let is_content = (content.into_iter()).any(|cue| case.matched.of_cue(cue).next().is_some());
+        for applies in [!replies && !is_content, replies && !is_content, is_content] {
+            let of = |number: f32| if applies { number } else { 0.0 };
+            self.number(of(answered));
+            self.number(of(repeated));
+            self.number(of(similarity));
+            self.flag(applies && similarity > 0.6);
+            self.flag(applies && compared.only_second.is_empty() && !text.words.is_empty());
+        }
+        self.number(ratio(query, response));
+        self.flag(case.is_query());
+        let mine = numbers(case.message);
+        let theirs = numbers(case.response.unwrap_or_default());
+        let before = numbers(case.query.unwrap_or_default());
+        self.flag(mine.iter().any(|number| theirs.contains(number)));
+        self.flag(
+            mine.iter()
+                .any(|number| !theirs.contains(number) && !before.contains(number)),
+        );
+        self.flag(mine.iter().any(|number| before.contains(number)));
+    }
+
+    /// Marks, letters and lengths.
+    fn style(&mut self, case: &Case<'_>) {
+        let (text, message) = (case.text, case.message.trim());
+        let answer = case.response.unwrap_or_default();
+        self.flag(text.end == Break::Question);
+        self.flag(
+            text.words
+                .iter()
+                .skip(1)
+                .any(|word| word.before == Break::Question),
+        );
+        self.flag(message.contains('!') || message.contains('！'));
+        self.flag(message.contains("!!") || message.contains("??"));
+        self.flag(message.contains("...") || message.contains('…'));
+        self.flag(
+            message.chars().any(char::is_uppercase)
+                && !message.chars().any(char::is_lowercase)
+                && message.len() > 3,
+        );
+        self.flag(message.chars().next().is_some_and(char::is_lowercase));
+        self.flag(message.contains('\n'));
+        self.flag(message.contains('`'));
+        self.flag(answer.contains('`'));
+        self.flag(case.query.unwrap_or_default().contains('`'));
+        self.flag(text.quotes);
+        let length = message.chars().count();
+        for limit in [3, 8, 15, 30, 60, 120, 300] {
+            self.flag(length < limit);
+        }
+        let sentences = text
+            .words
+            .iter()
+            .filter(|word| word.before.ends_sentence())
+            .count();
+        self.flag(sentences > 1);
+        self.flag(sentences > 3);
+        let length = answer.chars().count();
+        for limit in [25, 60, 150, 400] {
+            self.flag(length < limit);
+        }
+    }
+
+    /// Traces of failures, scripts, and kinds of words.
+    fn content(&mut self, case: &Case<'_>) {
+        let message = case.message.trim();
+        let lower = message.to_lowercase();
+        self.flag(TRACES.iter().any(|trace| lower.contains(trace)));
+        self.flag(lower.contains("http"));
+        self.flag(
+            case.response
+                .is_some_and(|answer| may_fail(answer, case.lexicon)),
+        );
+        self.flag(message.chars().any(|letter| letter > '\u{3000}'));
+        self.flag(
+            message
+                .chars()
+                .any(|letter| ('\u{1f300}'..'\u{1fb00}').contains(&letter)),
+        );
+        let has = |of: Trait| case.matched.tokens.iter().any(|token| token.is(of));
+        for of in [
+            Trait::Negator,
+            Trait::Hypothetical,
+            Trait::Adversative,
+            Trait::Reference,
+            Trait::Interrogative,
+            Trait::Lasting,
+        ] {
+            self.flag(has(of));
+        }
+    }
+
+    /// N-grams of words, with the breaks between them; returns their number.
+    fn words(&mut self, text: &Text) -> usize {
+        // Each with the index of its word, or of the word before it.
+        let mut tokens: Vec<(&str, usize)> = vec![("^", 0)];
+        for at in read(text) {
+            let Some(word) = text.words.get(at) else {
+                continue;
+            };
+            if at > 0
+                && let Some(mark) = mark(word.before)
+            {
+                tokens.push((mark, at - 1));
+            }
+            tokens.push((text.folded(word), at));
+        }
+        let last = text.words.len().saturating_sub(1);
+        if text.end == Break::Question {
+            tokens.push(("?", last));
+        }
+        tokens.push(("$", last));
+        let mut grams = 0;
+        for size in 1..=3 {
+            for gram in tokens.windows(size) {
+                if let ([(_, first), ..], [.., (_, last)]) = (gram, gram) {
+                    self.grams.push((self.values.len(), *first, *last));
+                }
+                let mut parts = [""; 6];
+                for ((token, _), place) in gram.iter().zip(parts.chunks_mut(2)) {
+                    place.copy_from_slice(&[token, " "]);
+                }
+                self.hashed(FIRST_WORD, WORDS, &parts);
+                grams += 1;
+            }
+        }
+        grams
+    }
+
+    /// N-grams of the characters of each word, of scripts in which words have many; returns their number.
+    fn characters(&mut self, text: &Text) -> usize {
+        let mut grams = 0;
+        let mut gram = String::new();
+        for word in read(text).filter_map(|at| text.words.get(at)) {
+            let folded = text.folded(word);
+            let is_latin = folded.chars().all(|letter| letter < '\u{250}');
+            if folded.len() < 3 || !is_latin {
+                continue;
+            }
+            let letters = folded.chars().take(LETTERS);
+            let bounded: Vec<char> = ['<'].into_iter().chain(letters).chain(['>']).collect();
+            for size in 3..=5 {
+                for letters in bounded.windows(size) {
+                    gram.clear();
+                    gram.extend(letters);
+                    self.hashed(FIRST_CHARACTER, CHARACTERS, &[&gram]);
+                    grams += 1;
+                }
+            }
+        }
+        grams
+    }
+
+    /// N-grams of words in which each significant word is replaced by where it comes from; returns their number.
+    fn shapes(&mut self, case: &Case<'_>) -> usize {
+        let text = case.text;
+        let mut tokens: Vec<&str> = vec!["^"];
+        for at in read(text) {
+            let Some(word) = text.words.get(at) else {
+                continue;
+            };
+            if at > 0 {
+                tokens.extend(mark(word.before));
+            }
+            let token = shape(case, text.folded(word));
+            if tokens.last() != Some(&token) {
+                tokens.push(token);
+            }
+        }
+        tokens.push(if text.end == Break::Question {
+            "?"
+        } else {
+            "$"
+        });
+        let mut grams = 0;
+        for size in 2..=4 {
+            for gram in tokens.windows(size) {
+                let mut parts = [" "; 8];
+                for (token, place) in gram.iter().zip(parts.iter_mut().step_by(2)) {
+                    *place = token;
+                }
+                self.hashed(FIRST_SHAPE, SHAPES, &parts);
+                grams += 1;
+            }
+        }
+        grams
+    }
+
+    /// Each word together with what the answer asked; returns their number.
+    fn replies(&mut self, case: &Case<'_>) -> usize {
+        let asked = format!("{:?}", case.asked());
+        let end = if case.text.end == Break::Question {
+            "?"
+        } else {
+            ""
+        };
+        let mut grams = 0;
+        for word in case.text.all_folded().take(READ) {
+            self.hashed(FIRST_REPLY, REPLIES, &[word, " ", &asked, end]);
+            grams += 1;
+        }
+        grams
+    }
+
+    fn symbols(&mut self, case: &Case<'_>, verdict: &Verdict) {
+        let asked = case.asked();
+        let cue = verdict.because.map(|(cue, ..)| cue);
+        let said = verdict.feedback_type;
+        self.symbol(format_args!("verdict {said:?}"), 1.0);
+        self.symbol(format_args!("cue {cue:?} {said:?}"), 1.0);
+        self.symbol(format_args!("cue {cue:?} after {asked:?}"), 0.7);
+        self.symbol(format_args!("after {asked:?}"), 0.5);
+        let size = match case.message.chars().count() {
+            0..4 => 0,
+            4..12 => 1,
+            12..30 => 2,
+            30..80 => 3,
+            80..200 => 4,
+            _ => 5,
+        };
+        let end = case.text.end;
+        self.symbol(format_args!("after {asked:?} {end:?} {size}"), 0.5);
+        self.symbol(format_args!("{end:?} {size}"), 0.5);
+        let mut folded = case.text.all_folded();
+        let (first, second) = (
+            folded.next().unwrap_or_default(),
+            folded.next().unwrap_or_default(),
+        );
+        self.symbol(format_args!("first {first} after {asked:?}"), 0.5);
+        self.symbol(format_args!("first {first} {second} after {asked:?}"), 0.5);
+        let response = case.response();
+        let mut words = response.all_folded();
+        let (one, two) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
+        self.symbol(format_args!("answer {one}"), 0.4);
+        self.symbol(format_args!("answer {one} {two}"), 0.4);
+        self.symbol(format_args!("answer {one} first {first}"), 0.4);
+        self.symbol(format_args!("answer {one} {said:?}"), 0.4);
+        let closing = last_sentence(response);
+        let mut words = response
+            .words
+            .iter()
+            .skip(closing)
+            .map(|word| response.folded(word));
+        let (one, two) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
+        self.symbol(format_args!("closing {one} {two}"), 0.4);
+        let answer_end = response.end;
+        self.symbol(format_args!("closing {answer_end:?} first {first}"), 0.4);
+        self.roles(case, asked);
+    }
+
+    fn roles(&mut self, case: &Case<'_>, asked: crate::reply::Asked) {
+        let matched = case.matched;
+        let tokens = &matched.tokens;
+        let last = tokens
+            .iter()
+            .rposition(|token| token.before.ends_sentence())
+            .unwrap_or(0);
+        let first = tokens
+            .iter()
+            .skip(1)
+            .position(|token| token.before.ends_sentence())
+            .map_or(tokens.len(), |at| at + 1);
+        let contrast = tokens
+            .iter()
+            .rposition(|token| token.is(Trait::Adversative));
+        for Found { role, from, to } in matched.found.iter().copied() {
+            let found = Found { role, from, to };
+            let denied = matched.is_denied(found);
+            self.symbol(format_args!("{role:?} {denied}"), 0.7);
+            let opens = matched.head(from) == Start::Message;
+            self.symbol(format_args!("{role:?} {denied} opens {opens}"), 0.4);
+            self.symbol(
+                format_args!(
+                    "{role:?} {denied} in last {} first {}",
+                    from >= last,
+                    from < first
+                ),
+                0.4,
+            );
+            if let Some(contrast) = contrast {
+                self.symbol(
+                    format_args!("{role:?} {denied} after but {}", from > contrast),
+                    0.6,
+                );
+            }
+            if matches!(role, Role::Cue(_)) {
+                self.symbol(format_args!("{role:?} {denied} after {asked:?}"), 0.5);
+            }
+        }
+    }
+}
+
+/// The indexes of the words that are read as n-grams.
+fn read(text: &Text) -> impl Iterator<Item = usize> {
+    let count = text.words.len();
+    (0..count.min(READ)).chain(count.saturating_sub(READ).max(READ)..count)
+}
+
+/// What precedes a word, as a token.
+fn mark(before: Break) -> Option<&'static str> {
+    match before {
+        Break::None => None,
+        Break::Clause => Some(","),
+        Break::Sentence => Some("."),
+        Break::Question => Some("?"),
+    }
+}
+
+/// A word, or where it comes from if it is about the subject and not about the conversation.
+fn shape<'w>(case: &Case<'_>, word: &'w str) -> &'w str {
+    let is_kana = word
+        .chars()
+        .all(|letter| ('\u{3040}'..'\u{3100}').contains(&letter));
+    if !matters(word) || is_kana || case.lexicon.vocabulary.knows(word) {
+        return word;
+    }
+    let is_in = |text: &Text| text.all_folded().any(|other| other == word);
+    match (is_in(case.query()), is_in(case.response())) {
+        (true, true) => "=both",
+        (true, false) => "=query",
+        (false, true) => "=answer",
+        (false, false) if word.bytes().all(|byte| byte.is_ascii_digit()) => "=number",
+        (false, false) => "=other",
+    }
+}
+
+fn of_words(text: &Text, range: std::ops::Range<usize>) -> Vector {
+    embed(
+        text.words
+            .get(range)
+            .unwrap_or_default()
+            .iter()
+            .map(|word| text.folded(word)),
+    )
+}
+
+/// The index after the last word of the first sentence.
+fn first_sentence(text: &Text) -> usize {
+    let ends = text
+        .words
+        .iter()
+        .skip(1)
+        .position(|word| word.before.ends_sentence());
+    ends.map_or(text.words.len(), |at| at + 1)
+}
+
+/// The index of the first word of the last sentence.
+fn last_sentence(text: &Text) -> usize {
+    text.words
+        .iter()
+        .rposition(|word| word.before.ends_sentence())
+        .unwrap_or(0)
+}
+
+/// The share of the significant words of a text that another has.
+fn ratio(text: &Text, other: &Text) -> f32 {
+    let (mut all, mut shared) = (0_u16, 0_u16);
+    for word in text.all_folded().take(60).filter(|word| matters(word)) {
+        all += 1;
+        shared += u16::from(other.all_folded().any(|other| other == word));
+    }
+    f32::from(shared) / f32::from(all.max(1))
+}
+
+/// The numbers in a text, as they are written.
+fn numbers(text: &str) -> Vec<String> {
+    let parts = text.split(|letter: char| !letter.is_ascii_digit());
+    parts
+        .filter(|part| !part.is_empty())
+        .take(30)
+        .map(str::to_owned)
+        .collect()
+}
+
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "only the last bits are lost"
+)]
+fn to_f32(number: f64) -> f32 {
+    number as f32
+}

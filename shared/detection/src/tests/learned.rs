@@ -1,0 +1,159 @@
+//! The learned model: what it adds to the phrases, and what it may not do.
+
+use super::*;
+
+fn after<'a>(prev_query: &'a str, prev_response: &'a str, message: &'a str) -> Exchange<'a> {
+    Exchange {
+        prev_query: Some(prev_query),
+        prev_response: Some(prev_response),
+        message,
+        ..Exchange::default()
+    }
+}
+
+/// What phrases cannot hear: no word of these messages judges the answer.
+fn silent_rejections() -> [Exchange<'static>; 3] {
+    [
+        after(
+            "export the list as csv please",
+            "Here is the list as a table:\n| name | city |",
+            "csv. not a table",
+        ),
+        after(
+            "why does the page load twice",
+            "React's StrictMode renders components twice in development. Remove it and the double \
+             load is gone.",
+            "removed it, loads twice",
+        ),
+        after(
+            "recette de crêpes sans lait",
+            "Mélangez 250 g de farine, 3 oeufs et 50 cl de lait.",
+            "sans lait j'ai dit",
+        ),
+    ]
+}
+
+#[test]
+fn rejections_without_a_phrase_are_heard() {
+    let detector = Detector::embedded();
+    for exchange in silent_rejections() {
+        let phrases = detector.by_phrases(&exchange);
+        assert_ne!(
+            phrases.feedback_type,
+            FeedbackStatus::Rejected,
+            "{phrases:?}"
+        );
+        let detection = detector.detect(&exchange);
+        assert_eq!(
+            detection.feedback_type,
+            FeedbackStatus::Rejected,
+            "{detection:?}"
+        );
+        assert_eq!(detection.user_said.as_deref(), Some(exchange.message));
+    }
+}
+
+#[test]
+fn the_evidence_of_the_model_is_a_part_of_the_message() {
+    let detector = Detector::embedded();
+    for exchange in silent_rejections() {
+        let detection = detector.detect(&exchange);
+        let [evidence] = &detection.evidence[..] else {
+            panic!("{detection:?}");
+        };
+        assert_eq!(evidence.cue, Cue::Learned);
+        let length = exchange.message.chars().count();
+        assert!(
+            evidence.start < evidence.end && evidence.end <= length,
+            "{detection:?}"
+        );
+    }
+}
+
+#[test]
+fn without_an_answer_the_phrases_decide() {
+    let detector = Detector::embedded();
+    for exchange in silent_rejections() {
+        let alone = Exchange {
+            prev_response: None,
+            ..exchange
+        };
+        assert_eq!(detector.detect(&alone), detector.by_phrases(&alone));
+    }
+}
+
+#[test]
+fn a_question_about_another_subject_writes_no_reaction() {
+    for message in [
+        "What is the weather in Oslo?",
+        "How do I renew a library card?",
+        "What about pasta recipes?",
+    ] {
+        let detection = about_laptops(message);
+        assert_eq!(
+            (detection.feedback_type, detection.confidence),
+            (FeedbackStatus::Accepted, 0.6),
+            "{message}"
+        );
+    }
+}
+
+/// Whether it asks the same again is decided by the rules of rephrases, which find none here.
+#[test]
+fn a_similar_question_is_no_rejection() {
+    for (query, answer, message) in [
+        (
+            "Where is the budget meeting?",
+            "In room 4 on the second floor.",
+            "When is the budget meeting?",
+        ),
+        (
+            "How many people live in Tampere?",
+            "About 250,000 people live in Tampere.",
+            "How many people live in Turku?",
+        ),
+        (
+            "tell me more",
+            "They are made in Japan by hand.",
+            "tell me more please",
+        ),
+        ("Thanks a lot", "You're welcome!", "Thanks a lot for that!"),
+    ] {
+        let detection = Detector::embedded().detect(&after(query, answer, message));
+        assert_ne!(
+            detection.feedback_type,
+            FeedbackStatus::Rejected,
+            "{message}: {detection:?}"
+        );
+    }
+}
+
+#[test]
+fn the_confidence_of_a_cue_is_an_upper_bound() {
+    for (message, cue) in [
+        ("Tell me more about the first one", Cue::FollowUp),
+        ("Thanks!", Cue::Thanks),
+        ("That's wrong", Cue::Wrong),
+    ] {
+        let detection = about_laptops(message);
+        assert_eq!(detection.evidence[0].cue, cue, "{detection:?}");
+        assert!(detection.confidence <= cue.confidence(), "{detection:?}");
+    }
+}
+
+/// One megabyte takes about as long as its ends, of which all is read: counted in features, not in time.
+#[test]
+fn hostile_messages_have_a_bounded_number_of_features() {
+    let detector = Detector::embedded();
+    let marks = "e\u{301}\u{302}".repeat(200_000);
+    let mixed = "aЖ字ا".repeat(100_000);
+    for text in ["a".repeat(1_000_000), marks, mixed, "no, ".repeat(250_000)] {
+        let features = detector.features(&after(&text, &text, &text));
+        assert!(features.len() < 8_000, "{}", features.len());
+        let probabilities: f32 = detector
+            .probabilities(&after(&text, &text, &text))
+            .iter()
+            .sum();
+        assert!((probabilities - 1.0).abs() < 1e-4, "{probabilities}");
+    }
+}
