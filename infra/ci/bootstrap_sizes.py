@@ -9,9 +9,9 @@ import re
 import sys
 
 LIMIT = 8_000_000  # bytes
-# Functions with the detector have its table of meanings and its weights, of which a cold start reads nothing: the pages
-# are loaded with the first message.
-DETECTORS = {"turns", "retrieval"}
+# The function with the detector has its table of meanings and its weights, which are read where they are in the binary:
+# nothing is parsed or copied at the start.
+DETECTORS = {"turns"}
 TABLES = 3_000_000  # bytes
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

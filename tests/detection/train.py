@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Trains the learned model of the detector: train.py [--evaluate]
 
-The features come from the detector itself (`detection-bench features`), so they are written once, in Rust. This fits a
+The features come from the detector itself (`detection-bench --features`), so they are written once, in Rust. This fits a
 multinomial logistic regression to the rows of `train` and `development`, and writes the weights as signed bytes to
 `shared/detection/weights.bin`, and the probabilities of 1,000 rows to `probabilities.csv`, with which a test compares the
-detector. With --evaluate it trains without a fifth of the writers at a time instead, and prints how the rows of those
-writers are classified.
+detector. Before, it trains without a fifth of the writers at a time, and prints how the rows of those writers are
+classified, as in docs/detection.md; with --evaluate, only this. The probabilities of these models are also what the
+temperature is fitted to.
 
 Needs Python 3.11 with `requirements.txt`, and a release build: cargo build --release -p hearback-detection-bench
 """
@@ -76,23 +77,28 @@ def temperature(logits, labels):
 def evaluate(logits, labels, writers):
     probabilities = softmax(logits)
     best = np.array(CLASSES)[probabilities.argmax(1)]
+    print("| writer | rows | macro-F1 | rejections: precision | recall | false rejections |\n|---|---|---|---|---|---|")
     for writer in [*sorted(set(writers)), "all"]:
         rows = np.full(len(labels), True) if writer == "all" else writers == writer
         said, right = best[rows], labels[rows]
         kept = right != "rejected"
-        print(f"{writer}  rows {rows.sum():5}  macro-F1 {f1_score(right, said, average='macro'):.3f}"
-              f"  rejected: precision {np.mean(right[said == 'rejected'] == 'rejected'):.2f}"
-              f" recall {np.mean(said[~kept] == 'rejected'):.2f}  false rejections {np.mean(said[kept] == 'rejected'):.3f}")
-    print("probability   rows  right")
+        numbers = [
+            f1_score(right, said, average="macro"),
+            np.mean(right[said == "rejected"] == "rejected"),
+            np.mean(said[~kept] == "rejected"),
+            np.mean(said[kept] == "rejected"),
+        ]
+        print("|", " | ".join([writer, str(rows.sum()), *(f"{number:.2f}" for number in numbers)]), "|")
+    print("\n| probability of the most probable class | messages | right |\n|---|---|---|")
     highest = probabilities.max(1)
     for low in np.arange(0.3, 1.0, 0.1):
         rows = (highest >= low) & (highest < low + 0.1)
-        print(f"  {low:.1f} to {low + 0.1:.1f} {rows.sum():6}  {np.mean(best[rows] == labels[rows]):.2f}")
+        print(f"| {low:.1f} to {low + 0.1:.1f} | {rows.sum()} | {np.mean(best[rows] == labels[rows]):.2f} |")
 
 
 def main():
     files = [path for part in ("train", "development") for path in sorted((HERE / "corpus" / part).glob("*.jsonl"))]
-    rows = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+    rows = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").split("\n") if line]
     labels = np.array([row["label"] for row in rows])
     writers = np.array([row["writer"] for row in rows])
     matrix, blocks = features(files)
@@ -101,8 +107,8 @@ def main():
     scaled = (matrix @ diags(factors)).tocsr()
     logits = held_out(scaled, labels, writers)
     factor = temperature(logits, labels)
+    evaluate(factor * logits, labels, writers)
     if "--evaluate" in sys.argv:
-        evaluate(factor * logits, labels, writers)
         return
     model = fit(scaled, labels)
     weights = factor * model.coef_ * factors

@@ -45,8 +45,8 @@ wire_names!(RejectionKind {
 
 /// The evidence of a detection.
 ///
-/// Cues up to [`Cue::Decline`] are sections of the phrase files. The last five are found by comparing the message with
-/// the turn before it.
+/// Cues up to [`Cue::Decline`] are sections of the phrase files. Four more are found by comparing the message with the
+/// turn before it, and the last one is not found in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cue {
@@ -106,8 +106,8 @@ pub enum Cue {
     NextRequest,
     /// A question or a request about something else.
     TopicChange,
-    /// No phrase: the learned model decided, by the whole message and the turn before it. These words spoke for its verdict
-    /// the most.
+    /// No phrase: the learned model decided, by the whole message and the turn before it. These words have the highest
+    /// weight for its verdict.
     Learned,
 }
 

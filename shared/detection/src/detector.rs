@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 
 use crate::cue::FeedbackStatus;
 use crate::detection::{Detection, Evidence, Exchange};
-use crate::languages::Languages;
+use crate::languages::{Languages, is_built_in};
 use crate::learned::features::{BLOCKS, COUNT, Features};
-use crate::learned::{probabilities, second};
+use crate::learned::{probabilities, second_opinion};
 use crate::matching::Matched;
 use crate::phrases::{PhraseError, PhraseFile};
 use crate::verdict::{Case, Verdict};
@@ -24,7 +24,7 @@ const READ: usize = 2_000;
 /// Maximum characters of `user_said`: as many as a reaction's text may have.
 const SAID: usize = 1000;
 
-/// What becomes of the verdict of the phrases.
+/// Maps the verdict of the phrases to the final one.
 type Decide = fn(&Case<'_>, Verdict) -> Verdict;
 
 /// Detects feedback in messages. Create it once and share it.
@@ -67,7 +67,7 @@ impl Detector {
     /// Detects what a message says about the answer before it, in time linear in the length of the message.
     #[must_use]
     pub fn detect(&self, exchange: &Exchange<'_>) -> Detection {
-        self.decide(exchange, second)
+        self.decide(exchange, second_opinion)
     }
 
     /// What the phrases alone detect, without the learned model.
@@ -76,46 +76,52 @@ impl Detector {
         self.decide(exchange, |_, verdict| verdict)
     }
 
-    /// Detects with the phrases, and decides about their verdict.
+    /// Detects with the phrases, and maps their verdict to the final one.
     fn decide(&self, exchange: &Exchange<'_>, decide: Decide) -> Detection {
-        let text = Text::read(exchange.message, READ, READ);
-        let (language, is_certain) = self.language(exchange, &text);
-        let detect = |case: &Case<'_>, language: &str, is_certain: bool| {
+        let detection = self.read(exchange, |case, language| {
             let verdict = case.verdict();
-            // The language of a few words may be guessed wrong.
-            let is_certain = is_certain || verdict.because.is_some();
-            is_certain.then(|| Detection::of(decide(case, verdict), case, language))
-        };
-        let of = |language: &str, is_certain: bool| {
-            self.with_case(language, exchange, &text, |case, language| {
-                detect(case, language, is_certain)
-            })?
-        };
-        let others = || {
-            let mut others = LATIN.iter().filter(|other| **other != language);
-            others.find_map(|other| {
-                self.with_case(other, exchange, &text, |case, language| {
-                    let verdict = case.verdict();
-                    let found = Detection::of(verdict, case, language);
-                    let is_found = self.is_unambiguous(&found, exchange.message);
-                    is_found.then(|| Detection::of(decide(case, verdict), case, language))
-                })?
-            })
-        };
-        of(language, is_certain)
-            .or_else(others)
-            .or_else(|| of(language, true))
-            .unwrap_or_else(Detection::nothing)
+            let verdict = if is_built_in(language) {
+                decide(case, verdict)
+            } else {
+                verdict
+            };
+            Detection::of(verdict, case, language)
+        });
+        detection.unwrap_or_else(Detection::nothing)
     }
 
-    /// The language of a message, and whether that is certain.
-    fn language<'a>(&'a self, exchange: &Exchange<'_>, text: &Text) -> (&'a str, bool) {
+    /// Reads a message with the phrases of its language.
+    fn read<T>(
+        &self,
+        exchange: &Exchange<'_>,
+        read: impl FnOnce(&Case<'_>, &str) -> T,
+    ) -> Option<T> {
+        let text = Text::read(exchange.message, READ, READ);
+        self.with_case(self.language(exchange, &text), exchange, &text, read)
+    }
+
+    /// The language of a message: as given, or as guessed. The guess of a few words may be wrong. If they have no cue in
+    /// that language, it is the first other one in which they clearly have one.
+    fn language<'a>(&'a self, exchange: &Exchange<'_>, text: &Text) -> &'a str {
         if let Some(given) = self.languages.given(exchange.language) {
-            return (given, true);
+            return given;
         }
-        let language = self.languages.guessed(text).unwrap_or(FALLBACK);
-        let is_certain = text.words.len() > FEW || !self.has_foreign_word(text);
-        (language, is_certain)
+        let guessed = self.languages.guessed(text).unwrap_or(FALLBACK);
+        let by_phrases = |language: &str| {
+            let of =
+                |case: &Case<'_>, language: &str| Detection::of(case.verdict(), case, language);
+            self.with_case(language, exchange, text, of)
+        };
+        let may_differ = || text.words.len() <= FEW && self.has_foreign_word(text);
+        let has_cue = || by_phrases(guessed).is_some_and(|found| !found.evidence.is_empty());
+        if !may_differ() || has_cue() {
+            return guessed;
+        }
+        let mut others = LATIN.into_iter().filter(|other| *other != guessed);
+        let other = others.find(|other| {
+            by_phrases(other).is_some_and(|found| self.is_unambiguous(&found, exchange.message))
+        });
+        other.unwrap_or(guessed)
     }
 
     /// Reads a message with the phrases of one language.
@@ -231,24 +237,21 @@ impl Detector {
     /// What the learned model sees of a message: each feature with its index and its value.
     #[must_use]
     pub fn features(&self, exchange: &Exchange<'_>) -> Vec<(usize, f32)> {
-        let features = self.of_case(exchange, |case| Features::of(case, &case.verdict()).values);
+        let features = self.read(exchange, |case, _| {
+            Features::of(case, &case.verdict()).values
+        });
         features.unwrap_or_default()
     }
 
     /// The probabilities that the learned model gives: accepted, neutral, rejected.
     #[must_use]
     pub fn probabilities(&self, exchange: &Exchange<'_>) -> [f32; 3] {
-        self.of_case(exchange, probabilities).unwrap_or_default()
+        self.read(exchange, |case, _| probabilities(case))
+            .unwrap_or_default()
     }
 
     /// The index of the first feature of each block, and the number of features.
     pub fn feature_blocks() -> impl Iterator<Item = usize> {
         BLOCKS.into_iter().chain([COUNT])
-    }
-
-    fn of_case<T>(&self, exchange: &Exchange<'_>, read: impl FnOnce(&Case<'_>) -> T) -> Option<T> {
-        let text = Text::read(exchange.message, READ, READ);
-        let (language, _) = self.language(exchange, &text);
-        self.with_case(language, exchange, &text, |case, _| read(case))
     }
 }

@@ -96,6 +96,11 @@ fn built_in(language: &str) -> Lexicon {
     lexicon
 }
 
+/// Whether a language is built in.
+pub(crate) fn is_built_in(language: &str) -> bool {
+    EMBEDDED.iter().any(|(code, ..)| *code == language)
+}
+
 /// The names and texts of the built-in files.
 #[cfg(test)]
 pub(crate) fn embedded_files() -> impl Iterator<Item = (&'static str, &'static str)> {

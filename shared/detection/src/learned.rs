@@ -22,7 +22,7 @@ const REJECTS: f64 = 0.6;
 /// rejection, and an acceptance. Of unseen writers' messages at or above them, nine of ten are classified right
 /// (docs/detection.md).
 const CERTAIN: [f64; 2] = [0.8, 0.85];
-/// The minimum share of the words of a message that phrases cover for which the phrases decide alone: "No, that's wrong"
+/// The minimum share of the tokens of a message that phrases cover for which the phrases decide alone: "No, that's wrong"
 /// leaves nothing to weigh.
 const COVERED: f64 = 0.7;
 /// The maximum confidence of an uncertain verdict: too little for a machine reaction.
@@ -34,17 +34,18 @@ const REPEATED: f64 = 0.6;
 /// The verdict of the phrases, or that of the model where they are silent or wrong.
 ///
 /// The model judges a message by the answer. Without one, and for a repeated query, the phrases decide.
-pub(crate) fn second(case: &Case<'_>, phrases: Verdict) -> Verdict {
+pub(crate) fn second_opinion(case: &Case<'_>, phrases: Verdict) -> Verdict {
     let is_rephrase = matches!(phrases.because, Some((Cue::Rephrase, ..)));
-    if case.response.is_none() || is_rephrase || is_covered(case, &phrases) {
+    let is_without_words = case.text.words.is_empty();
+    if case.response.is_none() || is_without_words || is_rephrase || is_covered(case, &phrases) {
         return phrases;
     }
     let features = Features::of(case, &phrases);
     let opinion = Opinion::read(&features);
-    if let Some(kept) = kept(case, &phrases, &opinion) {
+    let class = opinion.class(features.similarity < REPEATED);
+    if let Some(kept) = kept(case, &phrases, &opinion, class) {
         return kept;
     }
-    let class = opinion.class(features.similarity < REPEATED);
     let is_topic_change = matches!(phrases.because, Some((Cue::TopicChange, ..)));
     if is_topic_change && class != FeedbackStatus::Rejected {
         return phrases;
@@ -65,8 +66,14 @@ pub(crate) fn second(case: &Case<'_>, phrases: Verdict) -> Verdict {
     }
 }
 
-/// The verdict of a phrase that says something about the answer, unless the model contradicts it.
-fn kept(case: &Case<'_>, phrases: &Verdict, opinion: &Opinion) -> Option<Verdict> {
+/// The verdict of a phrase that says something about the answer, unless the model, whose verdict is `class`, contradicts
+/// it.
+fn kept(
+    case: &Case<'_>,
+    phrases: &Verdict,
+    opinion: &Opinion,
+    class: FeedbackStatus,
+) -> Option<Verdict> {
     let (cue, ..) = phrases.because?;
     let probability = opinion.of(phrases.feedback_type);
     let [rejection, acceptance, neither] = KEPT;
@@ -76,7 +83,7 @@ fn kept(case: &Case<'_>, phrases: &Verdict, opinion: &Opinion) -> Option<Verdict
         FeedbackStatus::Accepted if cue.goes_on() => {
             let is_explicit = case.matched.of_cue(cue).next().is_some();
             let is_trusted = is_explicit || probability >= trusted_acceptance;
-            (opinion.class(true) != FeedbackStatus::Rejected, is_trusted)
+            (class != FeedbackStatus::Rejected, is_trusted)
         }
         FeedbackStatus::Accepted if cue.is_content() => {
             (probability >= acceptance, probability >= trusted_acceptance)
@@ -146,7 +153,7 @@ fn confidence(class: FeedbackStatus, opinion: &Opinion) -> f64 {
     (confidence * 100.0).round() / 100.0
 }
 
-/// How a message rejects that no phrase rejects with.
+/// The correction type of a rejection by the model.
 fn correction(case: &Case<'_>) -> RejectionKind {
     if case.matched.of_cue(Cue::Abandonment).next().is_some() {
         RejectionKind::Abandonment
@@ -155,7 +162,8 @@ fn correction(case: &Case<'_>) -> RejectionKind {
     }
 }
 
-/// The tokens of the words that speak for a class the most, compared with the other classes.
+/// The tokens of the n-gram with the highest weight for a class, compared with the other classes; all tokens if none
+/// speaks for it.
 fn strongest(case: &Case<'_>, features: &Features, class: FeedbackStatus) -> (usize, usize) {
     let speaks = |index: usize, value: f32| {
         let of = weights(index);
@@ -168,16 +176,12 @@ fn strongest(case: &Case<'_>, features: &Features, class: FeedbackStatus) -> (us
         let feature = features.values.get(*at);
         feature.map_or(0.0, |(index, value)| speaks(*index, *value))
     };
-    let mut grams = features.grams.iter().map(|gram| (strength(gram), gram));
-    let all = (0, case.matched.tokens.len());
-    let Some(first) = grams.next() else {
-        return all;
-    };
-    let (_, (_, from, to)) = grams.fold(
-        first,
-        |best, gram| if gram.0 > best.0 { gram } else { best },
-    );
-    tokens(case, *from, *to).unwrap_or(all)
+    let grams = features.grams.iter().map(|gram| (strength(gram), gram));
+    let for_class = grams.filter(|(strength, _)| *strength > 0.0);
+    let strongest = for_class.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    strongest
+        .and_then(|(_, (_, from, to))| tokens(case, *from, *to))
+        .unwrap_or((0, case.matched.tokens.len()))
 }
 
 /// The tokens of these words.

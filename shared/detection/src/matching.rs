@@ -126,7 +126,8 @@ impl Matched {
         let joined = |(_, token): &(usize, &Token)| {
             token.before == Break::None && !token.is(Trait::Adversative)
         };
-        let clause = to.iter().enumerate().rev().take_while(joined).count();
+        let near = to.iter().enumerate().rev().take(reach + 1);
+        let clause = near.take_while(joined).count();
         let before = to.iter().enumerate().rev().skip(1);
         before.take(clause.min(reach))
     }

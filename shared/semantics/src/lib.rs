@@ -2,9 +2,9 @@
 //!
 //! The table was distilled from a sentence encoder (`distil.py`, NOTICE). It is read where it is in the program: nothing
 //! is parsed or allocated at the start. Words that it does not have are split into the longest pieces that it has
-//! (`WordPiece`). Words of scripts other than the Latin one have no pieces.
+//! (`WordPiece`), and contractions at their apostrophe. Words of scripts other than the Latin one have no pieces.
 
-use hearback_text::hash::fnv_mixed;
+use hearback_text::hash::fnv_joined;
 
 /// The numbers of a vector.
 pub const DIMENSIONS: usize = 128;
@@ -27,8 +27,11 @@ pub type Vector = [f32; DIMENSIONS];
 #[must_use]
 pub fn embed<'a>(words: impl IntoIterator<Item = &'a str>) -> Vector {
     let mut sum = [0_i32; DIMENSIONS];
-    for word in words {
-        for piece in pieces(word) {
+    let parts = words
+        .into_iter()
+        .flat_map(|word| word.split(|letter: char| !letter.is_ascii_alphanumeric()));
+    for part in parts {
+        for piece in pieces(part) {
             let row = TABLE_PARTS
                 .vectors
                 .get(piece * DIMENSIONS..)
@@ -119,7 +122,7 @@ fn pieces(word: &str) -> Vec<usize> {
 
 /// The index of a piece.
 fn piece(prefix: &str, letters: &str) -> Option<usize> {
-    let mut slot = usize::try_from(fnv_mixed(&[prefix, letters]) % SLOT_COUNT).ok()?;
+    let mut slot = usize::try_from(fnv_joined(&[prefix, letters]) % SLOT_COUNT).ok()?;
     loop {
         let index = u16_at(TABLE_PARTS.slots, slot)?;
         let index = usize::from(index.checked_sub(1)?);
@@ -198,7 +201,13 @@ mod tests {
 
     #[test]
     fn a_vector_has_length_one_or_zero() {
-        for (words, expected) in [("", 0.0), ("東京", 0.0), ("no", 1.0), ("book a table", 1.0)] {
+        for (words, expected) in [
+            ("", 0.0),
+            ("東京", 0.0),
+            ("no", 1.0),
+            ("book a table", 1.0),
+            ("don't", 1.0),
+        ] {
             let vector = embed(words.split(' '));
             assert!(
                 (cosine(&vector, &vector) - expected).abs() < 1e-5,

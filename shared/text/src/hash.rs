@@ -41,14 +41,12 @@ impl Hasher for Fnv {
 /// The hash of a text.
 #[must_use]
 pub fn fnv(text: &str) -> u64 {
-    let mut hash = Fnv::default();
-    hash.write(text.as_bytes());
-    hash.finish()
+    fnv_joined(&[text])
 }
 
-/// The hash of texts that are joined, spread over all bits.
+/// The hash of texts that are joined.
 #[must_use]
-pub fn fnv_mixed(parts: &[&str]) -> u64 {
+pub fn fnv_joined(parts: &[&str]) -> u64 {
     let mut hash = Fnv::default();
     for part in parts {
         hash.write(part.as_bytes());

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use hearback_semantics::{DIMENSIONS, Vector, cosine, embed};
-use hearback_text::hash::fnv_mixed;
+use hearback_text::hash::fnv_joined;
 use hearback_text::similarity::Comparison;
 use hearback_text::{Break, Text};
 
@@ -46,6 +46,8 @@ pub(crate) const BLOCKS: [usize; 7] = [
     FIRST_SHAPE,
     FIRST_REPLY,
 ];
+/// Tokens that are no words.
+const MARKS: [&str; 5] = ["^", "$", ",", ".", "?"];
 /// What pasted failures contain.
 const TRACES: [&str; 11] = [
     "error",
@@ -118,7 +120,7 @@ impl Features {
 
     fn hashed(&mut self, first: usize, buckets: usize, parts: &[&str]) {
         let buckets = u64::try_from(buckets).unwrap_or(1);
-        let bucket = usize::try_from(fnv_mixed(parts) % buckets).unwrap_or(0);
+        let bucket = usize::try_from(fnv_joined(parts) % buckets).unwrap_or(0);
         self.add(first + bucket, 1.0);
     }
 
@@ -303,7 +305,12 @@ impl Features {
         let mut grams = 0;
         for size in 1..=3 {
             for gram in tokens.windows(size) {
-                if let ([(_, first), ..], [.., (_, last)]) = (gram, gram) {
+                // Neither a mark alone nor words with others between them that are not read.
+                let has_word = gram.iter().any(|(token, _)| !MARKS.contains(token));
+                if let ([(_, first), ..], [.., (_, last)]) = (gram, gram)
+                    && has_word
+                    && last - first < size
+                {
                     self.grams.push((self.values.len(), *first, *last));
                 }
                 let mut parts = [""; 6];
@@ -459,7 +466,7 @@ impl Features {
         let contrast = tokens
             .iter()
             .rposition(|token| token.is(Trait::Adversative));
-        for Found { role, from, to } in matched.found.iter().copied() {
+        for Found { role, from, to } in matched.found.iter().take(READ).copied() {
             let found = Found { role, from, to };
             let denied = matched.is_denied(found);
             self.symbol(format_args!("{role:?} {denied}"), 0.7);
@@ -559,13 +566,9 @@ fn ratio(text: &Text, other: &Text) -> f32 {
 }
 
 /// The numbers in a text, as they are written.
-fn numbers(text: &str) -> Vec<String> {
+fn numbers(text: &str) -> Vec<&str> {
     let parts = text.split(|letter: char| !letter.is_ascii_digit());
-    parts
-        .filter(|part| !part.is_empty())
-        .take(30)
-        .map(str::to_owned)
-        .collect()
+    parts.filter(|part| !part.is_empty()).take(30).collect()
 }
 
 #[expect(

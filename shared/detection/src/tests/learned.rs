@@ -11,7 +11,7 @@ fn after<'a>(prev_query: &'a str, prev_response: &'a str, message: &'a str) -> E
     }
 }
 
-/// What phrases cannot hear: no word of these messages judges the answer.
+/// What phrases cannot detect: no word of these messages judges the answer.
 fn silent_rejections() -> [Exchange<'static>; 3] {
     [
         after(
@@ -34,7 +34,7 @@ fn silent_rejections() -> [Exchange<'static>; 3] {
 }
 
 #[test]
-fn rejections_without_a_phrase_are_heard() {
+fn rejections_without_a_phrase_are_detected() {
     let detector = Detector::embedded();
     for exchange in silent_rejections() {
         let phrases = detector.by_phrases(&exchange);
@@ -141,7 +141,7 @@ fn the_confidence_of_a_cue_is_an_upper_bound() {
     }
 }
 
-/// One megabyte takes about as long as its ends, of which all is read: counted in features, not in time.
+/// Of a long message only the ends are read as n-grams.
 #[test]
 fn hostile_messages_have_a_bounded_number_of_features() {
     let detector = Detector::embedded();
@@ -149,11 +149,66 @@ fn hostile_messages_have_a_bounded_number_of_features() {
     let mixed = "aЖ字ا".repeat(100_000);
     for text in ["a".repeat(1_000_000), marks, mixed, "no, ".repeat(250_000)] {
         let features = detector.features(&after(&text, &text, &text));
-        assert!(features.len() < 8_000, "{}", features.len());
+        assert!(features.len() < 16_000, "{}", features.len());
         let probabilities: f32 = detector
             .probabilities(&after(&text, &text, &text))
             .iter()
             .sum();
         assert!((probabilities - 1.0).abs() < 1e-4, "{probabilities}");
+    }
+}
+
+#[test]
+fn without_words_the_phrases_decide() {
+    let detector = Detector::embedded();
+    for message in [
+        "",
+        "...",
+        "?!",
+        "\u{3000}",
+        "`only code`",
+        "```\nx = 1\n```",
+    ] {
+        let exchange = laptops(message);
+        assert_eq!(
+            detector.detect(&exchange),
+            detector.by_phrases(&exchange),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn in_an_added_language_the_phrases_decide() {
+    let file = "language = \"nl\"\nfunction_words = [\"dat\", \"het\"]\n[phrases]\nwrong = [\"klopt niet\"]\n";
+    let detector = Detector::with_additions([("nl.toml", file)]).unwrap();
+    let exchange = Exchange {
+        language: Some("nl"),
+        ..after(
+            "wie schreef het",
+            "Dat was Anna Berg.",
+            "dat was al in 1911, zegt mijn boek",
+        )
+    };
+    assert_eq!(detector.detect(&exchange), detector.by_phrases(&exchange));
+}
+
+/// The middle of a long message is not read, so it is no evidence.
+#[test]
+fn the_evidence_of_a_long_message_is_near_an_end() {
+    let middle = "the old man walked along the river and told his dog about the war ".repeat(20);
+    let message = format!("csv. not a table {middle} csv please, not a table");
+    let exchange = after(
+        "export the list as csv please",
+        "Here is the list as a table:",
+        &message,
+    );
+    let detection = Detector::embedded().detect(&exchange);
+    for evidence in detection
+        .evidence
+        .iter()
+        .filter(|found| found.cue == Cue::Learned)
+    {
+        assert!(evidence.end - evidence.start < 60, "{detection:?}");
     }
 }
