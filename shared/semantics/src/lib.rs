@@ -17,7 +17,7 @@ const SLOTS: usize = 1 << 15;
 const SLOT_COUNT: u64 = 1 << 15;
 /// The maximum length of a word that is split into pieces, in bytes.
 const MAX_WORD: usize = 32;
-/// What precedes the letters of a piece that continues a word.
+/// The prefix of a piece that continues a word.
 const CONTINUES: &str = "##";
 
 /// A vector of a text: of length one, or zeros for a text without pieces.
@@ -121,15 +121,15 @@ fn pieces(word: &str) -> Vec<usize> {
 }
 
 /// The index of a piece.
-fn piece(prefix: &str, letters: &str) -> Option<usize> {
-    let mut slot = usize::try_from(fnv_joined(&[prefix, letters]) % SLOT_COUNT).ok()?;
+fn piece(prefix: &str, rest: &str) -> Option<usize> {
+    let mut slot = usize::try_from(fnv_joined(&[prefix, rest]) % SLOT_COUNT).ok()?;
     loop {
         let index = u16_at(TABLE_PARTS.slots, slot)?;
         let index = usize::from(index.checked_sub(1)?);
         let string = TABLE_PARTS
             .strings
             .get(u32_at(TABLE_PARTS.offsets, index)?..u32_at(TABLE_PARTS.offsets, index + 1)?)?;
-        if string.strip_prefix(prefix.as_bytes()) == Some(letters.as_bytes()) {
+        if string.strip_prefix(prefix.as_bytes()) == Some(rest.as_bytes()) {
             return Some(index);
         }
         slot = (slot + 1) % SLOTS;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hearback_detection::FeedbackStatus;
+use hearback_domain::feedback::reaction::MIN_CONFIDENCE;
 
 use crate::Scored;
 
@@ -14,15 +15,12 @@ pub(crate) const CLASSES: [FeedbackStatus; 3] = [
 /// The lower bounds of the buckets of confidence.
 const BUCKETS: [f64; 6] = [0.0, 0.55, 0.65, 0.70, 0.80, 0.90];
 
-/// The minimum confidence of a machine reaction.
-pub(crate) const MIN_CONFIDENCE: f64 = 0.70;
-
 pub(crate) fn number(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::INFINITY, f64::from)
 }
 
 /// `part` divided by `whole`; `None` if `whole` is 0.
-fn share(part: usize, whole: usize) -> Option<f64> {
+pub(crate) fn share(part: usize, whole: usize) -> Option<f64> {
     (whole > 0).then(|| number(part) / number(whole))
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use hearback_detection::{Detector, FeedbackStatus};
+use hearback_domain::feedback::reaction::MIN_CONFIDENCE;
 
 use crate::literal;
-use crate::quality::{CLASSES, MIN_CONFIDENCE, number};
+use crate::quality::{CLASSES, number, share};
 use crate::{Labelled, Scored};
 
 /// A label, and what a detector said with which confidence.
@@ -88,7 +89,7 @@ pub(crate) fn markdown(rows: &[Labelled], detector: &Detector) -> String {
             tables,
             "| {kind} | {} | {:.2} |",
             said.len(),
-            share(right(&said), said.len())
+            share(right(&said), said.len()).unwrap_or(0.0)
         );
     }
     tables
@@ -173,23 +174,15 @@ fn counts(all: &[Said], class: FeedbackStatus) -> [usize; 3] {
 /// The harmonic mean of precision and recall.
 fn f1(all: &[Said], class: FeedbackStatus) -> f64 {
     let [right, labelled, detected] = counts(all, class);
-    share(2 * right, labelled + detected)
-}
-
-fn share(part: usize, whole: usize) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        number(part) / number(whole)
-    }
+    share(2 * right, labelled + detected).unwrap_or(0.0)
 }
 
 /// A share with its 95 % interval by Wilson.
 fn with_interval(part: usize, whole: usize) -> String {
-    if whole == 0 {
+    let Some(p) = share(part, whole) else {
         return "–".to_owned();
-    }
-    let (n, p, z) = (number(whole), share(part, whole), 1.96_f64);
+    };
+    let (n, z) = (number(whole), 1.96_f64);
     let middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
     let spread = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt() / (1.0 + z * z / n);
     format!("{p:.2} ({:.2} to {:.2})", middle - spread, middle + spread)

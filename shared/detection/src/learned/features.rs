@@ -1,9 +1,12 @@
 //! What the learned model sees of a message and of the turn before it.
 //!
-//! Each feature has an index and a value. The first are vectors and numbers; all others are hashed: n-grams of words, n-grams of
-//! characters within words, and symbols, which say what the phrases found and where.
+//! Each feature has an index and a value. The first are vectors and numbers. All others are hashed: [n-grams](ngrams), and
+//! symbols, which say what the phrases found and where.
 
-use std::fmt::Write;
+mod ngrams;
+
+use std::fmt::{Arguments, Write};
+use std::ops::Range;
 
 use hearback_semantics::{DIMENSIONS, Vector, cosine, embed};
 use hearback_text::hash::fnv_joined;
@@ -13,7 +16,7 @@ use hearback_text::{Break, Text};
 use crate::cue::{Cue, Role};
 use crate::matching::Found;
 use crate::pattern::Start;
-use crate::reply::may_fail;
+use crate::reply::{Asked, may_fail};
 use crate::verdict::{Case, Verdict, matters};
 use crate::vocabulary::Trait;
 
@@ -21,17 +24,17 @@ use crate::vocabulary::Trait;
 const VECTORS: usize = 6;
 /// Numbers that are not vectors.
 const NUMBERS: usize = 72;
-/// Buckets of hashed features.
+/// The numbers of buckets of the blocks of hashed features.
 const WORDS: usize = 1 << 15;
 const CHARACTERS: usize = 1 << 14;
 const SYMBOLS: usize = 1 << 13;
-/// The indexes of the first features of each block.
+const SHAPES: usize = 1 << 14;
+const REPLIES: usize = 1 << 13;
+/// The indexes of the first features of the blocks.
 const FIRST_NUMBER: usize = VECTORS * DIMENSIONS;
 const FIRST_WORD: usize = FIRST_NUMBER + NUMBERS;
 const FIRST_CHARACTER: usize = FIRST_WORD + WORDS;
 const FIRST_SYMBOL: usize = FIRST_CHARACTER + CHARACTERS;
-const SHAPES: usize = 1 << 14;
-const REPLIES: usize = 1 << 13;
 const FIRST_SHAPE: usize = FIRST_SYMBOL + SYMBOLS;
 const FIRST_REPLY: usize = FIRST_SHAPE + SHAPES;
 /// The number of features.
@@ -46,8 +49,6 @@ pub(crate) const BLOCKS: [usize; 7] = [
     FIRST_SHAPE,
     FIRST_REPLY,
 ];
-/// Tokens that are no words.
-const MARKS: [&str; 5] = ["^", "$", ",", ".", "?"];
 /// What pasted failures contain.
 const TRACES: [&str; 11] = [
     "error",
@@ -64,8 +65,6 @@ const TRACES: [&str; 11] = [
 ];
 /// Words of a message that are read as n-grams, at its start and at its end.
 const READ: usize = 40;
-/// Letters of a word that are read.
-const LETTERS: usize = 24;
 
 /// The features of one message that are not zero.
 #[derive(Debug, Default)]
@@ -90,15 +89,11 @@ impl Features {
         features.style(case);
         features.content(case);
         features.number(to_f32(verdict.confidence));
-        let grams = features.words(case.text);
-        features.scale(grams);
-        let grams = features.characters(case.text);
-        features.scale(grams);
+        features.scaled(|features| features.words(case.text));
+        features.scaled(|features| features.characters(case.text));
         features.symbols(case, verdict);
-        let grams = features.shapes(case);
-        features.scale(grams);
-        let grams = features.replies(case);
-        features.scale(grams);
+        features.scaled(|features| features.shapes(case));
+        features.scaled(|features| features.replies(case));
         features
     }
 
@@ -118,29 +113,28 @@ impl Features {
         self.number(if value { 0.5 } else { 0.0 });
     }
 
-    fn hashed(&mut self, first: usize, buckets: usize, parts: &[&str]) {
+    fn hashed(&mut self, first: usize, buckets: usize, parts: &[&str], value: f32) {
         let buckets = u64::try_from(buckets).unwrap_or(1);
         let bucket = usize::try_from(fnv_joined(parts) % buckets).unwrap_or(0);
-        self.add(first + bucket, 1.0);
+        self.add(first + bucket, value);
     }
 
-    /// Gives the last features a length of about one together.
-    fn scale(&mut self, last: usize) {
-        let count = u16::try_from(last).map_or(f32::INFINITY, f32::from);
-        let from = self.values.len() - last;
-        for (_, value) in self.values.iter_mut().skip(from) {
+    /// Gives the features that are added a length of about one together.
+    fn scaled(&mut self, add: impl FnOnce(&mut Self)) {
+        let from = self.values.len();
+        add(self);
+        let added = self.values.get_mut(from..).unwrap_or_default();
+        let count = u16::try_from(added.len()).map_or(f32::INFINITY, f32::from);
+        for (_, value) in added {
             *value /= count.sqrt();
         }
     }
 
-    fn symbol(&mut self, parts: std::fmt::Arguments<'_>, weight: f32) {
+    fn symbol(&mut self, parts: Arguments<'_>, weight: f32) {
         let mut symbol = std::mem::take(&mut self.symbol);
         symbol.clear();
         let _ = symbol.write_fmt(parts);
-        self.hashed(FIRST_SYMBOL, SYMBOLS, &[&symbol]);
-        if let Some((_, value)) = self.values.last_mut() {
-            *value = weight;
-        }
+        self.hashed(FIRST_SYMBOL, SYMBOLS, &[&symbol], weight);
         self.symbol = symbol;
     }
 
@@ -148,8 +142,15 @@ impl Features {
         let text = case.text;
         let (first, last) = (first_sentence(text), last_sentence(text));
         let message = of_words(text, 0..text.words.len());
-        let first = of_words(text, 0..first);
-        let end = of_words(text, last..text.words.len());
+        // Of one sentence, all three are equal.
+        let (first, end) = if last == 0 {
+            (message, message)
+        } else {
+            (
+                of_words(text, 0..first),
+                of_words(text, last..text.words.len()),
+            )
+        };
         let response = case.response();
         let answer = of_words(response, 0..response.words.len());
         let closing = of_words(response, last_sentence(response)..response.words.len());
@@ -211,7 +212,7 @@ impl Features {
         self.flag(mine.iter().any(|number| before.contains(number)));
     }
 
-    /// Marks, letters and lengths.
+    /// Marks, capitals and lengths.
     fn style(&mut self, case: &Case<'_>) {
         let (text, message) = (case.text, case.message.trim());
         let answer = case.response.unwrap_or_default();
@@ -282,123 +283,6 @@ impl Features {
         }
     }
 
-    /// N-grams of words, with the breaks between them; returns their number.
-    fn words(&mut self, text: &Text) -> usize {
-        // Each with the index of its word, or of the word before it.
-        let mut tokens: Vec<(&str, usize)> = vec![("^", 0)];
-        for at in read(text) {
-            let Some(word) = text.words.get(at) else {
-                continue;
-            };
-            if at > 0
-                && let Some(mark) = mark(word.before)
-            {
-                tokens.push((mark, at - 1));
-            }
-            tokens.push((text.folded(word), at));
-        }
-        let last = text.words.len().saturating_sub(1);
-        if text.end == Break::Question {
-            tokens.push(("?", last));
-        }
-        tokens.push(("$", last));
-        let mut grams = 0;
-        for size in 1..=3 {
-            for gram in tokens.windows(size) {
-                // Neither a mark alone nor words with others between them that are not read.
-                let has_word = gram.iter().any(|(token, _)| !MARKS.contains(token));
-                if let ([(_, first), ..], [.., (_, last)]) = (gram, gram)
-                    && has_word
-                    && last - first < size
-                {
-                    self.grams.push((self.values.len(), *first, *last));
-                }
-                let mut parts = [""; 6];
-                for ((token, _), place) in gram.iter().zip(parts.chunks_mut(2)) {
-                    place.copy_from_slice(&[token, " "]);
-                }
-                self.hashed(FIRST_WORD, WORDS, &parts);
-                grams += 1;
-            }
-        }
-        grams
-    }
-
-    /// N-grams of the characters of each word, of scripts in which words have many; returns their number.
-    fn characters(&mut self, text: &Text) -> usize {
-        let mut grams = 0;
-        let mut gram = String::new();
-        for word in read(text).filter_map(|at| text.words.get(at)) {
-            let folded = text.folded(word);
-            let is_latin = folded.chars().all(|letter| letter < '\u{250}');
-            if folded.len() < 3 || !is_latin {
-                continue;
-            }
-            let letters = folded.chars().take(LETTERS);
-            let bounded: Vec<char> = ['<'].into_iter().chain(letters).chain(['>']).collect();
-            for size in 3..=5 {
-                for letters in bounded.windows(size) {
-                    gram.clear();
-                    gram.extend(letters);
-                    self.hashed(FIRST_CHARACTER, CHARACTERS, &[&gram]);
-                    grams += 1;
-                }
-            }
-        }
-        grams
-    }
-
-    /// N-grams of words in which each significant word is replaced by where it comes from; returns their number.
-    fn shapes(&mut self, case: &Case<'_>) -> usize {
-        let text = case.text;
-        let mut tokens: Vec<&str> = vec!["^"];
-        for at in read(text) {
-            let Some(word) = text.words.get(at) else {
-                continue;
-            };
-            if at > 0 {
-                tokens.extend(mark(word.before));
-            }
-            let token = shape(case, text.folded(word));
-            if tokens.last() != Some(&token) {
-                tokens.push(token);
-            }
-        }
-        tokens.push(if text.end == Break::Question {
-            "?"
-        } else {
-            "$"
-        });
-        let mut grams = 0;
-        for size in 2..=4 {
-            for gram in tokens.windows(size) {
-                let mut parts = [" "; 8];
-                for (token, place) in gram.iter().zip(parts.iter_mut().step_by(2)) {
-                    *place = token;
-                }
-                self.hashed(FIRST_SHAPE, SHAPES, &parts);
-                grams += 1;
-            }
-        }
-        grams
-    }
-
-    /// Each word together with what the answer asked; returns their number.
-    fn replies(&mut self, case: &Case<'_>) -> usize {
-        let asked = format!("{:?}", case.asked());
-        let end = if case.text.end == Break::Question {
-            "?"
-        } else {
-            ""
-        };
-        let mut grams = 0;
-        for word in case.text.all_folded().take(READ) {
-            self.hashed(FIRST_REPLY, REPLIES, &[word, " ", &asked, end]);
-            grams += 1;
-        }
-        grams
-    }
-
     fn symbols(&mut self, case: &Case<'_>, verdict: &Verdict) {
         let asked = case.asked();
         let cue = verdict.because.map(|(cue, ..)| cue);
@@ -451,23 +335,16 @@ impl Features {
         self.roles(case, asked);
     }
 
-    fn roles(&mut self, case: &Case<'_>, asked: crate::reply::Asked) {
+    fn roles(&mut self, case: &Case<'_>, asked: Asked) {
         let matched = case.matched;
         let tokens = &matched.tokens;
-        let last = tokens
-            .iter()
-            .rposition(|token| token.before.ends_sentence())
-            .unwrap_or(0);
-        let first = tokens
-            .iter()
-            .skip(1)
-            .position(|token| token.before.ends_sentence())
-            .map_or(tokens.len(), |at| at + 1);
+        let first = matched.sentence(0).end;
+        let last = matched.sentence(tokens.len().saturating_sub(1)).start;
         let contrast = tokens
             .iter()
             .rposition(|token| token.is(Trait::Adversative));
-        for Found { role, from, to } in matched.found.iter().take(READ).copied() {
-            let found = Found { role, from, to };
+        for found in matched.found.iter().take(READ).copied() {
+            let Found { role, from, .. } = found;
             let denied = matched.is_denied(found);
             self.symbol(format_args!("{role:?} {denied}"), 0.7);
             let opens = matched.head(from) == Start::Message;
@@ -493,41 +370,7 @@ impl Features {
     }
 }
 
-/// The indexes of the words that are read as n-grams.
-fn read(text: &Text) -> impl Iterator<Item = usize> {
-    let count = text.words.len();
-    (0..count.min(READ)).chain(count.saturating_sub(READ).max(READ)..count)
-}
-
-/// What precedes a word, as a token.
-fn mark(before: Break) -> Option<&'static str> {
-    match before {
-        Break::None => None,
-        Break::Clause => Some(","),
-        Break::Sentence => Some("."),
-        Break::Question => Some("?"),
-    }
-}
-
-/// A word, or where it comes from if it is about the subject and not about the conversation.
-fn shape<'w>(case: &Case<'_>, word: &'w str) -> &'w str {
-    let is_kana = word
-        .chars()
-        .all(|letter| ('\u{3040}'..'\u{3100}').contains(&letter));
-    if !matters(word) || is_kana || case.lexicon.vocabulary.knows(word) {
-        return word;
-    }
-    let is_in = |text: &Text| text.all_folded().any(|other| other == word);
-    match (is_in(case.query()), is_in(case.response())) {
-        (true, true) => "=both",
-        (true, false) => "=query",
-        (false, true) => "=answer",
-        (false, false) if word.bytes().all(|byte| byte.is_ascii_digit()) => "=number",
-        (false, false) => "=other",
-    }
-}
-
-fn of_words(text: &Text, range: std::ops::Range<usize>) -> Vector {
+fn of_words(text: &Text, range: Range<usize>) -> Vector {
     embed(
         text.words
             .get(range)

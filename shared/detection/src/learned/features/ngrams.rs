@@ -1,0 +1,155 @@
+//! N-grams of a message: of its words, of their characters, and of the shapes of its sentences.
+
+use hearback_text::{Break, Text};
+
+use super::{
+    CHARACTERS, FIRST_CHARACTER, FIRST_REPLY, FIRST_SHAPE, FIRST_WORD, Features, READ, REPLIES,
+    SHAPES, WORDS,
+};
+use crate::verdict::{Case, matters};
+
+/// Tokens that are no words.
+const MARKS: [&str; 5] = ["^", "$", ",", ".", "?"];
+/// Characters of a word that are read.
+const MAX_CHARACTERS: usize = 24;
+
+impl Features {
+    /// N-grams of words, with the breaks between them.
+    pub(super) fn words(&mut self, text: &Text) {
+        // Each with the index of its word, or of the word before it.
+        let mut tokens: Vec<(&str, usize)> = vec![("^", 0)];
+        for at in read(text) {
+            let Some(word) = text.words.get(at) else {
+                continue;
+            };
+            if at > 0
+                && let Some(mark) = mark(word.before)
+            {
+                tokens.push((mark, at - 1));
+            }
+            tokens.push((text.folded(word), at));
+        }
+        let last = text.words.len().saturating_sub(1);
+        if text.end == Break::Question {
+            tokens.push(("?", last));
+        }
+        tokens.push(("$", last));
+        for size in 1..=3 {
+            for gram in tokens.windows(size) {
+                // Neither a mark alone nor words with others between them that are not read.
+                let has_word = gram.iter().any(|(token, _)| !MARKS.contains(token));
+                if let ([(_, first), ..], [.., (_, last)]) = (gram, gram)
+                    && has_word
+                    && last - first < size
+                {
+                    self.grams.push((self.values.len(), *first, *last));
+                }
+                let mut parts = [""; 6];
+                for ((token, _), place) in gram.iter().zip(parts.chunks_mut(2)) {
+                    place.copy_from_slice(&[token, " "]);
+                }
+                self.hashed(FIRST_WORD, WORDS, &parts, 1.0);
+            }
+        }
+    }
+
+    /// N-grams of the characters of each word, of scripts in which words have many.
+    pub(super) fn characters(&mut self, text: &Text) {
+        let mut gram = String::new();
+        for word in read(text).filter_map(|at| text.words.get(at)) {
+            let folded = text.folded(word);
+            let is_latin = folded.chars().all(|letter| letter < '\u{250}');
+            if folded.len() < 3 || !is_latin {
+                continue;
+            }
+            let start = folded.chars().take(MAX_CHARACTERS);
+            let bounded: Vec<char> = ['<'].into_iter().chain(start).chain(['>']).collect();
+            for size in 3..=5 {
+                for characters in bounded.windows(size) {
+                    gram.clear();
+                    gram.extend(characters);
+                    self.hashed(FIRST_CHARACTER, CHARACTERS, &[&gram], 1.0);
+                }
+            }
+        }
+    }
+
+    /// N-grams of words in which each significant word is replaced by where it comes from.
+    pub(super) fn shapes(&mut self, case: &Case<'_>) {
+        let text = case.text;
+        let mut tokens: Vec<&str> = vec!["^"];
+        for at in read(text) {
+            let Some(word) = text.words.get(at) else {
+                continue;
+            };
+            if at > 0 {
+                tokens.extend(mark(word.before));
+            }
+            let token = shape(case, text.folded(word));
+            if tokens.last() != Some(&token) {
+                tokens.push(token);
+            }
+        }
+        tokens.push(if text.end == Break::Question {
+            "?"
+        } else {
+            "$"
+        });
+        for size in 2..=4 {
+            for gram in tokens.windows(size) {
+                let mut parts = [" "; 8];
+                for (token, place) in gram.iter().zip(parts.iter_mut().step_by(2)) {
+                    *place = token;
+                }
+                self.hashed(FIRST_SHAPE, SHAPES, &parts, 1.0);
+            }
+        }
+    }
+
+    /// Each word together with what the answer asked.
+    pub(super) fn replies(&mut self, case: &Case<'_>) {
+        let asked = format!("{:?}", case.asked());
+        let end = if case.text.end == Break::Question {
+            "?"
+        } else {
+            ""
+        };
+        for word in case.text.all_folded().take(READ) {
+            self.hashed(FIRST_REPLY, REPLIES, &[word, " ", &asked, end], 1.0);
+        }
+    }
+}
+
+/// The indexes of the words that are read as n-grams.
+fn read(text: &Text) -> impl Iterator<Item = usize> {
+    let count = text.words.len();
+    (0..count.min(READ)).chain(count.saturating_sub(READ).max(READ)..count)
+}
+
+/// What precedes a word, as a token.
+fn mark(before: Break) -> Option<&'static str> {
+    match before {
+        Break::None => None,
+        Break::Clause => Some(","),
+        Break::Sentence => Some("."),
+        Break::Question => Some("?"),
+    }
+}
+
+/// A word, or where it comes from if it is about the subject and not about the conversation.
+fn shape<'w>(case: &Case<'_>, word: &'w str) -> &'w str {
+    let is_kana = word
+        .chars()
+        .all(|letter| ('\u{3040}'..'\u{3100}').contains(&letter));
+    if !matters(word) || is_kana || case.lexicon.vocabulary.knows(word) {
+        return word;
+    }
+    let is_in = |text: &Text| text.all_folded().any(|other| other == word);
+    match (is_in(case.query()), is_in(case.response())) {
+        (true, true) => "=both",
+        (true, false) => "=query",
+        (false, true) => "=answer",
+        (false, false) if word.bytes().all(|byte| byte.is_ascii_digit()) => "=number",
+        (false, false) => "=other",
+    }
+}
