@@ -24,6 +24,7 @@ RULES = [
     ("shared/storage", ["shared/detection", "shared/domain"]),
     ("shared/lambda", ["shared/domain", "shared/scrub", "shared/storage", "shared/wire"]),
     ("functions/*", ["shared/*"]),
+    ("infra/sqlite", []),
     ("infra/sqs", []),
     ("infra/local", ["*"]),
     ("tests/detection", ["shared/detection", "shared/domain"]),
