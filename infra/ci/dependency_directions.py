@@ -20,7 +20,7 @@ RULES = [
     ("shared/scrub", ["shared/text"]),
     ("shared/semantics", ["shared/text"]),
     ("shared/detection", ["shared/semantics", "shared/text", "shared/wire"]),
-    ("shared/domain", ["shared/detection", "shared/scrub", "shared/text", "shared/wire"]),
+    ("shared/domain", ["shared/detection", "shared/scrub", "shared/semantics", "shared/text", "shared/wire"]),
     ("shared/storage", ["shared/detection", "shared/domain"]),
     ("shared/lambda", ["shared/domain", "shared/scrub", "shared/storage", "shared/wire"]),
     ("functions/*", ["shared/*"]),

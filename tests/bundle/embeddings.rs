@@ -156,7 +156,7 @@ async fn the_built_in_embedding_replaces_a_failing_model() {
     let (status, _) = bundle.call(Method::PUT, &path("c", "t1"), &body).await;
     assert_eq!(status, StatusCode::CREATED);
     let found = bundle.search("a town car").await;
-    assert_eq!(found["embedder"], "embedded-lexical-256");
+    assert_eq!(found["embedder"], "embedded-semantic-384");
     assert_eq!(found["strategies"][0]["turn_id"], "t1");
 }
 

@@ -298,7 +298,7 @@ async fn a_losing_registration_reads_and_changes_nothing_of_the_winner() {
     let now = "2026-01-04T10:00:00Z".parse().unwrap();
     let at = serde_json::from_value(at).unwrap();
     let lost = hearback_domain::turns::turn::Turn::parse(at, &body, &caller, now).unwrap();
-    let embedded = hearback_domain::turns::embedded::Embedded::lexical(&lost.texts());
+    let embedded = hearback_domain::turns::embedded::Embedded::of(&lost.texts());
     let store = &app.bundle.store;
     store.put_vector(&lost.core, &embedded).await.unwrap();
 

@@ -62,6 +62,7 @@ mod requeue;
 mod retention;
 mod rule_book;
 mod scrubbing;
+mod similar_turns;
 mod simulation;
 mod submit;
 mod timeline;

@@ -1,4 +1,4 @@
-//! Embedders: the caller, a model on Amazon Bedrock, or the embedded lexical embedder.
+//! Embedders: the caller, a model on Amazon Bedrock, or the embedded embedder.
 //!
 //! Each vector has the name of its embedder, by which it is stored, compared and reported.
 
@@ -41,13 +41,13 @@ impl Embedder for Given<'_> {
     }
 }
 
-/// The embedded lexical embedder, which has no dependencies and never fails.
+/// The embedded embedder, which has no dependencies and never fails.
 #[derive(Debug, Clone, Copy)]
-pub struct Lexical;
+pub struct BuiltIn;
 
-impl Embedder for Lexical {
+impl Embedder for BuiltIn {
     fn embed<'a>(&'a self, text: &'a str) -> Embedding<'a> {
-        Box::pin(async move { Ok(Embedded::lexical(text)) })
+        Box::pin(async move { Ok(Embedded::of(text)) })
     }
 }
 
@@ -57,7 +57,7 @@ pub struct Embeddings(Arc<dyn Embedder>);
 
 impl Default for Embeddings {
     fn default() -> Self {
-        Self::with(Lexical)
+        Self::with(BuiltIn)
     }
 }
 
@@ -95,7 +95,7 @@ impl Embeddings {
         };
         embedded.unwrap_or_else(|error| {
             tracing::warn!(%error, "the embedded embedder is used instead");
-            Embedded::lexical(text)
+            Embedded::of(text)
         })
     }
 }

@@ -34,7 +34,7 @@ pub struct TurnMark {
     pub at: TurnRef,
     /// The time of the turn.
     pub ts: DateTime<Utc>,
-    /// The embedder. Only vectors of one embedder can be compared.
+    /// The embedder of its vector.
     pub embedder: String,
 }
 
@@ -124,7 +124,7 @@ impl Store {
     }
 
     /// The user's own turns of a project that a text may be about, the likeliest first, at most 25.
-    /// Only vectors of the same embedder are compared. One eventually consistent query over a year
+    /// Only vectors of comparable embedders are compared. One eventually consistent query over a year
     /// of turns: one call for each MB, half a read for each 4 KB. One more call, and a read for
     /// each candidate.
     pub async fn targets(&self, search: &TargetSearch<'_>) -> Result<Targets, Error> {
@@ -178,7 +178,7 @@ impl Store {
         let turns = self.vectors_of(owner, span, now).await?;
         let of_project = (turns.iter()).filter(|turn| turn.mark.at.within.project == *project);
         let (comparable, others): (Vec<_>, Vec<_>) =
-            of_project.partition(|turn| turn.mark.embedder == about.embedder);
+            of_project.partition(|turn| about.is_comparable(&turn.mark.embedder));
         let compared = Compared {
             embedding: about.kind(),
             candidates: comparable.len(),

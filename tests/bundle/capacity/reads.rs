@@ -130,7 +130,7 @@ async fn with_a_year_of_turns(metered: &Metered) {
         };
         let ts = now - chrono::TimeDelta::minutes(number);
         let turn = hearback_domain::turns::turn::Turn::parse(at.unwrap(), &body, &ada, ts).unwrap();
-        (turn.core.clone(), Embedded::lexical(&turn.texts()))
+        (turn.core.clone(), Embedded::of(&turn.texts()))
     });
     futures::stream::iter(turns)
         .for_each_concurrent(16, |(turn, embedded)| async move {
@@ -148,8 +148,8 @@ async fn locating_a_target_among_5000_turns_takes_one_query() {
     let (status, spent) = metered.call(Method::POST, infer, &message).await;
     assert_eq!(status, StatusCode::OK);
     // The pages of one query, at half a read for each 4 KB, and the check for an open erasure.
-    assert!(spent.calls <= 5, "{spent:?}");
-    assert!(spent.reads > 100.0 && spent.reads <= 401.0, "{spent:?}");
+    assert!(spent.calls <= 6, "{spent:?}");
+    assert!(spent.reads > 100.0 && spent.reads <= 501.0, "{spent:?}");
     // Turns that exist, so that the first 25 candidates suffice.
     let asked = "question 4711 about topic 511";
     for number in 0..5 {
@@ -163,8 +163,8 @@ async fn locating_a_target_among_5000_turns_takes_one_query() {
     let (status, spent) = metered.call(Method::POST, search, &query).await;
     assert_eq!(status, StatusCode::OK);
     // The same query, and 25 candidates in one call, each a read whether or not it exists.
-    assert!(spent.calls <= 4 && spent.writes == 0.0, "{spent:?}");
-    assert!(spent.reads > 100.0 && spent.reads <= 400.0, "{spent:?}");
+    assert!(spent.calls <= 5 && spent.writes == 0.0, "{spent:?}");
+    assert!(spent.reads > 100.0 && spent.reads <= 500.0, "{spent:?}");
 }
 
 #[tokio::test]

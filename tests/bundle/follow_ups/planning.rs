@@ -100,7 +100,7 @@ async fn accepted_strategies_come_first_and_rejected_ones_are_excluded() {
         (strategies.len() == 2 && strategies.iter().any(is_accepted)).then_some(found)
     })
     .await;
-    assert_eq!(found["embedder"], "embedded-lexical-256");
+    assert_eq!(found["embedder"], "embedded-semantic-384");
     let names: Vec<_> = found["strategies"]
         .as_array()
         .unwrap()

@@ -19,6 +19,7 @@ mod corpus;
 mod features;
 mod literal;
 mod quality;
+mod search;
 mod speed;
 mod tables;
 
@@ -91,6 +92,7 @@ fn main() -> anyhow::Result<()> {
     let detector = Detector::embedded();
     if tables {
         print!("{}", tables::markdown(&labelled, &detector));
+        print!("\n{}", search::markdown(&search::rows()?));
         return Ok(());
     }
     let scored: Vec<_> = labelled

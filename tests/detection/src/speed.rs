@@ -111,7 +111,7 @@ fn print_ranking(labelled: &[Labelled]) {
         .map(|labelled| labelled.message.as_str())
         .collect();
     let (embedded, embedding) = timed(|| {
-        let embedded = texts.iter().map(|text| Embedded::lexical(text));
+        let embedded = texts.iter().map(|text| Embedded::of(text));
         embedded.collect::<Vec<_>>()
     });
     let stored: Vec<_> = embedded.iter().map(Embedded::stored).collect();

@@ -1,18 +1,19 @@
 //! Embeddings with the name of their embedder: only embeddings of the same embedder can be compared.
 //!
-//! An embedding is sent by the caller, or computed by Amazon Bedrock or by the built-in lexical embedder. Responses
-//! name the source.
+//! An embedding is sent by the caller, or computed by Amazon Bedrock or by the embedded embedder. Responses name
+//! the source.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::turns::embedding::{self, Quantized, embed};
+use crate::turns::embedding::{LEXICAL, NAME, embed};
+use crate::turns::quantized::Quantized;
 use crate::turns::turn::quantized;
 
 /// A vector and its embedder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedded {
-    /// `request:<dimensions>`, `bedrock:<model>:<dimensions>`, or the name of the lexical embedder.
+    /// `request:<dimensions>`, `bedrock:<model>:<dimensions>`, or [`NAME`].
     pub embedder: String,
     /// The numbers of the vector.
     pub vector: Vec<f32>,
@@ -26,16 +27,16 @@ pub enum EmbeddingKind {
     Caller,
     /// A model on Amazon Bedrock.
     Bedrock,
-    /// The built-in lexical embedder.
-    Lexical,
+    /// The embedded embedder: words, and in English their meanings.
+    Embedded,
 }
 
 impl Embedded {
     /// The source of the vector.
     #[must_use]
     pub fn kind(&self) -> EmbeddingKind {
-        if self.embedder == embedding::NAME {
-            EmbeddingKind::Lexical
+        if self.embedder == NAME {
+            EmbeddingKind::Embedded
         } else if self.embedder.starts_with("bedrock:") {
             EmbeddingKind::Bedrock
         } else {
@@ -52,13 +53,20 @@ impl Embedded {
         }
     }
 
-    /// The lexical embedding of a text.
+    /// The embedding of a text by the embedded embedder.
     #[must_use]
-    pub fn lexical(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         Self {
-            embedder: embedding::NAME.to_owned(),
+            embedder: NAME.to_owned(),
             vector: embed(text),
         }
+    }
+
+    /// Whether a vector of this embedder can be compared with this one: it has the same embedder, or is a vector that
+    /// the embedded embedder of an earlier version made.
+    #[must_use]
+    pub fn is_comparable(&self, embedder: &str) -> bool {
+        self.embedder == embedder || (self.embedder == NAME && embedder == LEXICAL)
     }
 
     /// The cosine of this vector and a stored vector of `embedder`, −1 to 1; `None` if the embedders differ.

@@ -1,20 +1,19 @@
-//! Similarity of lexical embeddings, weighted by how rare each dimension is in the user's own turns.
+//! Similarity of the embedded embedder's vectors, weighted by how rare each dimension is in the user's own turns.
 //!
 //! Stored vectors do not contain words, so the inverse document frequency of a word cannot be computed. The frequency
-//! of a dimension can: a dimension that is strong in most turns contains words that the user repeats in every turn, and
-//! gets a low weight. The weights are computed from the vectors that a search reads anyway.
+//! of a dimension can: a dimension that is strong in most turns contains words or subjects that the user repeats in every turn,
+//! and gets a low weight. The weights are computed from the vectors that a search reads anyway.
 
-use crate::turns::embedding::{DIMENSIONS, Quantized, to_f32};
+use crate::turns::embedding::to_f32;
+use crate::turns::quantized::Quantized;
 
 /// Number of virtual turns with equal strengths, which smooth the weights of users with few turns.
 const PRIOR_TURNS: f32 = 20.0;
 /// Maximum number of turns that are sampled, evenly over time. More do not change the weights.
 const MAX_SAMPLED_TURNS: usize = 1_000;
-/// The sum of the strengths of all dimensions of a turn, so that the average is 1.
-const TOTAL_STRENGTH: f64 = 256.0;
 /// Added to each strength. It limits the weight of a dimension to about four times the average.
 const SMOOTHING: f32 = 0.3;
-/// The maximum quantized weight. The sum of 256 products of weights and squared bytes fits into 32 bits.
+/// The maximum quantized weight. The sum of 384 products of weights and squared bytes fits into 32 bits.
 const MAX_WEIGHT: f32 = 255.0;
 /// The maximum quantized number of the query vector, for the same reason.
 const MAX_NUMBER: f32 = 8_191.0;
@@ -31,19 +30,22 @@ pub struct WeightedSimilarity {
 }
 
 impl WeightedSimilarity {
-    /// The similarity to `vector`, weighted for these turns. The squared weight of a dimension is inversely
+    /// The similarity to `vector`, weighted for these turns; those with other dimensions are skipped. The squared weight of a dimension is inversely
     /// proportional to its strength in the turns.
     #[must_use]
     pub fn new(vector: &Quantized<'_>, turns: &[Quantized<'_>]) -> Self {
-        let mut strengths = vec![PRIOR_TURNS; DIMENSIONS];
+        let dimensions = vector.bytes().len();
+        // The strengths of a turn add up to the number of dimensions, so that their average is 1.
+        let total = u32::try_from(dimensions).map_or(0.0, f64::from);
+        let mut strengths = vec![PRIOR_TURNS; dimensions];
         let mut count = PRIOR_TURNS;
         for turn in turns
             .iter()
             .step_by(turns.len().div_ceil(MAX_SAMPLED_TURNS).max(1))
         {
             let square = turn.square();
-            if square > 0.0 && turn.bytes().len() == DIMENSIONS {
-                let share = to_f32(TOTAL_STRENGTH / square);
+            if square > 0.0 && turn.bytes().len() == dimensions {
+                let share = to_f32(total / square);
                 for (strength, number) in strengths.iter_mut().zip(turn.numbers()) {
                     *strength += number * number * share;
                 }
@@ -71,10 +73,10 @@ impl WeightedSimilarity {
         }
     }
 
-    /// The cosine of the query vector and `other`, −1 to 1; `None` unless both have [`DIMENSIONS`] numbers.
+    /// The cosine of the query vector and `other`, −1 to 1; `None` if their dimensions differ.
     #[must_use]
     pub fn cosine(&self, other: &Quantized<'_>) -> Option<f64> {
-        if [self.weighted.len(), other.bytes().len()] != [DIMENSIONS; 2] {
+        if self.weighted.len() != other.bytes().len() {
             return None;
         }
         // Four independent sums. The compiler does not unroll the loop when it optimizes for size.

@@ -7,7 +7,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::turns::embedded::{Embedded, EmbeddingKind};
-use crate::turns::embedding::{NAME, Quantized};
+use crate::turns::embedding::{LEXICAL_DIMENSIONS, NAME};
+use crate::turns::quantized::Quantized;
 use crate::turns::rarity::WeightedSimilarity;
 
 /// The number of turns in a result.
@@ -73,8 +74,8 @@ pub fn score(similarity: f64, age: TimeDelta) -> f64 {
 }
 
 /// The `count` turns with the highest scores, the highest first; of equal scores the newer turn. Turns older than
-/// [`WINDOW`] and vectors with other dimensions are skipped. Vectors of the lexical embedder are compared by
-/// [`WeightedSimilarity`].
+/// [`WINDOW`] and vectors with other dimensions are skipped. Vectors of the embedded embedder are compared by
+/// [`WeightedSimilarity`], with those of earlier versions by their lexical half.
 #[must_use]
 pub fn nearest<'a, T>(
     about: &Embedded,
@@ -117,11 +118,17 @@ fn ranked(
         .filter_map(|(turn, (ts, vector))| Some(((turn, *ts), Quantized::read(vector)?)))
         .unzip();
     let square = vector.square();
-    let weighted = (about.embedder == NAME).then(|| WeightedSimilarity::new(&vector, &vectors));
+    let is_embedded = about.embedder == NAME;
+    let whole = is_embedded.then(|| WeightedSimilarity::new(&vector, &vectors));
+    let has_earlier = |vector: &Quantized<'_>| vector.bytes().len() == LEXICAL_DIMENSIONS;
+    let lexical = (is_embedded && vectors.iter().any(has_earlier))
+        .then(|| WeightedSimilarity::new(&vector.first(LEXICAL_DIMENSIONS), &vectors));
     for ((turn, ts), stored) in turns.into_iter().zip(&vectors) {
-        let cosine = match &weighted {
-            Some(weighted) => weighted.cosine(stored),
-            None => vector.cosine_of(square, stored),
+        let mut weighted = [&whole, &lexical].into_iter().flatten().peekable();
+        let cosine = if weighted.peek().is_some() {
+            weighted.find_map(|weighted| weighted.cosine(stored))
+        } else {
+            vector.cosine_of(square, stored)
         };
         let Some(similarity) = cosine else {
             continue;
@@ -183,7 +190,7 @@ mod tests {
         ];
         let vectors: Vec<_> = texts
             .iter()
-            .map(|text| Embedded::lexical(text).stored())
+            .map(|text| Embedded::of(text).stored())
             .collect();
         let stored = texts
             .iter()
@@ -194,7 +201,7 @@ mod tests {
                 ts: now() - TimeDelta::days(i64::try_from(days).unwrap()),
                 vector,
             });
-        let query = Embedded::lexical("that food for my hamster was wrong");
+        let query = Embedded::of("that food for my hamster was wrong");
         let found = nearest(&query, stored, now(), TOP_K);
         assert_eq!(found.len(), TOP_K);
         assert_eq!(found[0].turn, "hamster food");
@@ -207,9 +214,9 @@ mod tests {
             .collect();
         texts.push("dear assistant, a hamster".to_owned());
         let vectors: Vec<_> = (texts.iter())
-            .map(|text| Embedded::lexical(text).stored())
+            .map(|text| Embedded::of(text).stored())
             .collect();
-        let query = Embedded::lexical("dear assistant, hamster number");
+        let query = Embedded::of("dear assistant, hamster number");
         let query_vector = query.stored();
         let [polite, hamster] = [&vectors[7], &vectors[60]].map(|bytes| read(bytes));
         let plain = read(&query_vector).cosine(&hamster).unwrap()
@@ -218,6 +225,37 @@ mod tests {
         let similarity = WeightedSimilarity::new(&read(&query_vector), &all);
         let weighted = similarity.cosine(&hamster).unwrap() - similarity.cosine(&polite).unwrap();
         assert!(weighted > plain + 0.1, "{weighted} {plain}");
+    }
+
+    #[test]
+    fn vectors_of_earlier_versions_are_compared_by_their_lexical_half() {
+        let texts = ["hamster food", "gaming laptops", "train to Rome"];
+        let vectors: Vec<_> = (texts.iter().enumerate())
+            .map(|(at, text)| {
+                let vector = Embedded::of(text).vector;
+                let length = if at < 2 {
+                    LEXICAL_DIMENSIONS
+                } else {
+                    vector.len()
+                };
+                quantized(&vector[..length])
+            })
+            .collect();
+        let stored = || {
+            texts.iter().zip(&vectors).map(|(text, vector)| Stored {
+                turn: *text,
+                ts: now(),
+                vector,
+            })
+        };
+        for text in texts {
+            let query = Embedded::of(&format!("the {text} please"));
+            let found = nearest(&query, stored(), now(), TOP_K);
+            assert_eq!((found.len(), found[0].turn), (texts.len(), text));
+            assert!(found[0].similarity > 0.6, "{found:?}");
+        }
+        let other = from_caller(&Embedded::of("hamster food").vector);
+        assert_eq!(nearest(&other, stored(), now(), TOP_K).len(), 1);
     }
 
     #[test]
