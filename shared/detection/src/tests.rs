@@ -128,11 +128,11 @@ fn examples_of_the_rules_are_classified() {
 
 #[test]
 fn detection_names_its_cue_and_position() {
-    let detection = about_laptops("Hm… sorry, das is 💻, but that's really wrong!");
+    let detection = about_laptops("Hm… but that's really wrong!");
     let evidence = &detection.evidence[0];
     assert_eq!(evidence.cue, Cue::Wrong);
     assert_eq!(evidence.language, "en");
-    let cue: String = "Hm… sorry, das is 💻, but that's really wrong!"
+    let cue: String = "Hm… but that's really wrong!"
         .chars()
         .skip(evidence.start)
         .take(evidence.end - evidence.start)
