@@ -41,30 +41,16 @@ impl Embedder for Given<'_> {
     }
 }
 
-/// The embedded embedder, which has no dependencies and never fails.
-#[derive(Debug, Clone, Copy)]
-pub struct BuiltIn;
-
-impl Embedder for BuiltIn {
-    fn embed<'a>(&'a self, text: &'a str) -> Embedding<'a> {
-        Box::pin(async move { Ok(Embedded::of(text)) })
-    }
-}
-
-/// The embedder of this deployment, for texts without a vector.
-#[derive(Debug, Clone)]
-pub struct Embeddings(Arc<dyn Embedder>);
-
-impl Default for Embeddings {
-    fn default() -> Self {
-        Self::with(BuiltIn)
-    }
-}
+/// The embedder of this deployment, for texts without a vector: a model, or the embedded embedder.
+///
+/// The embedded one is called by [`of`](Self::of) alone, so that functions without vectors do not contain its table.
+#[derive(Debug, Clone, Default)]
+pub struct Embeddings(Option<Arc<dyn Embedder>>);
 
 impl Embeddings {
     /// Uses this embedder.
     pub fn with(embedder: impl Embedder + 'static) -> Self {
-        Self(Arc::new(embedder))
+        Self(Some(Arc::new(embedder)))
     }
 
     /// Uses the model that the environment names, or the embedded embedder.
@@ -89,9 +75,10 @@ impl Embeddings {
     /// The caller's vector, or that of the text. If the deployment's embedder fails, the embedded
     /// one replaces it: a weak vector is better than a rejected turn, and the name shows it.
     pub async fn of(&self, given: Option<&[f32]>, text: &str) -> Embedded {
-        let embedded = match given {
-            Some(given) => Given(given).embed(text).await,
-            None => self.0.embed(text).await,
+        let embedded = match (given, &self.0) {
+            (Some(given), _) => Given(given).embed(text).await,
+            (None, Some(model)) => model.embed(text).await,
+            (None, None) => return Embedded::of(text),
         };
         embedded.unwrap_or_else(|error| {
             tracing::warn!(%error, "the embedded embedder is used instead");
