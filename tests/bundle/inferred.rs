@@ -221,11 +221,11 @@ async fn turns_with_vectors_of_another_model_are_reported_as_not_comparable() {
     app.put(&ada, &path("d", "u"), &turn_body(QUERY, "Here are four."))
         .await;
     app.put(&ada, &path("e", "v"), &turn_body("x", "y")).await;
-    let lexical = json!({"embedding": "embedded", "candidates": 2, "not_comparable": 1});
+    let embedded = json!({"embedding": "embedded", "candidates": 2, "not_comparable": 1});
     let found = app.post(&ada, SEARCH, &json!({"query": QUERY})).await.body;
-    assert_eq!(found["vectors"], lexical);
+    assert_eq!(found["vectors"], embedded);
     let inferred = app.post(&ada, INFER, &json!({"message": QUERY})).await.body;
-    assert_eq!(inferred["vectors"], lexical);
+    assert_eq!(inferred["vectors"], embedded);
     let own = json!({"query": QUERY, "embedding": [0.6, 0.8]});
     let found = app.post(&ada, SEARCH, &own).await.body;
     let caller = json!({"embedding": "caller", "candidates": 1, "not_comparable": 2});

@@ -128,16 +128,24 @@ fn examples_of_the_rules_are_classified() {
 
 #[test]
 fn detection_names_its_cue_and_position() {
-    let detection = about_laptops("Hm… but that's really wrong!");
-    let evidence = &detection.evidence[0];
-    assert_eq!(evidence.cue, Cue::Wrong);
-    assert_eq!(evidence.language, "en");
-    let cue: String = "Hm… but that's really wrong!"
-        .chars()
-        .skip(evidence.start)
-        .take(evidence.end - evidence.start)
-        .collect();
-    assert_eq!(cue, "that's really wrong");
+    let (ellipsis, emoji) = (
+        "Hm… but that's really wrong!",
+        "Hm… sorry, das is 💻, but that's really wrong!",
+    );
+    for (message, detection) in [
+        (ellipsis, about_laptops(ellipsis)),
+        (emoji, by_phrases(emoji)),
+    ] {
+        let evidence = &detection.evidence[0];
+        assert_eq!(evidence.cue, Cue::Wrong);
+        assert_eq!(evidence.language, "en");
+        let cue: String = message
+            .chars()
+            .skip(evidence.start)
+            .take(evidence.end - evidence.start)
+            .collect();
+        assert_eq!(cue, "that's really wrong");
+    }
 }
 
 #[test]

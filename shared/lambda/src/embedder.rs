@@ -20,7 +20,7 @@ pub use bedrock::Bedrock;
 pub type Embedding<'a> =
     Pin<Box<dyn Future<Output = Result<Embedded, EmbeddingFailed>> + Send + 'a>>;
 
-/// Embeds texts.
+/// Embeds texts with a model.
 pub trait Embedder: Debug + Send + Sync {
     /// The vector of a text, with the name of the embedder.
     fn embed<'a>(&'a self, text: &'a str) -> Embedding<'a>;
@@ -30,16 +30,6 @@ pub trait Embedder: Debug + Send + Sync {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct EmbeddingFailed(pub String);
-
-/// A vector that the caller sent with the text.
-#[derive(Debug, Clone, Copy)]
-pub struct Given<'v>(pub &'v [f32]);
-
-impl Embedder for Given<'_> {
-    fn embed<'a>(&'a self, _text: &'a str) -> Embedding<'a> {
-        Box::pin(async { Ok(Embedded::from_caller(self.0)) })
-    }
-}
 
 /// The embedder of this deployment, for texts without a vector: a model, or the embedded embedder.
 ///
@@ -72,15 +62,15 @@ impl Embeddings {
         Err("this was built without the feature `bedrock`".to_owned())
     }
 
-    /// The caller's vector, or that of the text. If the deployment's embedder fails, the embedded
+    /// The caller's vector, or that of the text. If the deployment's model fails, the embedded
     /// one replaces it: a weak vector is better than a rejected turn, and the name shows it.
     pub async fn of(&self, given: Option<&[f32]>, text: &str) -> Embedded {
-        let embedded = match (given, &self.0) {
-            (Some(given), _) => Given(given).embed(text).await,
-            (None, Some(model)) => model.embed(text).await,
+        let model = match (given, &self.0) {
+            (Some(given), _) => return Embedded::from_caller(given),
             (None, None) => return Embedded::of(text),
+            (None, Some(model)) => model,
         };
-        embedded.unwrap_or_else(|error| {
+        model.embed(text).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the embedded embedder is used instead");
             Embedded::of(text)
         })

@@ -17,7 +17,7 @@ pub(super) fn open(file: &Path) -> Result<Connection> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_bundled_sqlite_has_no_known_defect() {
+    fn the_bundled_sqlite_is_not_older_than_its_fix() {
         // CVE-2025-6965 is fixed in 3.50.2.
         let version = rusqlite::version_number();
         assert!(version >= 3_050_002, "{version}");

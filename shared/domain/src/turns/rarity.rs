@@ -1,8 +1,8 @@
 //! Similarity of the embedded embedder's vectors, weighted by how rare each dimension is in the user's own turns.
 //!
 //! Stored vectors do not contain words, so the inverse document frequency of a word cannot be computed. The frequency
-//! of a dimension can: a dimension that is strong in most turns contains words or subjects that the user repeats in every turn,
-//! and gets a low weight. The weights are computed from the vectors that a search reads anyway.
+//! of a dimension can: a dimension that is strong in most turns contains words or subjects that the user
+//! repeats in every turn, and gets a low weight. The weights are computed from the vectors that a search reads anyway.
 
 use crate::turns::embedding::to_f32;
 use crate::turns::quantized::Quantized;
@@ -30,8 +30,8 @@ pub struct WeightedSimilarity {
 }
 
 impl WeightedSimilarity {
-    /// The similarity to `vector`, weighted for these turns; those with other dimensions are skipped. The squared weight of a dimension is inversely
-    /// proportional to its strength in the turns.
+    /// The similarity to `vector`, weighted for these turns; those with other dimensions are skipped. The squared weight
+    /// of a dimension is inversely proportional to its strength in the turns.
     #[must_use]
     pub fn new(vector: &Quantized<'_>, turns: &[Quantized<'_>]) -> Self {
         let dimensions = vector.bytes().len();

@@ -124,8 +124,8 @@ fn ranked(
     let lexical = (is_embedded && vectors.iter().any(has_earlier))
         .then(|| WeightedSimilarity::new(&vector.first(LEXICAL_DIMENSIONS), &vectors));
     for ((turn, ts), stored) in turns.into_iter().zip(&vectors) {
-        let mut weighted = [&whole, &lexical].into_iter().flatten().peekable();
-        let cosine = if weighted.peek().is_some() {
+        let cosine = if is_embedded {
+            let mut weighted = [&whole, &lexical].into_iter().flatten();
             weighted.find_map(|weighted| weighted.cosine(stored))
         } else {
             vector.cosine_of(square, stored)
