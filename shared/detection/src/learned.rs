@@ -13,11 +13,12 @@ use features::Features;
 use model::{CLASSES, Opinion, weights};
 
 /// The minimum probabilities of verdicts of the phrases that are kept: a rejection, an acceptance, and neither.
-const KEPT: [f64; 3] = [0.1, 0.3, 0.2];
-/// The minimum probabilities of verdicts of the phrases that keep their confidence: a rejection, and an acceptance.
-const TRUSTED: [f64; 2] = [0.25, 0.6];
+const KEPT: [f64; 3] = [0.2, 0.4, 0.2];
+/// The minimum probabilities of verdicts of the phrases that keep their confidence: a rejection, contentment, and an
+/// acceptance by going on.
+const TRUSTED: [f64; 3] = [0.5, 0.75, 0.6];
 /// The minimum probability of a rejection that the phrases do not find. A false rejection costs more than a missed one.
-const REJECTS: f64 = 0.6;
+const REJECTS: f64 = 0.65;
 /// The minimum probabilities of verdicts of the model with a confidence for which a machine reaction is written: a
 /// rejection, and an acceptance. Of unseen writers' messages at or above them, nine of ten are classified right
 /// (docs/detection.md).
@@ -43,7 +44,7 @@ pub(crate) fn second_opinion(case: &Case<'_>, phrases: Verdict) -> Verdict {
     let features = Features::of(case, &phrases);
     let opinion = Opinion::read(&features);
     let class = opinion.class(features.similarity < REPEATED);
-    if let Some(kept) = kept(case, &phrases, &opinion, class) {
+    if let Some(kept) = kept(&phrases, &opinion, class) {
         return kept;
     }
     let is_topic_change = matches!(phrases.because, Some((Cue::TopicChange, ..)));
@@ -68,26 +69,21 @@ pub(crate) fn second_opinion(case: &Case<'_>, phrases: Verdict) -> Verdict {
 
 /// The verdict of a phrase that says something about the answer, unless the model, whose verdict is `class`, contradicts
 /// it.
-fn kept(
-    case: &Case<'_>,
-    phrases: &Verdict,
-    opinion: &Opinion,
-    class: FeedbackStatus,
-) -> Option<Verdict> {
+fn kept(phrases: &Verdict, opinion: &Opinion, class: FeedbackStatus) -> Option<Verdict> {
     let (cue, ..) = phrases.because?;
     let probability = opinion.of(phrases.feedback_type);
     let [rejection, acceptance, neither] = KEPT;
-    let [trusted_rejection, trusted_acceptance] = TRUSTED;
+    let [trusted_rejection, trusted_contentment, trusted_going_on] = TRUSTED;
     let (is_kept, is_trusted) = match phrases.feedback_type {
         FeedbackStatus::Rejected => (probability >= rejection, probability >= trusted_rejection),
         FeedbackStatus::Accepted if cue.goes_on() => {
-            let is_explicit = case.matched.of_cue(cue).next().is_some();
-            let is_trusted = is_explicit || probability >= trusted_acceptance;
-            (class != FeedbackStatus::Rejected, is_trusted)
+            let is_kept = class != FeedbackStatus::Rejected;
+            (is_kept, probability >= trusted_going_on)
         }
-        FeedbackStatus::Accepted if cue.is_content() => {
-            (probability >= acceptance, probability >= trusted_acceptance)
-        }
+        FeedbackStatus::Accepted if cue.is_content() => (
+            probability >= acceptance,
+            probability >= trusted_contentment,
+        ),
         // "Ok" says no more than that it was read.
         FeedbackStatus::Neutral if cue == Cue::Agreement => (true, true),
         FeedbackStatus::Neutral if cue != Cue::Unsure => (probability >= neither, true),
