@@ -1,5 +1,6 @@
 //! Follow-ups: what a turn reveals about the turn before it, detected at its registration.
 
+mod earlier;
 mod planning;
 mod precedence;
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Trains the learned model of the detector: train.py [--evaluate]
+"""Trains the learned model of the detector: train.py [--evaluate | --domains]
 
 The features come from the detector itself (`detection-bench --features`), so they are written once, in Rust. This fits a
 multinomial logistic regression to the rows of `train` and `development`, and writes the weights as signed bytes to
 `shared/detection/weights.bin`, and the probabilities of 1,000 rows to `probabilities.csv`, with which a test compares the
 detector. Before, it trains without a fifth of the writers at a time, and prints how the rows of those writers are
-classified, as in docs/detection.md; with --evaluate, only this. The probabilities of these models are also what the
+classified, as in docs/detection.md; with --evaluate, only this; with --domains, the same for one domain at a time. The probabilities of these models are also what the
 temperature is fitted to.
 
 Needs Python 3.11 with `requirements.txt`, and a release build: cargo build --release -p hearback-detection-bench
@@ -52,12 +52,12 @@ def fit(matrix, labels):
     return LogisticRegression(C=C, max_iter=400).fit(matrix, labels)
 
 
-def held_out(matrix, labels, writers):
-    """The logits of each row by a model that has not seen its writer."""
+def held_out(matrix, labels, groups, folds):
+    """The logits of each row by a model that has not seen its group."""
     logits = np.zeros((len(labels), len(CLASSES)))
-    names = sorted(set(writers))
-    for fold in range(FOLDS):
-        held = np.isin(writers, names[fold::FOLDS])
+    names = sorted(set(groups))
+    for fold in range(folds):
+        held = np.isin(groups, names[fold::folds])
         logits[held] = fit(matrix[~held], labels[~held]).decision_function(matrix[held])
     return logits
 
@@ -74,12 +74,12 @@ def temperature(logits, labels):
     return min(np.arange(0.4, 1.6, 0.02), key=loss)
 
 
-def evaluate(logits, labels, writers):
+def evaluate(logits, labels, groups, name):
     probabilities = softmax(logits)
     best = np.array(CLASSES)[probabilities.argmax(1)]
-    print("| writer | rows | macro-F1 | rejections: precision | recall | false rejections |\n|---|---|---|---|---|---|")
-    for writer in [*sorted(set(writers)), "all"]:
-        rows = np.full(len(labels), True) if writer == "all" else writers == writer
+    print(f"| {name} | rows | macro-F1 | rejections: precision | recall | false rejections |\n|---|---|---|---|---|---|")
+    for group in [*sorted(set(groups)), "all"]:
+        rows = np.full(len(labels), True) if group == "all" else groups == group
         said, right = best[rows], labels[rows]
         kept = right != "rejected"
         numbers = [
@@ -88,7 +88,7 @@ def evaluate(logits, labels, writers):
             np.mean(said[~kept] == "rejected"),
             np.mean(said[kept] == "rejected"),
         ]
-        print("|", " | ".join([writer, str(rows.sum()), *(f"{number:.2f}" for number in numbers)]), "|")
+        print("|", " | ".join([group, str(rows.sum()), *(f"{number:.2f}" for number in numbers)]), "|")
     print("\n| probability of the most probable class | messages | right |\n|---|---|---|")
     highest = probabilities.max(1)
     for low in np.arange(0.3, 1.0, 0.1):
@@ -105,9 +105,13 @@ def main():
     ranges = list(zip(blocks[:-1], blocks[1:]))
     factors = np.concatenate([np.full(to - first, factor) for (first, to), factor in zip(ranges, FACTORS)])
     scaled = (matrix @ diags(factors)).tocsr()
-    logits = held_out(scaled, labels, writers)
+    if "--domains" in sys.argv:
+        domains = np.array([row["domain"] for row in rows])
+        evaluate(held_out(scaled, labels, domains, len(set(domains))), labels, domains, "domain")
+        return
+    logits = held_out(scaled, labels, writers, FOLDS)
     factor = temperature(logits, labels)
-    evaluate(factor * logits, labels, writers)
+    evaluate(factor * logits, labels, writers, "writer")
     if "--evaluate" in sys.argv:
         return
     model = fit(scaled, labels)

@@ -63,5 +63,6 @@ async fn detect_feedback(
         language: request.language.as_deref(),
         embedding_similarity: None,
         repeats_query: None,
+        earlier: &[],
     }))
 }

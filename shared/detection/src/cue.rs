@@ -46,7 +46,7 @@ wire_names!(RejectionKind {
 /// The evidence of a detection.
 ///
 /// Cues up to [`Cue::Decline`] are sections of the phrase files. Four more are found by comparing the message with the
-/// turn before it, and the last one is not found in words.
+/// turn before it. The last three are the model's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cue {
@@ -109,6 +109,10 @@ pub enum Cue {
     /// No phrase: the learned model decided, by the whole message and the turn before it. These words have the highest
     /// weight for its verdict.
     Learned,
+    /// The model decided because an earlier turn of the conversation asked for the same.
+    AskedBefore,
+    /// The model decided because the answer repeats an earlier one of the conversation.
+    AnswerRepeated,
 }
 
 wire_names!(Cue {
@@ -141,6 +145,8 @@ wire_names!(Cue {
     NextRequest = "next_request",
     TopicChange = "topic_change",
     Learned = "learned",
+    AskedBefore = "asked_before",
+    AnswerRepeated = "answer_repeated",
 });
 
 /// The purpose of a phrase in a file.
@@ -336,7 +342,9 @@ impl Cue {
             | Self::Contrast
             | Self::Wanted
             | Self::Abandonment
-            | Self::Rephrase => true,
+            | Self::Rephrase
+            | Self::AskedBefore
+            | Self::AnswerRepeated => true,
             Self::Thanks
             | Self::Praise
             | Self::Agreement
@@ -375,7 +383,13 @@ impl Cue {
     pub(crate) fn has_phrases(self) -> bool {
         !matches!(
             self,
-            Self::Rephrase | Self::Mention | Self::NextRequest | Self::TopicChange | Self::Learned
+            Self::Rephrase
+                | Self::Mention
+                | Self::NextRequest
+                | Self::TopicChange
+                | Self::Learned
+                | Self::AskedBefore
+                | Self::AnswerRepeated
         )
     }
 }
@@ -394,7 +408,13 @@ impl Cue {
             | Self::Failure
             | Self::Unasked => 0.9,
             Self::Abandonment => 0.85,
-            Self::Confusion | Self::Change | Self::Contrast | Self::Rephrase | Self::Learned => 0.8,
+            Self::Confusion
+            | Self::Change
+            | Self::Contrast
+            | Self::Rephrase
+            | Self::Learned
+            | Self::AskedBefore
+            | Self::AnswerRepeated => 0.8,
             Self::Symptom | Self::Wanted => 0.75,
             Self::Thanks
             | Self::Praise

@@ -22,6 +22,18 @@ pub struct Exchange<'a> {
     pub embedding_similarity: Option<f64>,
     /// Whether the message is the query again, if the caller knows: `prev_query` may be only its beginning.
     pub repeats_query: Option<bool>,
+    /// Earlier turns of the conversation, before the previous one, the latest first.
+    pub earlier: &'a [Earlier<'a>],
+}
+
+/// An earlier turn of a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Earlier<'a> {
+    /// The user's message.
+    pub query: &'a str,
+    /// The answer to it; `None` if only parts of it are known, or if only parts of the previous answer are: an edited
+    /// text has the beginning and the end of the text before.
+    pub answer: Option<&'a str>,
 }
 
 /// What a message says about the answer before it.

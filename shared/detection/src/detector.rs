@@ -20,7 +20,7 @@ const FEW: usize = 8;
 /// Minimum bytes of a word that indicates another language.
 const DISTINCT: usize = 4;
 /// Bytes of a message that are read at its start and at its end.
-const READ: usize = 2_000;
+const READ: usize = 1_000;
 /// Maximum characters of `user_said`: as many as a reaction's text may have.
 const SAID: usize = 1000;
 
@@ -146,6 +146,7 @@ impl Detector {
             response_text: OnceCell::new(),
             query: exchange.prev_query.filter(has_text),
             query_text: OnceCell::new(),
+            earlier: exchange.earlier,
             lexicon,
         };
         Some(read(&case, language))

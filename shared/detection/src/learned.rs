@@ -7,6 +7,7 @@
 pub(crate) mod features;
 mod model;
 
+use crate::conversation::evidence;
 use crate::cue::{Cue, FeedbackStatus, RejectionKind, Role};
 use crate::verdict::{Case, NEUTRAL, Verdict};
 use features::Features;
@@ -43,27 +44,73 @@ pub(crate) fn second_opinion(case: &Case<'_>, phrases: Verdict) -> Verdict {
     }
     let features = Features::of(case, &phrases);
     let opinion = Opinion::read(&features);
-    let class = opinion.class(features.similarity < REPEATED);
-    if let Some(kept) = kept(&phrases, &opinion, class) {
+    let may_reject = features.similarity < REPEATED;
+    let by_exchange = weighed(case, phrases, &features, &opinion, may_reject);
+    let is_content = (phrases.because).is_some_and(|(cue, ..)| cue.is_content());
+    if by_exchange.is_certain() || is_content {
+        return by_exchange;
+    }
+    let by_conversation = evidence(case).map(|(cue, odds)| {
+        let verdict = weighed(case, phrases, &features, &opinion.with_odds(odds), true);
+        verdict.because_of(cue, case)
+    });
+    let rejects = |verdict: &Verdict| verdict.feedback_type == FeedbackStatus::Rejected;
+    by_conversation.filter(rejects).unwrap_or(by_exchange)
+}
+
+/// The verdict of the phrases and the model together.
+fn weighed(
+    case: &Case<'_>,
+    phrases: Verdict,
+    features: &Features,
+    opinion: &Opinion,
+    may_reject: bool,
+) -> Verdict {
+    let class = opinion.class(may_reject);
+    if let Some(kept) = kept(&phrases, opinion, class) {
         return kept;
     }
     let is_topic_change = matches!(phrases.because, Some((Cue::TopicChange, ..)));
     if is_topic_change && class != FeedbackStatus::Rejected {
         return phrases;
     }
-    let confidence = confidence(class, &opinion);
+    let confidence = confidence(class, opinion);
     if class == phrases.feedback_type && phrases.because.is_some() {
         return Verdict {
             confidence: confidence.min(phrases.confidence),
             ..phrases
         };
     }
-    let (from, to) = strongest(case, &features, class);
+    let (from, to) = strongest(case, features, class);
     Verdict {
         feedback_type: class,
         confidence,
         correction_type: (class == FeedbackStatus::Rejected).then(|| correction(case)),
         because: Some((Cue::Learned, from, to)),
+    }
+}
+
+impl Verdict {
+    /// Whether a machine reaction is written.
+    fn is_certain(&self) -> bool {
+        self.feedback_type != FeedbackStatus::Neutral && self.confidence > UNCERTAIN
+    }
+
+    /// With this cue of the conversation, if no phrase is the evidence.
+    fn because_of(self, cue: Cue, case: &Case<'_>) -> Self {
+        if (self.because).is_some_and(|(cue, ..)| cue.has_phrases()) {
+            return self;
+        }
+        let asks = cue == Cue::AskedBefore && self.correction_type == Some(RejectionKind::Explicit);
+        Self {
+            correction_type: if asks {
+                Some(RejectionKind::Rephrased)
+            } else {
+                self.correction_type
+            },
+            because: Some((cue, 0, case.matched.tokens.len())),
+            ..self
+        }
     }
 }
 
@@ -129,6 +176,15 @@ impl Opinion {
         let classes = CLASSES.into_iter().filter(probable);
         let highest = classes.max_by(|one, other| self.of(*one).total_cmp(&self.of(*other)));
         highest.unwrap_or(FeedbackStatus::Neutral)
+    }
+
+    /// With the odds of a rejection multiplied by a factor.
+    fn with_odds(&self, factor: f32) -> Self {
+        let [accepted, neutral, rejected] = self.probabilities;
+        let all = accepted + neutral + factor * rejected;
+        Self {
+            probabilities: [accepted / all, neutral / all, factor * rejected / all],
+        }
     }
 }
 

@@ -13,10 +13,12 @@
 //! | whether a question refers to the answer | `refers` |
 //! | how a phrase is written and found | `pattern`, `matching` |
 //! | what the learned model sees, and when it counts | `learned` |
+//! | what earlier turns of the conversation add | `conversation` |
 //!
 //! Of our crates it imports `semantics`, `text` and `wire`.
 
 mod about;
+mod conversation;
 mod cue;
 mod detection;
 mod detector;
@@ -38,6 +40,6 @@ mod verdict;
 mod vocabulary;
 
 pub use cue::{Cue, FeedbackStatus, RejectionKind};
-pub use detection::{Detection, Evidence, Exchange};
+pub use detection::{Detection, Earlier, Evidence, Exchange};
 pub use detector::Detector;
 pub use phrases::PhraseError;

@@ -115,7 +115,7 @@ impl Case<'_> {
     }
 
     /// Whether the message has a cue of continuation that the query does not have.
-    fn adds_continuation(&self) -> bool {
+    pub(crate) fn adds_continuation(&self) -> bool {
         let continues = [
             Cue::FollowUp,
             Cue::DrillDown,

@@ -4,6 +4,7 @@ use super::*;
 
 mod about;
 mod after;
+mod conversation;
 mod languages;
 mod learned;
 mod polite;
@@ -197,6 +198,7 @@ fn question_about_something_else_is_not_a_rephrase() {
             language: None,
             embedding_similarity: None,
             repeats_query: None,
+            earlier: &[],
         });
         let correction = detection.correction_type;
         assert_ne!(correction, Some(RejectionKind::Rephrased), "{message}");
@@ -228,6 +230,7 @@ fn question_with_synonyms_is_a_rephrase() {
             language: None,
             embedding_similarity: None,
             repeats_query: None,
+            earlier: &[],
         });
         let is = detection.correction_type == Some(RejectionKind::Rephrased);
         assert_eq!(is, rephrased, "{query}, {message}: {detection:?}");

@@ -7,6 +7,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use crate::cue::{Cue, FeedbackStatus, RejectionKind, Role};
+use crate::detection::Earlier;
 use crate::languages::Languages;
 use crate::lexicon::Lexicon;
 use crate::matching::{Found, Matched};
@@ -44,6 +45,8 @@ pub(crate) struct Case<'a> {
     pub embedding_similarity: Option<f64>,
     /// Whether the message is the query again, if the caller knows.
     pub repeats_query: Option<bool>,
+    /// Earlier turns of the conversation, the latest first.
+    pub earlier: &'a [Earlier<'a>],
     /// The phrases of the message's language.
     pub lexicon: &'a Lexicon,
 }
@@ -396,7 +399,7 @@ impl Case<'_> {
 }
 
 /// Bytes of the query and of the answer that are read, at the start and at the end.
-const READ: usize = 1_000;
+pub(crate) const READ: usize = 1_000;
 
 /// Whether a word may say what a text is about.
 pub(crate) fn matters(word: &str) -> bool {

@@ -4,6 +4,8 @@
 //! is parsed or allocated at the start. Words that it does not have are split into the longest pieces that it has
 //! (`WordPiece`), and contractions at their apostrophe. Words of scripts other than the Latin one have no pieces.
 
+use std::ops::Add;
+
 use hearback_text::hash::fnv_joined;
 
 /// The numbers of a vector.
@@ -26,22 +28,53 @@ pub type Vector = [f32; DIMENSIONS];
 /// The vector of these words, which are lower-case and without accents.
 #[must_use]
 pub fn embed<'a>(words: impl IntoIterator<Item = &'a str>) -> Vector {
-    let mut sum = [0_i32; DIMENSIONS];
-    let parts = words
-        .into_iter()
-        .flat_map(|word| word.split(|letter: char| !letter.is_ascii_alphanumeric()));
-    for part in parts {
-        for piece in pieces(part) {
-            let row = TABLE_PARTS
-                .vectors
-                .get(piece * DIMENSIONS..)
-                .unwrap_or_default();
-            for (sum, number) in sum.iter_mut().zip(row) {
-                *sum += i32::from(number.cast_signed());
+    Sum::of(words).vector()
+}
+
+/// The sum of the vectors of the pieces of a text. The sum of a text is that of its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sum([i32; DIMENSIONS]);
+
+impl Sum {
+    /// The sum of these words, which are lower-case and without accents.
+    #[must_use]
+    pub fn of<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut sum = [0_i32; DIMENSIONS];
+        let parts = words
+            .into_iter()
+            .flat_map(|word| word.split(|letter: char| !letter.is_ascii_alphanumeric()))
+            // Between two letters of another script.
+            .filter(|part| !part.is_empty());
+        for part in parts {
+            for piece in pieces(part) {
+                let row = TABLE_PARTS
+                    .vectors
+                    .get(piece * DIMENSIONS..)
+                    .unwrap_or_default();
+                for (sum, number) in sum.iter_mut().zip(row) {
+                    *sum += i32::from(number.cast_signed());
+                }
             }
         }
+        Self(sum)
     }
-    normal(&sum)
+
+    /// The vector of the text.
+    #[must_use]
+    pub fn vector(&self) -> Vector {
+        normal(&self.0)
+    }
+}
+
+impl Add for Sum {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        for (one, other) in self.0.iter_mut().zip(other.0) {
+            *one += other;
+        }
+        self
+    }
 }
 
 /// The cosine of two vectors, −1 to 1.
@@ -129,7 +162,9 @@ fn piece(prefix: &str, rest: &str) -> Option<usize> {
         let string = TABLE_PARTS
             .strings
             .get(u32_at(TABLE_PARTS.offsets, index)?..u32_at(TABLE_PARTS.offsets, index + 1)?)?;
-        if string.strip_prefix(prefix.as_bytes()) == Some(rest.as_bytes()) {
+        // Most other strings of a slot differ in length already.
+        let has_length = string.len() == prefix.len() + rest.len();
+        if has_length && string.strip_prefix(prefix.as_bytes()) == Some(rest.as_bytes()) {
             return Some(index);
         }
         slot = (slot + 1) % SLOTS;

@@ -152,3 +152,26 @@ async fn a_machine_reaction_updates_its_turn_in_one_write() {
     call(&metered.functions, caller, request, &Value::Null).await;
     assert_eq!(metered.meter.take(), Cost::calls(5).reads(3.0));
 }
+
+#[tokio::test]
+async fn uncertain_feedback_reads_up_to_three_turns_before_the_previous_one() {
+    let metered = Metered::start().await;
+    let register = |turn: &'static str, query: &str| {
+        let (path, body) = (path("c", turn), turn_body(query, "Here it is."));
+        let metered = &metered;
+        async move { metered.call(Method::PUT, &path, &body).await.1 }
+    };
+    register("t1", "laptops under $1000").await;
+    let follows_one = register("t2", "I need hamster food").await;
+    for (turn, query, earlier) in [
+        ("t3", "Find me a dentist in Rome", 1.0),
+        ("t4", "Show me the weather in Oslo", 2.0),
+        ("t5", "Find me a new bicycle", 3.0),
+        ("t6", "Find me a recipe for soup", 3.0),
+    ] {
+        // The writes depend on the status.
+        let cost = register(turn, query).await.writes(follows_one.writes);
+        let more = Cost::calls(1).reads(earlier);
+        assert_eq!(cost, follows_one + more, "{turn}");
+    }
+}

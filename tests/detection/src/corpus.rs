@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use serde::de::DeserializeOwned;
 
 use crate::Labelled;
 
@@ -32,24 +33,20 @@ impl Part {
         Some(part.1)
     }
 
-    fn folder(self) -> PathBuf {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
         let named = Self::NAMES.into_iter().find(|(_, part)| *part == self);
-        let name = named.map_or("", |(name, _)| name);
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("corpus")
-            .join(name)
+        named.map_or("", |(name, _)| name)
     }
 
     /// The files of the part, one for each writer.
     pub(crate) fn files(self) -> anyhow::Result<Vec<PathBuf>> {
-        let folder = self.folder();
-        let entries = fs::read_dir(&folder).with_context(|| format!("{}", folder.display()))?;
-        let files: Result<Vec<_>, _> = entries
-            .map(|entry| entry.map(|entry| entry.path()))
-            .collect();
-        let mut files = files?;
-        files.sort();
-        Ok(files)
+        files(&corpus().join(self.name()))
+    }
+
+    /// The files of its conversations, one for each writer. There are none to train on.
+    pub(crate) fn conversations(self) -> anyhow::Result<Vec<PathBuf>> {
+        files(&corpus().join("conversations").join(self.name()))
     }
 
     /// The rows of the part.
@@ -62,8 +59,22 @@ impl Part {
     }
 }
 
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
+}
+
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("{}", folder.display()))?;
+    let files: Result<Vec<_>, _> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect();
+    let mut files = files?;
+    files.sort();
+    Ok(files)
+}
+
 /// Reads a file of JSON Lines.
-pub(crate) fn read(file: &Path) -> anyhow::Result<Vec<Labelled>> {
+pub(crate) fn read<T: DeserializeOwned>(file: &Path) -> anyhow::Result<Vec<T>> {
     let name = file.display();
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
     let lines = text.lines().enumerate();
@@ -105,6 +116,14 @@ mod tests {
         "research",
         "support",
         "writing",
+    ];
+    const SITUATIONS: [&str; 6] = [
+        "answer_repeated",
+        "answer_used",
+        "asked_before",
+        "ordinary",
+        "refused",
+        "regenerated",
     ];
     const REJECTED: [&str; 16] = [
         "abandonment",
@@ -152,14 +171,12 @@ mod tests {
 
     fn rows(part: Part) -> Vec<Value> {
         let files = part.files().unwrap().into_iter();
-        let texts = files.map(|file| fs::read_to_string(file).unwrap());
-        let rows = |text: String| -> Vec<Value> {
-            let lines = text.lines();
-            lines
-                .map(|line| serde_json::from_str(line).unwrap())
-                .collect()
-        };
-        texts.flat_map(rows).collect()
+        files.flat_map(|file| read(&file).unwrap()).collect()
+    }
+
+    fn conversations(part: Part) -> Vec<Value> {
+        let files = part.conversations().unwrap().into_iter();
+        files.flat_map(|file| read(&file).unwrap()).collect()
     }
 
     fn kinds(label: &str) -> &'static [&'static str] {
@@ -183,20 +200,11 @@ mod tests {
                 .map(String::as_str)
                 .collect();
             assert_eq!(members, MEMBERS, "{row}");
+            check(&row);
             let text = |member: &str| row[member].as_str().unwrap_or_default().trim();
-            for member in ["prev_query", "prev_response", "message"] {
+            for member in ["prev_query", "prev_response"] {
                 assert!(!text(member).is_empty(), "{row}");
             }
-            assert!(LANGUAGES.contains(&text("language")), "{row}");
-            assert!(DOMAINS.contains(&text("domain")), "{row}");
-            assert!(kinds(text("label")).contains(&text("kind")), "{row}");
-            let correction = ["explicit", "rephrased", "abandonment"];
-            let corrects = correction.contains(&text("correction_type"));
-            assert_eq!(corrects, text("label") == "rejected", "{row}");
-            assert!(
-                text("id").starts_with(&format!("{}-", text("writer"))),
-                "{row}"
-            );
             assert!(ids.insert(text("id").to_owned()), "{row}");
             let message = (text("writer").to_owned(), text("message").to_lowercase());
             assert!(
@@ -206,11 +214,53 @@ mod tests {
         }
     }
 
+    /// What exchanges and conversations have in common.
+    fn check(row: &Value) {
+        let text = |member: &str| row[member].as_str().unwrap_or_default().trim();
+        assert!(!text("message").is_empty(), "{row}");
+        assert!(LANGUAGES.contains(&text("language")), "{row}");
+        assert!(DOMAINS.contains(&text("domain")), "{row}");
+        assert!(kinds(text("label")).contains(&text("kind")), "{row}");
+        let correction = ["explicit", "rephrased", "abandonment"];
+        let corrects = correction.contains(&text("correction_type"));
+        assert_eq!(corrects, text("label") == "rejected", "{row}");
+        let id = format!("{}-", text("writer"));
+        assert!(text("id").starts_with(&id), "{row}");
+    }
+
+    #[test]
+    fn conversations_have_the_form_of_their_guideline() {
+        let mut ids = BTreeSet::new();
+        let parts = [Part::Development, Part::Test];
+        for row in parts.into_iter().flat_map(conversations) {
+            check(&row);
+            let situation = row["situation"].as_str().unwrap_or_default();
+            assert!(SITUATIONS.contains(&situation), "{row}");
+            let turns = row["turns"].as_array().unwrap();
+            assert!((2..=5).contains(&turns.len()), "{row}");
+            for text in turns
+                .iter()
+                .flat_map(|turn| [&turn["user"], &turn["assistant"]])
+            {
+                assert!(
+                    !text.as_str().unwrap_or_default().trim().is_empty(),
+                    "{row}"
+                );
+            }
+            assert!(ids.insert(row["id"].to_string()), "{row}");
+        }
+    }
+
     #[test]
     fn no_writer_is_in_two_parts() {
         let mut parts: BTreeMap<String, Part> = BTreeMap::new();
         for (_, part) in Part::NAMES {
-            for row in rows(part) {
+            let conversations = if part == Part::Train {
+                Vec::new()
+            } else {
+                conversations(part)
+            };
+            for row in rows(part).into_iter().chain(conversations) {
                 let writer = row["writer"].as_str().unwrap().to_owned();
                 assert_eq!(
                     *parts.entry(writer.clone()).or_insert(part),

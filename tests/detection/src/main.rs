@@ -15,6 +15,7 @@ use serde::Deserialize;
 
 use crate::corpus::Part;
 
+mod conversations;
 mod corpus;
 mod features;
 mod literal;
@@ -50,6 +51,7 @@ impl Labelled {
             language: None,
             embedding_similarity: None,
             repeats_query: None,
+            earlier: &[],
         }
     }
 }
@@ -92,6 +94,7 @@ fn main() -> anyhow::Result<()> {
     let detector = Detector::embedded();
     if tables {
         print!("{}", tables::markdown(&labelled, &detector));
+        print!("\n{}", conversations::markdown(&detector)?);
         print!("\n{}", search::markdown(&search::rows()?));
         return Ok(());
     }

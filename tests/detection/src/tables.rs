@@ -11,7 +11,9 @@ use crate::quality::{CLASSES, number, share};
 use crate::{Labelled, Scored};
 
 /// A label, and what a detector said with which confidence.
-type Said = (FeedbackStatus, FeedbackStatus, f64);
+pub(crate) type Said = (FeedbackStatus, FeedbackStatus, f64);
+/// The columns of a table of detectors after the first.
+pub(crate) const HEAD: &str = "macro-F1 | rejections: precision | recall | false rejections | reactions written | of these right |\n|---|---|---|---|---|---|---|\n";
 /// The lower bounds of the confidences of the reliability table.
 const CONFIDENCES: [f64; 6] = [0.5, 0.55, 0.65, 0.70, 0.80, 0.90];
 
@@ -35,10 +37,7 @@ pub(crate) fn markdown(rows: &[Labelled], detector: &Detector) -> String {
         ("model alone", of(rows, |row| by_model(detector, row))),
         ("**the detector**", both.clone()),
     ];
-    let _ = writeln!(
-        tables,
-        "| detector | macro-F1 | rejections: precision | recall | false rejections | reactions written | of these right |\n|---|---|---|---|---|---|---|"
-    );
+    let _ = write!(tables, "| detector | {HEAD}");
     for (name, said) in &detectors {
         line(&mut tables, name, said);
     }
@@ -57,10 +56,7 @@ pub(crate) fn markdown(rows: &[Labelled], detector: &Detector) -> String {
             f1(&both, class),
         );
     }
-    let _ = writeln!(
-        tables,
-        "\n| language | macro-F1 | rejections: precision | recall | false rejections | reactions written | of these right |\n|---|---|---|---|---|---|---|"
-    );
+    let _ = write!(tables, "\n| language | {HEAD}");
     for (language, said) in groups(&scored, |row| row.language.clone().unwrap_or_default()) {
         line(&mut tables, &language, &said);
     }
@@ -137,7 +133,7 @@ fn groups(scored: &[Scored<'_>], by: impl Fn(&Labelled) -> String) -> BTreeMap<S
     groups
 }
 
-fn line(tables: &mut String, name: &str, all: &[Said]) {
+pub(crate) fn line(tables: &mut String, name: &str, all: &[Said]) {
     let rejected = FeedbackStatus::Rejected;
     let [right_rejections, labelled, detected] = counts(all, rejected);
     let falsely = detected - right_rejections;
@@ -178,7 +174,7 @@ fn f1(all: &[Said], class: FeedbackStatus) -> f64 {
 }
 
 /// A share with its 95 % interval by Wilson.
-fn with_interval(part: usize, whole: usize) -> String {
+pub(crate) fn with_interval(part: usize, whole: usize) -> String {
     let Some(p) = share(part, whole) else {
         return "–".to_owned();
     };

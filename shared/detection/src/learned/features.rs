@@ -8,7 +8,7 @@ mod ngrams;
 use std::fmt::{Arguments, Write};
 use std::ops::Range;
 
-use hearback_semantics::{DIMENSIONS, Vector, cosine, embed};
+use hearback_semantics::{DIMENSIONS, Sum, cosine};
 use hearback_text::hash::fnv_joined;
 use hearback_text::similarity::Comparison;
 use hearback_text::{Break, Text};
@@ -141,20 +141,21 @@ impl Features {
     fn vectors(&mut self, case: &Case<'_>) {
         let text = case.text;
         let (first, last) = (first_sentence(text), last_sentence(text));
-        let message = of_words(text, 0..text.words.len());
+        let opening = of_words(text, 0..first);
         // Of one sentence, all three are equal.
-        let (first, end) = if last == 0 {
-            (message, message)
+        let (message, end) = if last == 0 {
+            (opening, opening)
         } else {
-            (
-                of_words(text, 0..first),
-                of_words(text, last..text.words.len()),
-            )
+            let end = of_words(text, last..text.words.len());
+            (opening + of_words(text, first..last) + end, end)
         };
+        let (message, first, end) = (message.vector(), opening.vector(), end.vector());
         let response = case.response();
-        let answer = of_words(response, 0..response.words.len());
-        let closing = of_words(response, last_sentence(response)..response.words.len());
-        let query = of_words(case.query(), 0..case.query().words.len());
+        let last = last_sentence(response);
+        let closing = of_words(response, last..response.words.len());
+        let answer = (of_words(response, 0..last) + closing).vector();
+        let closing = closing.vector();
+        let query = of_words(case.query(), 0..case.query().words.len()).vector();
         let vectors = [
             (&message, 1.0),
             (&first, 0.5),
@@ -370,8 +371,8 @@ impl Features {
     }
 }
 
-fn of_words(text: &Text, range: Range<usize>) -> Vector {
-    embed(
+fn of_words(text: &Text, range: Range<usize>) -> Sum {
+    Sum::of(
         text.words
             .get(range)
             .unwrap_or_default()

@@ -78,5 +78,6 @@ pub(super) fn verdict(after: &After, message: &str) -> Detection {
         language: None,
         embedding_similarity: None,
         repeats_query: None,
+        earlier: &[],
     })
 }

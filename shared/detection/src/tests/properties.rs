@@ -79,6 +79,7 @@ proptest! {
             language: None,
             embedding_similarity: None,
             repeats_query: None,
+            earlier: &[],
         };
         let detection = DETECTOR.detect(&exchange);
         prop_assert_eq!(&detection, &DETECTOR.detect(&exchange));
@@ -187,6 +188,7 @@ fn one_megabyte_message_takes_linear_time() {
             language: None,
             embedding_similarity: None,
             repeats_query: None,
+            earlier: &[],
         });
         let took = start.elapsed();
         assert!(took < Duration::from_secs(20), "{unit:?} took {took:?}");

@@ -219,6 +219,13 @@ impl Summary {
         }
     }
 
+    /// The answer, if the excerpts are all of it.
+    #[must_use]
+    pub fn whole_answer(&self) -> Option<String> {
+        let end = &self.assistant_end;
+        (end.chars().count() < ENDING).then(|| format!("{}{end}", self.assistant))
+    }
+
     /// The excerpts of the answer.
     #[must_use]
     pub fn answer(&self) -> String {

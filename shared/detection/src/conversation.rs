@@ -1,0 +1,88 @@
+//! What the turns before the last exchange show: that the user asks for something once more, or that the answer is the
+//! same again.
+//!
+//! Neither decides alone: an answer may be repeated because the user asked for that. Each multiplies the odds that the
+//! model gives a rejection. docs/detection.md, "Beyond the message", has their precision, and what was measured and left
+//! out.
+
+use std::cell::OnceCell;
+
+use hearback_text::Text;
+use hearback_text::similarity::Comparison;
+
+use crate::cue::Cue;
+use crate::verdict::{Case, READ};
+
+/// The minimum similarity of a message to an earlier query that it asks once more. What is asked again after another
+/// answer rarely has the same words.
+const ASKED: f64 = 0.4;
+/// The minimum similarity of an answer to an earlier one that it repeats.
+const REPEATED: f64 = 0.6;
+/// The minimum number of words of a request that is made again.
+const LEAST_ASKED: usize = 3;
+/// The minimum number of words of an answer that is given again: an agent may confirm everything with the same few words.
+const LEAST_ANSWERED: usize = 8;
+/// The factor of each of both for the odds of a rejection.
+const ODDS: f32 = 3.0;
+/// The number of characters of a passage of the answer that a message uses.
+const PASSAGE: usize = 20;
+/// The bytes of a message that are searched for one.
+const SEARCHED: usize = 400;
+
+/// What the earlier turns show, and the factor for the odds of a rejection.
+pub(crate) fn evidence(case: &Case<'_>) -> Option<(Cue, f32)> {
+    if case.earlier.is_empty() || case.uses_answer() {
+        return None;
+    }
+    let asked = (case.earlier.iter()).any(|turn| case.asks_again(turn.query));
+    let mut answers = case.earlier.iter().filter_map(|turn| turn.answer);
+    let repeated = answers.any(|answer| case.repeats(answer));
+    match (asked, repeated) {
+        (true, true) => Some((Cue::AskedBefore, ODDS * ODDS)),
+        (true, false) => Some((Cue::AskedBefore, ODDS)),
+        (false, true) => Some((Cue::AnswerRepeated, ODDS)),
+        (false, false) => None,
+    }
+}
+
+impl Case<'_> {
+    /// Whether the message asks once more for what an earlier query asked, and not for the same of something else ("and
+    /// for girls?").
+    fn asks_again(&self, query: &str) -> bool {
+        let before = Case {
+            query: Some(query),
+            query_text: OnceCell::new(),
+            response_text: OnceCell::new(),
+            asked: OnceCell::new(),
+            ..*self
+        };
+        is_similar(before.query(), self.text, LEAST_ASKED, ASKED) && !before.adds_continuation()
+    }
+
+    /// Whether the answer repeats an earlier one.
+    fn repeats(&self, answer: &str) -> bool {
+        let answer = Text::read(answer, READ, READ);
+        is_similar(&answer, self.response(), LEAST_ANSWERED, REPEATED)
+    }
+
+    /// Whether the message contains a passage of the answer: a text that is worked on is repeated with each change.
+    fn uses_answer(&self) -> bool {
+        let answer = self.response.unwrap_or_default();
+        let starts = self.message.char_indices().filter(|(at, _)| {
+            let before = self.message.get(..*at).unwrap_or_default();
+            !before.ends_with(char::is_alphanumeric)
+        });
+        let mut starts = starts.take_while(|(at, _)| *at < SEARCHED);
+        starts.any(|(at, _)| {
+            let passage = self.message.get(at..).unwrap_or_default();
+            let end = passage.char_indices().nth(PASSAGE).map(|(end, _)| end);
+            let passage = end.and_then(|end| passage.get(..end));
+            passage.is_some_and(|passage| answer.contains(passage))
+        })
+    }
+}
+
+fn is_similar(before: &Text, now: &Text, words: usize, least: f64) -> bool {
+    before.words.len().min(now.words.len()) >= words
+        && Comparison::of(before, now).similarity > least
+}

@@ -1,0 +1,115 @@
+//! Earlier turns of a conversation: what they add to the last exchange.
+
+use super::*;
+use crate::Earlier;
+
+const CLINIC: Exchange<'static> = Exchange {
+    prev_query: Some("i dont drive"),
+    prev_response: Some("By car it's 18 minutes via Ring Road, or 15 via the toll tunnel."),
+    message: "without a car. the quickest way to the clinic",
+    language: None,
+    embedding_similarity: None,
+    repeats_query: None,
+    earlier: &[Earlier {
+        query: "what's the quickest way to the clinic",
+        answer: Some("The quickest way is the A4 to exit 12, about 20 minutes."),
+    }],
+};
+
+const ROUTER: Exchange<'static> = Exchange {
+    prev_query: Some("did that three times already. the light stays red"),
+    prev_response: Some(
+        "A red light means no signal. Please unplug your router, wait 30 seconds, and plug it back \
+         in. The connection should return within five minutes.",
+    ),
+    message: "and if the light is still red after the fourth time?",
+    language: None,
+    embedding_similarity: None,
+    repeats_query: None,
+    earlier: &[Earlier {
+        query: "my broadband has been down since yesterday evening",
+        answer: Some(
+            "Please unplug your router, wait 30 seconds, and plug it back in. The connection \
+             should return within five minutes.",
+        ),
+    }],
+};
+
+fn detect(exchange: &Exchange<'_>) -> Detection {
+    Detector::embedded().detect(exchange)
+}
+
+/// The same, without the earlier turns.
+fn detect_alone(exchange: &Exchange<'_>) -> Detection {
+    detect(&Exchange {
+        earlier: &[],
+        ..*exchange
+    })
+}
+
+fn cue(detection: &Detection) -> Option<Cue> {
+    detection.evidence.first().map(|evidence| evidence.cue)
+}
+
+#[test]
+fn asking_again_for_what_an_earlier_turn_asked_rejects_the_answer() {
+    let alone = detect_alone(&CLINIC);
+    assert_ne!(alone.feedback_type, FeedbackStatus::Rejected, "{alone:?}");
+    let detection = detect(&CLINIC);
+    assert_eq!(detection.feedback_type, FeedbackStatus::Rejected);
+    assert_eq!(detection.correction_type, Some(RejectionKind::Rephrased));
+    assert_eq!(cue(&detection), Some(Cue::AskedBefore), "{detection:?}");
+    assert_eq!(detection.evidence[0].end, CLINIC.message.chars().count());
+}
+
+#[test]
+fn an_answer_that_is_given_again_is_evidence_against_it() {
+    let alone = detect_alone(&ROUTER);
+    assert_ne!(alone.feedback_type, FeedbackStatus::Rejected, "{alone:?}");
+    let detection = detect(&ROUTER);
+    assert_eq!(detection.feedback_type, FeedbackStatus::Rejected);
+    assert_eq!(detection.correction_type, Some(RejectionKind::Explicit));
+    assert_eq!(cue(&detection), Some(Cue::AnswerRepeated), "{detection:?}");
+}
+
+#[test]
+fn an_answer_of_which_only_parts_are_known_is_not_compared() {
+    let earlier = ROUTER.earlier.iter().map(|turn| Earlier {
+        answer: None,
+        ..*turn
+    });
+    let exchange = Exchange {
+        earlier: &earlier.collect::<Vec<_>>(),
+        ..ROUTER
+    };
+    assert_eq!(detect(&exchange), detect_alone(&ROUTER));
+}
+
+#[test]
+fn contentment_and_the_same_of_something_else_are_no_rejections() {
+    for message in [
+        "thanks!",
+        "ok that did it, green now",
+        "Good, \"wait 30 seconds, and plug it back in\" was the trick",
+    ] {
+        let exchange = Exchange { message, ..ROUTER };
+        assert_eq!(detect(&exchange), detect_alone(&exchange), "{message}");
+    }
+    let exchange = Exchange {
+        message: "and what's the quickest way to the airport",
+        ..CLINIC
+    };
+    let detection = detect(&exchange);
+    assert_ne!(detection.feedback_type, FeedbackStatus::Rejected);
+    assert_eq!(detection, detect_alone(&exchange));
+}
+
+#[test]
+fn a_certain_verdict_does_not_depend_on_earlier_turns() {
+    for message in ["No, that's wrong", "Perfect, thank you so much!"] {
+        let exchange = Exchange { message, ..ROUTER };
+        let detection = detect(&exchange);
+        assert!(detection.confidence >= 0.7, "{detection:?}");
+        assert_eq!(detection, detect_alone(&exchange));
+    }
+}
