@@ -253,8 +253,10 @@ async fn the_pages_of_a_conversation_list_every_turn() {
     let ada = app.token("ada");
     for n in 0..23 {
         let turn = path("c", &format!("t{n:02}"));
-        app.put(&ada, &turn, &turn_body(&format!("q{n}"), "a"))
-            .await;
+        // A day apart, so that no turn says anything about the one before it.
+        let mut registered = turn_body(&format!("q{n}"), "a");
+        registered["ts"] = json!(format!("2026-01-{:02}T10:00:00Z", n + 1));
+        app.put(&ada, &turn, &registered).await;
         // Every third turn has only cleared feedback.
         let body = json!({"reaction": "ok"});
         let feedback = format!("{turn}/feedback");

@@ -22,8 +22,9 @@ const REPEATED: f64 = 0.6;
 const LEAST_ASKED: usize = 3;
 /// The minimum number of words of an answer that is given again: an agent may confirm everything with the same few words.
 const LEAST_ANSWERED: usize = 8;
-/// The factor of each of both for the odds of a rejection.
-const ODDS: f32 = 3.0;
+/// The factors of both for the odds of a rejection.
+const ODDS_ASKED: f32 = 3.0;
+const ODDS_REPEATED: f32 = 2.0;
 /// The number of characters of a passage of the answer that a message uses.
 const PASSAGE: usize = 20;
 /// The bytes of a message that are searched for one.
@@ -38,9 +39,9 @@ pub(crate) fn evidence(case: &Case<'_>) -> Option<(Cue, f32)> {
     let mut answers = case.earlier.iter().filter_map(|turn| turn.answer);
     let repeated = answers.any(|answer| case.repeats(answer));
     match (asked, repeated) {
-        (true, true) => Some((Cue::AskedBefore, ODDS * ODDS)),
-        (true, false) => Some((Cue::AskedBefore, ODDS)),
-        (false, true) => Some((Cue::AnswerRepeated, ODDS)),
+        (true, true) => Some((Cue::AskedBefore, ODDS_ASKED * ODDS_REPEATED)),
+        (true, false) => Some((Cue::AskedBefore, ODDS_ASKED)),
+        (false, true) => Some((Cue::AnswerRepeated, ODDS_REPEATED)),
         (false, false) => None,
     }
 }

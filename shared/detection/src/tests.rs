@@ -100,7 +100,7 @@ fn examples_of_the_rules_are_classified() {
         (0.7, "Compare the first two"),
         (0.7, "Between the Lenovo and the Dell, which is better?"),
         (0.7, "And the battery?"),
-        (0.65, "Also show me a bag for it"),
+        (0.7, "Also show me a bag for it"),
         (0.7, "What if I had $100 more?"),
         (0.7, "so the ThinkPad then"),
         (0.7, "I'll go with the Lenovo"),

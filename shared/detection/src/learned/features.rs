@@ -63,7 +63,7 @@ const TRACES: [&str; 11] = [
     "at line",
     "line ",
 ];
-/// Words of a message that are read as n-grams, at its start and at its end.
+/// Words that are read as n-grams at the start and at the end of a message, and as vectors of a part of a text.
 const READ: usize = 40;
 
 /// The features of one message that are not zero.
@@ -372,13 +372,11 @@ impl Features {
 }
 
 fn of_words(text: &Text, range: Range<usize>) -> Sum {
-    Sum::of(
-        text.words
-            .get(range)
-            .unwrap_or_default()
-            .iter()
-            .map(|word| text.folded(word)),
-    )
+    let words = text.words.get(range).unwrap_or_default();
+    let (first, rest) = words.split_at(words.len().min(READ));
+    let last = rest.get(rest.len().saturating_sub(READ)..);
+    let read = first.iter().chain(last.unwrap_or_default());
+    Sum::of(read.map(|word| text.folded(word)))
 }
 
 /// The index after the last word of the first sentence.
