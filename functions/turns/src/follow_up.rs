@@ -79,9 +79,6 @@ fn similarity(turn: &Turn, previous: &TurnVector) -> Option<f64> {
 /// many conversations in the name of one user.
 const SEARCHED: [i32; 2] = [25, 250];
 
-/// Turns before the previous one that may say more about a message.
-const EARLIER: usize = 3;
-
 /// What a turn follows.
 struct Before {
     /// The previous turn.
@@ -135,7 +132,7 @@ async fn before(app: &App, turn: &TurnCore) -> Result<Option<Before>, Error> {
                 for TurnVector { mark, .. } in latest {
                     let is_new =
                         mark.at != row.core.at && earlier.iter().all(|one| one.at != mark.at);
-                    if is_new && earlier.len() < EARLIER {
+                    if is_new && earlier.len() < Earlier::MOST {
                         earlier.push(mark);
                     }
                 }

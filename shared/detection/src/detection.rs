@@ -36,6 +36,11 @@ pub struct Earlier<'a> {
     pub answer: Option<&'a str>,
 }
 
+impl Earlier<'_> {
+    /// The maximum number of earlier turns that say more about a message.
+    pub const MOST: usize = 3;
+}
+
 /// What a message says about the answer before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Detection {

@@ -9,7 +9,7 @@ use crate::learned::features::{BLOCKS, COUNT, Features};
 use crate::learned::{probabilities, second_opinion};
 use crate::matching::Matched;
 use crate::phrases::{PhraseError, PhraseFile};
-use crate::verdict::{Case, Verdict};
+use crate::verdict::{Case, READ, Verdict};
 use hearback_text::Text;
 use hearback_text::language::LATIN;
 
@@ -19,8 +19,6 @@ const FALLBACK: &str = "en";
 const FEW: usize = 8;
 /// Minimum bytes of a word that indicates another language.
 const DISTINCT: usize = 4;
-/// Bytes of a message that are read at its start and at its end.
-const READ: usize = 1_000;
 /// Maximum characters of `user_said`: as many as a reaction's text may have.
 const SAID: usize = 1000;
 

@@ -398,7 +398,7 @@ impl Case<'_> {
     }
 }
 
-/// Bytes of the query and of the answer that are read, at the start and at the end.
+/// Bytes of the message, the query and the answer that are read, at the start and at the end.
 pub(crate) const READ: usize = 1_000;
 
 /// Whether a word may say what a text is about.

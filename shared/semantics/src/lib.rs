@@ -43,7 +43,7 @@ impl Sum {
         let parts = words
             .into_iter()
             .flat_map(|word| word.split(|letter: char| !letter.is_ascii_alphanumeric()))
-            // Between two letters of another script.
+            // Between two characters of another script.
             .filter(|part| !part.is_empty());
         for part in parts {
             for piece in pieces(part) {

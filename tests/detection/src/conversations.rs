@@ -6,16 +6,15 @@ use std::fmt::Write;
 use anyhow::Context;
 use hearback_detection::{Cue, Detection, Detector, Earlier, Exchange, FeedbackStatus};
 use hearback_domain::feedback::reaction::MIN_CONFIDENCE;
+use hearback_domain::turns::turn::{ENDING, SUMMARY};
 use serde::Deserialize;
 
-use crate::corpus::{Part, read};
+use crate::corpus::{Part, read_all};
 use crate::quality::{CLASSES, share};
 use crate::tables::{HEAD, Said, line, with_interval};
 
-/// Earlier turns that are seen, as many as when a turn is registered.
-pub(crate) const EARLIER: usize = 3;
-/// Characters of an answer that is kept whole with its turn.
-const WHOLE: usize = 499;
+/// Characters of an answer of which the excerpts are surely all.
+const WHOLE: usize = SUMMARY + ENDING - 1;
 /// The cues that earlier turns give.
 const CUES: [Cue; 2] = [Cue::AskedBefore, Cue::AnswerRepeated];
 
@@ -38,18 +37,14 @@ struct Turn {
 impl Conversation {
     /// The conversations of a part.
     pub(crate) fn all(part: Part) -> anyhow::Result<Vec<Self>> {
-        let mut conversations = Vec::new();
-        for file in part.conversations()? {
-            conversations.extend(read(&file)?);
-        }
-        Ok(conversations)
+        read_all(&part.conversations()?)
     }
 
     /// What is detected by the last exchange, and what with the turns before it.
     fn detected(&self, detector: &Detector) -> anyhow::Result<[Detection; 2]> {
         let (last, before) = self.turns.split_last().context("no turn")?;
         let is_whole = |turn: &Turn| turn.assistant.chars().count() <= WHOLE;
-        let earlier: Vec<_> = (before.iter().rev().take(EARLIER))
+        let earlier: Vec<_> = (before.iter().rev().take(Earlier::MOST))
             .map(|turn| Earlier {
                 query: &turn.user,
                 answer: (is_whole(turn) && is_whole(last)).then_some(&*turn.assistant),

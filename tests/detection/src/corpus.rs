@@ -51,11 +51,7 @@ impl Part {
 
     /// The rows of the part.
     pub(crate) fn rows(self) -> anyhow::Result<Vec<Labelled>> {
-        let mut rows = Vec::new();
-        for file in self.files()? {
-            rows.extend(read(&file)?);
-        }
-        Ok(rows)
+        read_all(&self.files()?)
     }
 }
 
@@ -71,6 +67,15 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = files?;
     files.sort();
     Ok(files)
+}
+
+/// Reads files of JSON Lines.
+pub(crate) fn read_all<T: DeserializeOwned>(files: &[PathBuf]) -> anyhow::Result<Vec<T>> {
+    let mut rows = Vec::new();
+    for file in files {
+        rows.extend(read(file)?);
+    }
+    Ok(rows)
 }
 
 /// Reads a file of JSON Lines.
@@ -170,13 +175,11 @@ mod tests {
     ];
 
     fn rows(part: Part) -> Vec<Value> {
-        let files = part.files().unwrap().into_iter();
-        files.flat_map(|file| read(&file).unwrap()).collect()
+        read_all(&part.files().unwrap()).unwrap()
     }
 
     fn conversations(part: Part) -> Vec<Value> {
-        let files = part.conversations().unwrap().into_iter();
-        files.flat_map(|file| read(&file).unwrap()).collect()
+        read_all(&part.conversations().unwrap()).unwrap()
     }
 
     fn kinds(label: &str) -> &'static [&'static str] {

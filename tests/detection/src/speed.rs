@@ -14,7 +14,6 @@ use regex::{RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
 use crate::Labelled;
-use crate::conversations::EARLIER;
 
 /// Detections of one run.
 const RUN: u32 = 100_000;
@@ -23,7 +22,7 @@ const ROUNDS: usize = 50;
 /// Stored vectors of one user.
 const VECTORS: usize = 5_000;
 /// Characters of the longest message that people write.
-const LETTER: usize = 2_000;
+const WRITTEN: usize = 2_000;
 /// How often each of them is timed. The fastest counts.
 const RUNS: usize = 5;
 /// Bytes of a message that nobody writes.
@@ -60,7 +59,7 @@ pub(crate) fn print(labelled: &[Labelled]) -> anyhow::Result<()> {
         let (_, cost) = timed(|| black_box(detector.detect(&exchange)));
         println!("  a message of 100 kB, {what}             {cost:>10.2?}");
     }
-    print_letters(&detector, labelled);
+    print_written(&detector, labelled);
     print_ranking(labelled);
     Ok(())
 }
@@ -107,20 +106,20 @@ fn compare_with_regex_sets(detector: &Detector, labelled: &[Labelled]) -> anyhow
 }
 
 /// The times for messages of 2,000 characters in the languages of the corpus, with what was said before them.
-fn print_letters(detector: &Detector, labelled: &[Labelled]) {
-    let letter = |from: usize| {
+fn print_written(detector: &Detector, labelled: &[Labelled]) {
+    let message = |from: usize| {
         let language = labelled.get(from).map(|row| &row.language);
         let rest = labelled.iter().cycle().skip(from);
         let rest = rest.filter(|row| Some(&row.language) == language);
-        let messages = rest.take(LETTER).map(|row| row.message.as_str());
-        let text: Vec<&str> = messages.collect();
-        text.join(" ").chars().take(LETTER).collect::<String>()
+        let rest = rest.take(WRITTEN).map(|row| row.message.as_str());
+        let text: Vec<&str> = rest.collect();
+        text.join(" ").chars().take(WRITTEN).collect::<String>()
     };
-    let letters: Vec<String> = (0..labelled.len()).map(letter).collect();
+    let messages: Vec<String> = (0..labelled.len()).map(message).collect();
     let mut times: Vec<Duration> = Vec::new();
-    for (row, message) in labelled.iter().zip(&letters) {
+    for (row, message) in labelled.iter().zip(&messages) {
         let earlier =
-            [(&row.prev_query, &row.prev_response); EARLIER].map(|(query, answer)| Earlier {
+            [(&row.prev_query, &row.prev_response); Earlier::MOST].map(|(query, answer)| Earlier {
                 query: query.as_deref().unwrap_or_default(),
                 answer: answer.as_deref(),
             });
@@ -135,7 +134,7 @@ fn print_letters(detector: &Detector, labelled: &[Labelled]) {
     times.sort_unstable();
     let of = |percent: usize| times.get(times.len() * percent / 100).copied();
     if let (Some(median), Some(highest)) = (of(50), of(99)) {
-        println!("  a message of {LETTER} characters       {median:>10.2?}  p99 {highest:.2?}");
+        println!("  a message of {WRITTEN} characters       {median:>10.2?}  p99 {highest:.2?}");
     }
 }
 

@@ -47,29 +47,26 @@ fn detect_alone(exchange: &Exchange<'_>) -> Detection {
     })
 }
 
-fn cue(detection: &Detection) -> Option<Cue> {
-    detection.evidence.first().map(|evidence| evidence.cue)
+/// Asserts that an exchange is a rejection with this cue, and none without its earlier turns.
+fn assert_rejected(exchange: &Exchange<'_>, cue: Cue, kind: RejectionKind) {
+    let alone = detect_alone(exchange);
+    assert_ne!(alone.feedback_type, FeedbackStatus::Rejected, "{alone:?}");
+    let detection = detect(exchange);
+    assert_eq!(detection.feedback_type, FeedbackStatus::Rejected);
+    assert_eq!(detection.correction_type, Some(kind));
+    let evidence = &detection.evidence[0];
+    assert_eq!(evidence.cue, cue, "{detection:?}");
+    assert_eq!(evidence.end, exchange.message.chars().count());
 }
 
 #[test]
 fn asking_again_for_what_an_earlier_turn_asked_rejects_the_answer() {
-    let alone = detect_alone(&CLINIC);
-    assert_ne!(alone.feedback_type, FeedbackStatus::Rejected, "{alone:?}");
-    let detection = detect(&CLINIC);
-    assert_eq!(detection.feedback_type, FeedbackStatus::Rejected);
-    assert_eq!(detection.correction_type, Some(RejectionKind::Rephrased));
-    assert_eq!(cue(&detection), Some(Cue::AskedBefore), "{detection:?}");
-    assert_eq!(detection.evidence[0].end, CLINIC.message.chars().count());
+    assert_rejected(&CLINIC, Cue::AskedBefore, RejectionKind::Rephrased);
 }
 
 #[test]
 fn an_answer_that_is_given_again_is_evidence_against_it() {
-    let alone = detect_alone(&ROUTER);
-    assert_ne!(alone.feedback_type, FeedbackStatus::Rejected, "{alone:?}");
-    let detection = detect(&ROUTER);
-    assert_eq!(detection.feedback_type, FeedbackStatus::Rejected);
-    assert_eq!(detection.correction_type, Some(RejectionKind::Explicit));
-    assert_eq!(cue(&detection), Some(Cue::AnswerRepeated), "{detection:?}");
+    assert_rejected(&ROUTER, Cue::AnswerRepeated, RejectionKind::Explicit);
 }
 
 #[test]
