@@ -28,7 +28,7 @@ const CERTAIN: [f64; 2] = [0.8, 0.85];
 /// leaves nothing to weigh.
 const COVERED: f64 = 0.7;
 /// The maximum confidence of an uncertain verdict: too little for a machine reaction.
-const UNCERTAIN: f64 = 0.65;
+pub(crate) const UNCERTAIN: f64 = 0.65;
 /// The minimum similarity of a message to the query for which the rules of rephrases alone decide whether it asks the
 /// same again.
 const REPEATED: f64 = 0.6;

@@ -22,7 +22,7 @@ const ROUTER: Exchange<'static> = Exchange {
         "A red light means no signal. Please unplug your router, wait 30 seconds, and plug it back \
          in. The connection should return within five minutes.",
     ),
-    message: "I unplugged it already",
+    message: "same red light as before",
     language: None,
     embedding_similarity: None,
     repeats_query: None,
@@ -47,12 +47,16 @@ fn detect_alone(exchange: &Exchange<'_>) -> Detection {
     })
 }
 
-/// Asserts that an exchange is a rejection with this cue, and none without its earlier turns.
+/// Asserts that an exchange is a rejection with this cue, and none or a less certain one without its earlier turns.
 fn assert_rejected(exchange: &Exchange<'_>, cue: Cue, kind: RejectionKind) {
-    let alone = detect_alone(exchange);
-    assert_ne!(alone.feedback_type, FeedbackStatus::Rejected, "{alone:?}");
     let detection = detect(exchange);
     assert_eq!(detection.feedback_type, FeedbackStatus::Rejected);
+    let alone = detect_alone(exchange);
+    let is_rejected = alone.feedback_type == FeedbackStatus::Rejected;
+    assert!(
+        !is_rejected || alone.confidence < detection.confidence,
+        "{alone:?}"
+    );
     assert_eq!(detection.correction_type, Some(kind));
     let evidence = &detection.evidence[0];
     assert_eq!(evidence.cue, cue, "{detection:?}");
