@@ -70,6 +70,8 @@ def event(way, requests, batch, milliseconds):
         "pipe and queue to the generator": PIPE + 3 * SQS / 10,
         "Lambda: process": invocation(50) / 10,
         "pipe, enrichment and topic": PIPE + LAMBDA / 2 + SNS,
+        # Received and deleted ten at once.
+        "queue of insights": 2 * SQS / 10,
     }
     return parts
 

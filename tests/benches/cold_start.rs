@@ -16,6 +16,7 @@ use hearback_batch::{
     IMPORTS_DEAD_LETTERS_URL, IMPORTS_URL, INGEST_DEAD_LETTERS_URL, SIGNALS_BULK_URL,
 };
 use hearback_erasure::{ERASURES_DEAD_LETTERS_URL, ERASURES_URL};
+use hearback_insights::INSIGHTS_DEAD_LETTERS_URL;
 use hearback_lambda::aws::Service;
 use hearback_lambda::settings::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
 use hearback_local::engines::Access;
@@ -81,6 +82,7 @@ impl Subject {
             (ERASURES_URL, QUEUE),
             (ERASURES_DEAD_LETTERS_URL, QUEUE),
             (FANOUT_URL, QUEUE),
+            (INSIGHTS_DEAD_LETTERS_URL, QUEUE),
             (FANOUT_DEAD_LETTERS_URL, QUEUE),
             (CONNECTIONS_URL, CONNECTIONS),
         ];
@@ -192,6 +194,7 @@ fn subjects() -> Vec<Subject> {
         Subject::new("ingest", bootstrap("ingest"), json!({"Records": []})),
         Subject::new("imports", bootstrap("imports"), json!({"Records": []})),
         Subject::new("eraser", bootstrap("eraser"), json!({"Records": []})),
+        Subject::new("insights", bootstrap("insights"), json!({"Records": []})),
         Subject::new("publish", bootstrap("publish"), json!([])),
         Subject::new("publish, a result", bootstrap("publish"), results),
     ]

@@ -4,6 +4,7 @@
 mod events;
 mod exports;
 mod feedback;
+mod insights;
 mod live;
 mod reads;
 mod turns;

@@ -274,14 +274,19 @@ fn the_table_of_the_template_equals_that_of_the_code() {
         "NEW_AND_OLD_IMAGES"
     );
     assert_eq!(table["BillingMode"], "PAY_PER_REQUEST");
-    let indexes = INDEXES.map(|(name, by, order)| {
+    let indexes = INDEXES.map(|index| {
+        let projection = if index.attributes.is_empty() {
+            json!({"ProjectionType": "KEYS_ONLY"})
+        } else {
+            json!({"ProjectionType": "INCLUDE", "NonKeyAttributes": index.attributes})
+        };
         json!({
-            "IndexName": name,
+            "IndexName": index.name,
             "KeySchema": [
-                {"AttributeName": by, "KeyType": "HASH"},
-                {"AttributeName": order, "KeyType": "RANGE"}
+                {"AttributeName": index.partition, "KeyType": "HASH"},
+                {"AttributeName": index.sort, "KeyType": "RANGE"}
             ],
-            "Projection": {"ProjectionType": "KEYS_ONLY"}
+            "Projection": projection
         })
     });
     assert_eq!(table["GlobalSecondaryIndexes"], json!(indexes));
@@ -320,6 +325,8 @@ fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
         names.imports_dead_letters(),
         names.erasures(),
         names.erasures_dead_letters(),
+        names.insights(),
+        names.insights_dead_letters(),
         names.fanout(),
         names.fanout_dead_letters(),
         names.nats(),
@@ -373,7 +380,15 @@ fn outlets_receive_the_messages_of_every_subject() {
         let queue = json!({"GetAtt": format!("{outlet}Queue.Arn")});
         assert_eq!(subscription["Endpoint"], queue);
         assert_eq!(subscription["RawMessageDelivery"], true);
-        assert_eq!(subscription["FilterPolicy"], Value::Null);
+        let published = [
+            "feedback.processed",
+            "feedback.retracted",
+            "learning.signal.generated",
+        ];
+        assert_eq!(
+            subscription["FilterPolicy"],
+            json!({"eventType": published})
+        );
     }
 }
 

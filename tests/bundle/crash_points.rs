@@ -277,6 +277,7 @@ operations! {
     process_withdrawal: ProcessWithdrawal, "signal generator: a withdrawn message signal";
     process_event_withdrawal: ProcessEventWithdrawal, "signal generator: a withdrawn event about a turn, and an equal one that counts instead";
     process_earlier_event: ProcessEarlierEvent, "signal generator: an event about a turn that was received before the equal one that counts";
+    count_hours: CountHours, "count the hours of five messages, with an event that is withdrawn and one that is erased";
     request_erasure: RequestErasure, "request the erasure of a user's data";
     erase: Erase, "erase a user's data from the table and the bucket";
     export_day: ExportDay, "export the signals of a day";

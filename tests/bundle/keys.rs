@@ -23,7 +23,7 @@ use hearback_lambda::http::service;
 use hearback_signals::Generator;
 use hearback_storage::activity::DEFAULT_SHARDS;
 use hearback_storage::preferences::Freshness;
-use hearback_storage::table::BY_FEED;
+use hearback_storage::table::{BY_FEED, BY_HOUR};
 use hearback_storage::{Store, keys};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::acceptance;
@@ -92,7 +92,7 @@ const OPERATIONS: [(Operation, &str, Place, u32); 9] = [
 ];
 
 /// The kinds of partitions, as the page names them.
-const KINDS: [(Kind, &str); 14] = [
+const KINDS: [(Kind, &str); 15] = [
     (Kind::Event, "an event"),
     (Kind::User, "a user"),
     (Kind::Preferences, "a user's preferences"),
@@ -113,6 +113,7 @@ const KINDS: [(Kind, &str); 14] = [
     ),
     (Kind::Feed, "`by_feed`: a shard of a tenant's day"),
     (Kind::FeedUser, "`by_feed_user`: a user"),
+    (Kind::Hour, "`by_hour`: a shard of a project's hour"),
 ];
 
 /// Questions of users, in turn.
@@ -309,9 +310,11 @@ async fn touches(shared: &Engine, operation: Operation) -> Touches {
 
 /// The kind of a partition that ada's operation uses.
 fn kind_of(store: &Store, operation: Operation, partition: &Partition) -> Kind {
-    if partition.index == Some(BY_FEED) {
-        // The shard depends on the event.
-        return Kind::Feed;
+    // Their shards depend on the event.
+    match partition.index {
+        Some(BY_FEED) => return Kind::Feed,
+        Some(BY_HOUR) => return Kind::Hour,
+        _ => {}
     }
     let last = partition.key.rsplit('#').next().unwrap();
     let message = match operation {

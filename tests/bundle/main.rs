@@ -33,6 +33,7 @@ mod import_bounds;
 mod imports;
 mod infer;
 mod inferred;
+mod insights;
 mod isolation;
 mod keys;
 mod live;

@@ -6,15 +6,18 @@ mod workers;
 use axum::Router;
 use axum::http::Method;
 use hearback_erasure::Requests;
+use hearback_insights::Counter;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
 use hearback_lambda::{App, WithBlobs};
 use hearback_relay::{Sender, WebhookRegistry, webhook_routes};
+use hearback_tests::counted_hours::{self, all_messages};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::acceptance;
 use hearback_tests::functions::call;
 use hearback_tests::live::{LiveFunctions, process};
 use hearback_tests::permissions::{Permission, Recorder};
+use hearback_tests::queue;
 use hearback_tests::rows::damage_pointers;
 use hearback_tests::template::{each, resource, resources};
 use hearback_tests::turns::{BY_STATUS, FEED, PERIOD, SIGNALS, conversation_path, message, path};
@@ -320,6 +323,35 @@ async fn the_roles_of_stream_and_fanout_allow_their_calls() {
     sockets.clear();
     assert!(functions.publish("ada").await);
     recorded.check("FanoutFunction");
+}
+
+#[tokio::test]
+async fn the_role_of_insights_allows_its_calls() {
+    let recorded = Recorded::start().await;
+    let engine = &recorded.engine;
+    let (kept, mut withdrawn) = (acceptance("ada"), acceptance("ada"));
+    withdrawn["artifactId"] = json!("another");
+    for event in [&kept, &withdrawn] {
+        process(engine, event).await;
+    }
+    let withdraw = format!("/v1/feedback/{}", withdrawn["feedbackId"].as_str().unwrap());
+    recorded
+        .prepare(&[(Method::DELETE, &withdraw, Value::Null)])
+        .await;
+    let mut messages = all_messages(engine).await;
+    // An event that is not stored, as after an erasure.
+    let gone = json!({
+        "eventType": "feedback.retracted", "tenant": "acme", "projectId": "order-service",
+        "feedbackId": uuid::Uuid::new_v4(), "userId": "ada", "timestamp": "2026-01-04T09:00:00Z"
+    });
+    messages.push(counted_hours::message(&gone));
+    let counter = Counter::new(
+        engine.store_with(recorded.recorder.clone()),
+        Clock::system(),
+        engine.dead_letters(&engine.queues.insights_dead_letters),
+    );
+    counter.handle(queue::batch(messages)).await;
+    recorded.check("InsightsFunction");
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@
 //! The seed of a failing world is printed, and fails again.
 
 mod checks;
+mod counts;
 mod erasures;
 mod ledger;
 mod listener;

@@ -6,6 +6,7 @@ use chrono::TimeDelta;
 use hearback_batch::{Importer, Ingest, Intake};
 use hearback_erasure::{Eraser, Erasures};
 use hearback_export::Exporter;
+use hearback_insights::Counter;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::http::service;
@@ -36,6 +37,8 @@ pub struct FunctionSet {
     pub eraser: Eraser,
     /// The exporter.
     pub exporter: Exporter,
+    /// The counter of insights.
+    pub counter: Counter,
     /// The bucket.
     pub blobs: Blobs,
 }
@@ -83,6 +86,11 @@ impl FunctionSet {
                 clock,
                 erasures,
                 dead_letters(&engine.queues.erasures_dead_letters),
+            ),
+            counter: Counter::new(
+                store.clone(),
+                clock,
+                dead_letters(&engine.queues.insights_dead_letters),
             ),
             exporter: Exporter::new(store, blobs.clone(), clock),
             blobs,

@@ -2,6 +2,7 @@
 //! for clients, and Lambda's Runtime API.
 
 pub mod app;
+pub mod counted_hours;
 pub mod engine;
 pub mod events;
 pub mod faults;

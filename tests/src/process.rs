@@ -9,10 +9,11 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// The packages of the functions.
-const FUNCTIONS: [&str; 10] = [
+const FUNCTIONS: [&str; 11] = [
     "hearback-batch",
     "hearback-erasure",
     "hearback-export",
+    "hearback-insights",
     "hearback-preferences",
     "hearback-relay",
     "hearback-retrieval",

@@ -26,7 +26,7 @@ impl Stored {
     /// Reads everything, once all events are processed, nothing waits for the processor and nothing changes any more.
     pub async fn settled(clients: &Clients, names: &Names) -> Self {
         let mut queues = Vec::new();
-        for name in [names.signals(), names.signals_bulk()] {
+        for name in [names.signals(), names.signals_bulk(), names.insights()] {
             let found = clients.sqs.get_queue_url().queue_name(name).send().await;
             queues.extend(found.unwrap().queue_url);
         }

@@ -90,8 +90,8 @@ impl Request {
             let values = query.expression_attribute_values().unwrap();
             let key = values.get(":pk").or(values.get(":value")).unwrap();
             let index = query.index_name().map(|name| {
-                let known = INDEXES.iter().find(|(index, ..)| *index == name);
-                known.expect("an index of the table").0
+                let known = INDEXES.iter().find(|index| index.name == name);
+                known.expect("an index of the table").name
             });
             let key = key.as_s().unwrap().clone();
             Self::Partitions(vec![Partition { index, key }])
@@ -119,9 +119,9 @@ impl Seen {
     /// Returns how many units of a put are for the indexes: each added and each removed entry is one; an unchanged
     /// entry costs nothing.
     fn put(&mut self, item: &Item) -> f64 {
-        let entries = INDEXES.iter().filter_map(|(index, by, _)| {
-            let key = item.get(*by)?.as_s().unwrap().clone();
-            let index = Some(*index);
+        let entries = INDEXES.iter().filter_map(|index| {
+            let key = item.get(index.partition)?.as_s().unwrap().clone();
+            let index = Some(index.name);
             Some(Partition { index, key })
         });
         let entries: Vec<_> = entries.collect();

@@ -3,7 +3,7 @@
 //! In AWS this is the enrichment of a pipe, whose target is a topic with one queue for each subject. A record that
 //! cannot be read becomes a dead letter, and the others of its batch are published.
 
-use hearback_domain::learning::publication::{Outcome, Subject, retracted};
+use hearback_domain::learning::publication::{Outcome, Subject, erased, retracted};
 use hearback_domain::text::sqs_text;
 use hearback_lambda::aws::{Aws, Service};
 use hearback_lambda::dead_letters::{DeadLetters, NotSent};
@@ -54,8 +54,15 @@ impl Publisher {
         let mut messages = Vec::new();
         for record in records {
             match (addressed(record), &self.dead_letters) {
-                (Ok(addressed), _) => {
+                (
+                    Ok(Published {
+                        messages: addressed,
+                        erased,
+                    }),
+                    _,
+                ) => {
                     messages.extend(addressed.into_iter().map(|(_, message)| message));
+                    messages.extend(erased);
                 }
                 (Err(error), None) => return Err(error.into()),
                 (Err(error), Some(dead_letters)) => {
@@ -70,18 +77,32 @@ impl Publisher {
     }
 }
 
-/// The messages of one stream record, each with its subject. Characters that a queue does not accept are replaced:
-/// older events may have them in identifiers.
-pub fn addressed(record: &Value) -> Result<Vec<(Subject, Value)>, Error> {
-    let mut messages = match stream::result(record)? {
-        ResultRecord::Outcome(Outcome::Processed(processed)) => processed.messages(),
-        ResultRecord::Outcome(Outcome::Deduplicated { .. }) => Vec::new(),
-        ResultRecord::Retraction(retraction) => vec![retracted(&retraction)],
-    };
-    for (_, message) in &mut messages {
-        replace_unsendable(message);
+/// What is published of a stream record.
+#[derive(Debug, Default)]
+pub struct Published {
+    /// The messages, each with its subject.
+    pub messages: Vec<(Subject, Value)>,
+    /// What only insights are told.
+    pub erased: Option<Value>,
+}
+
+/// The messages of one stream record. Characters that a queue does not accept are replaced: older events may have them
+/// in identifiers.
+pub fn addressed(record: &Value) -> Result<Published, Error> {
+    let mut published = Published::default();
+    match stream::result(record)? {
+        ResultRecord::Outcome(Outcome::Processed(processed)) => {
+            published.messages = processed.messages();
+        }
+        ResultRecord::Outcome(Outcome::Deduplicated { .. }) => {}
+        ResultRecord::Retraction(retraction) => published.messages.push(retracted(&retraction)),
+        ResultRecord::Erased(event) => published.erased = erased(&event),
     }
-    Ok(messages)
+    let messages = published.messages.iter_mut().map(|(_, message)| message);
+    messages
+        .chain(published.erased.as_mut())
+        .for_each(replace_unsendable);
+    Ok(published)
 }
 
 /// Replaces the characters of all strings that a queue does not accept.

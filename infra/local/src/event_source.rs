@@ -10,8 +10,9 @@ use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use hearback_batch::{Importer, Ingest};
 use hearback_erasure::Eraser;
+use hearback_insights::Counter;
 use hearback_lambda::aws::error_code;
-use hearback_lambda::visibility::hide;
+use hearback_lambda::visibility::{LARGEST_CALL, hide};
 use hearback_relay::{Outlet, Relay};
 use hearback_signals::Generator;
 use hearback_stream::Fanout;
@@ -31,7 +32,9 @@ pub const OUTLET_MAX_WAIT: Duration = Duration::from_mins(5);
 /// A function that a queue triggers.
 pub trait Consumer: Send + Sync + 'static {
     /// Messages in a batch, as in the template.
-    const BATCH: i32;
+    const BATCH: usize;
+    /// How long messages are gathered for a batch.
+    const WINDOW: Duration = Duration::ZERO;
     /// Whether it yields to bursts of incoming feedback.
     const YIELDS: bool;
     /// Whether its batches count as such a burst. Imports do not: what users do must not wait for them.
@@ -44,7 +47,7 @@ pub trait Consumer: Send + Sync + 'static {
 }
 
 impl Consumer for Generator {
-    const BATCH: i32 = 10;
+    const BATCH: usize = 10;
     const YIELDS: bool = true;
     const IS_BURST: bool = false;
     const TIMEOUT: Duration = Duration::from_secs(30);
@@ -55,7 +58,7 @@ impl Consumer for Generator {
 }
 
 impl Consumer for Ingest {
-    const BATCH: i32 = 10;
+    const BATCH: usize = 10;
     const YIELDS: bool = false;
     const IS_BURST: bool = true;
     const TIMEOUT: Duration = Duration::from_mins(1);
@@ -66,7 +69,7 @@ impl Consumer for Ingest {
 }
 
 impl Consumer for Eraser {
-    const BATCH: i32 = 1;
+    const BATCH: usize = 1;
     const YIELDS: bool = true;
     const IS_BURST: bool = false;
     const TIMEOUT: Duration = Duration::from_mins(15);
@@ -77,7 +80,7 @@ impl Consumer for Eraser {
 }
 
 impl Consumer for Fanout {
-    const BATCH: i32 = 10;
+    const BATCH: usize = 10;
     const YIELDS: bool = true;
     const IS_BURST: bool = false;
     const TIMEOUT: Duration = Duration::from_secs(30);
@@ -87,8 +90,22 @@ impl Consumer for Fanout {
     }
 }
 
+impl Consumer for Counter {
+    // An hour is counted once for all messages about it. Lambda accepts 10,000 messages; this many are received at once
+    // in a second.
+    const BATCH: usize = 1000;
+    const WINDOW: Duration = Duration::from_secs(1);
+    const YIELDS: bool = true;
+    const IS_BURST: bool = false;
+    const TIMEOUT: Duration = Duration::from_mins(2);
+
+    async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
+        Self::handle(self, batch).await
+    }
+}
+
 impl<O: Outlet> Consumer for Relay<O> {
-    const BATCH: i32 = 10;
+    const BATCH: usize = 10;
     const YIELDS: bool = true;
     const IS_BURST: bool = false;
     const TIMEOUT: Duration = Duration::from_mins(1);
@@ -99,7 +116,7 @@ impl<O: Outlet> Consumer for Relay<O> {
 }
 
 impl Consumer for Importer {
-    const BATCH: i32 = 1;
+    const BATCH: usize = 1;
     const YIELDS: bool = true;
     const IS_BURST: bool = false;
     const TIMEOUT: Duration = Duration::from_mins(15);
@@ -154,12 +171,28 @@ impl<C: Consumer> EventSource<C> {
         }
     }
 
+    /// Receives a batch: what there is, and what arrives until its window closes.
     async fn receive(&self) -> Option<Vec<Message>> {
+        let mut batch = self.receive_within(WAIT_SECONDS, C::BATCH).await?;
+        if batch.is_empty() || C::WINDOW.is_zero() {
+            return Some(batch);
+        }
+        tokio::time::sleep(C::WINDOW).await;
+        while batch.len() < C::BATCH {
+            match self.receive_within(0, C::BATCH - batch.len()).await {
+                Some(more) if !more.is_empty() => batch.extend(more),
+                _ => break,
+            }
+        }
+        Some(batch)
+    }
+
+    async fn receive_within(&self, seconds: i32, most: usize) -> Option<Vec<Message>> {
         self.client
             .receive_message()
             .queue_url(&self.queue_url)
-            .max_number_of_messages(C::BATCH)
-            .wait_time_seconds(WAIT_SECONDS)
+            .max_number_of_messages(i32::try_from(most.min(LARGEST_CALL)).unwrap_or_default())
+            .wait_time_seconds(seconds)
             .message_system_attribute_names(MessageSystemAttributeName::All)
             .message_attribute_names("All")
             .send()
@@ -202,13 +235,16 @@ impl<C: Consumer> EventSource<C> {
         let hidden = messages
             .iter()
             .filter_map(|message| Some((message.receipt_handle.as_deref()?, seconds)));
-        let extended = hide(&self.client, &self.queue_url, hidden).await;
-        // Otherwise the messages are delivered to another worker too, which is harmless.
-        if let Err(error) = extended {
-            tracing::warn!(
-                error = error_code(&error),
-                "the visibility of messages was not extended"
-            );
+        let hidden: Vec<_> = hidden.collect();
+        for hidden in hidden.chunks(LARGEST_CALL) {
+            let extended = hide(&self.client, &self.queue_url, hidden.iter().copied()).await;
+            // Otherwise the messages are delivered to another worker too, which is harmless.
+            if let Err(error) = extended {
+                tracing::warn!(
+                    error = error_code(&error),
+                    "the visibility of messages was not extended"
+                );
+            }
         }
     }
 
@@ -224,22 +260,21 @@ impl<C: Consumer> EventSource<C> {
                     .ok()
             })
             .collect();
-        if entries.is_empty() {
-            return;
-        }
-        let deleted = self
-            .client
-            .delete_message_batch()
-            .queue_url(&self.queue_url)
-            .set_entries(Some(entries))
-            .send()
-            .await;
-        // Otherwise the messages are delivered again, which changes nothing.
-        if let Err(error) = deleted {
-            tracing::warn!(
-                error = error_code(&error),
-                "processed messages were not deleted"
-            );
+        for entries in entries.chunks(LARGEST_CALL) {
+            let deleted = self
+                .client
+                .delete_message_batch()
+                .queue_url(&self.queue_url)
+                .set_entries(Some(entries.to_vec()))
+                .send()
+                .await;
+            // Otherwise the messages are delivered again, which changes nothing.
+            if let Err(error) = deleted {
+                tracing::warn!(
+                    error = error_code(&error),
+                    "processed messages were not deleted"
+                );
+            }
         }
     }
 }

@@ -99,6 +99,18 @@ impl Names {
         self.of("fanout-dead-letters")
     }
 
+    /// The queue of insights.
+    #[must_use]
+    pub fn insights(&self) -> String {
+        self.of("insights")
+    }
+
+    /// Dead letters of insights.
+    #[must_use]
+    pub fn insights_dead_letters(&self) -> String {
+        self.of("insights-dead-letters")
+    }
+
     /// The queue of what is published to NATS.
     #[must_use]
     pub fn nats(&self) -> String {

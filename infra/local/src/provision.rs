@@ -43,6 +43,10 @@ pub struct QueueUrls {
     pub fanout: String,
     /// Dead letters of the fan-out.
     pub fanout_dead_letters: String,
+    /// The queue of insights.
+    pub insights: String,
+    /// Dead letters of insights.
+    pub insights_dead_letters: String,
     /// The queue of what is published to NATS.
     pub nats: String,
     /// Dead letters of NATS.
@@ -132,6 +136,12 @@ pub async fn queues(
         REDRIVE_RECEIVES,
     )
     .await?;
+    let (insights, insights_dead_letters) = pair(
+        names.insights(),
+        names.insights_dead_letters(),
+        REDRIVE_RECEIVES,
+    )
+    .await?;
     let (nats, nats_dead_letters) =
         pair(names.nats(), names.nats_dead_letters(), OUTLET_RECEIVES).await?;
     let (webhooks, webhooks_dead_letters) = pair(
@@ -159,6 +169,8 @@ pub async fn queues(
         erasures_dead_letters,
         fanout,
         fanout_dead_letters,
+        insights,
+        insights_dead_letters,
         nats,
         nats_dead_letters,
         webhooks,

@@ -34,6 +34,8 @@ pub enum DeadLetterQueue {
     Imports,
     /// Passes of erasures
     Erasures,
+    /// Events whose hours could not be counted
+    Insights,
     /// Published messages that NATS did not accept
     Nats,
     /// Published messages that a webhook did not accept
@@ -132,6 +134,7 @@ fn queue_name(queue: DeadLetterQueue, names: &Names) -> String {
         DeadLetterQueue::Ingest => names.ingest_dead_letters(),
         DeadLetterQueue::Imports => names.imports_dead_letters(),
         DeadLetterQueue::Erasures => names.erasures_dead_letters(),
+        DeadLetterQueue::Insights => names.insights_dead_letters(),
         DeadLetterQueue::Nats => names.nats_dead_letters(),
         DeadLetterQueue::Webhooks => names.webhooks_dead_letters(),
         DeadLetterQueue::Subjects => names.subjects_dead_letters(),
@@ -147,6 +150,7 @@ fn origin(queue: DeadLetterQueue, names: &Names, dead_letter: &Message) -> Resul
         DeadLetterQueue::Ingest => names.ingest(),
         DeadLetterQueue::Imports => names.imports(),
         DeadLetterQueue::Erasures => names.erasures(),
+        DeadLetterQueue::Insights => names.insights(),
         DeadLetterQueue::Nats => names.nats(),
         DeadLetterQueue::Webhooks => names.webhooks(),
         DeadLetterQueue::Subjects | DeadLetterQueue::Deliveries | DeadLetterQueue::Stream => {
@@ -245,10 +249,13 @@ async fn redeliver(
                 Destination::Signals => vec![names.signals()],
                 Destination::Subject(subject) => {
                     let outlets = outlets.iter().map(|outlet| outlet.name(names));
+                    let is_counted = subject == Subject::FeedbackProcessed;
                     std::iter::once(names.subject(subject))
+                        .chain(is_counted.then(|| names.insights()))
                         .chain(outlets)
                         .collect()
                 }
+                Destination::Insights => vec![names.insights()],
             };
             for name in queues {
                 let (queue, body) = (url(&clients.sqs, &name).await?, body.clone());

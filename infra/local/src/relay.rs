@@ -102,6 +102,8 @@ pub enum Destination {
     Signals,
     /// The subscribers of a subject.
     Subject(Subject),
+    /// Insights alone.
+    Insights,
 }
 
 /// The messages of a record; empty if no pipe's filter matches it.
@@ -111,10 +113,13 @@ pub fn messages(record: &Value) -> Result<Vec<(Destination, String)>, Error> {
         messages.push((Destination::Signals, SUBMITTED.message(record)));
     }
     if RESULTS.takes(record) {
-        let addressed = publish::addressed(record)?.into_iter();
+        let published = publish::addressed(record)?;
+        let addressed = published.messages.into_iter();
         messages.extend(
             addressed.map(|(subject, body)| (Destination::Subject(subject), body.to_string())),
         );
+        let erased = published.erased.into_iter();
+        messages.extend(erased.map(|body| (Destination::Insights, body.to_string())));
     }
     Ok(messages)
 }
@@ -243,10 +248,14 @@ impl Relay {
                         let queue = match destination {
                             Destination::Signals => &self.queues.signals,
                             Destination::Subject(subject) => self.queues.subject(subject)?,
+                            Destination::Insights => &self.queues.insights,
                         };
                         let mut queues = vec![queue];
                         if let Destination::Subject(subject) = destination {
                             queues.extend(self.outlets.iter().map(String::as_str));
+                            if subject == Subject::FeedbackProcessed {
+                                queues.push(&self.queues.insights);
+                            }
                             if subject == Subject::FeedbackProcessed && !self.sockets.is_empty() {
                                 queues.push(&self.queues.fanout);
                             }

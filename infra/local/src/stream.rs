@@ -306,8 +306,12 @@ fn record_json(record: &Record) -> Value {
     };
     let old = stream.and_then(|stream| stream.old_image.as_ref());
     let deleted = old.filter(|_| record.event_name == Some(OperationType::Remove));
+    let by = record.user_identity.as_ref();
+    let by = by.map(|by| json!({"type": by.r#type, "principalId": by.principal_id}));
     json!({
         "eventName": record.event_name.as_ref().map(OperationType::as_str),
+        // Of an item that the table deleted because it had expired.
+        "userIdentity": by,
         "dynamodb": {
             "Keys": attributes(stream.and_then(|stream| stream.keys.as_ref())),
             "NewImage": attributes(stream.and_then(|stream| stream.new_image.as_ref())),

@@ -14,7 +14,7 @@
 //! | [`turns`] | what a turn may contain, which turn a message is about |
 //! | [`feedback`] | reactions, message signals, inferred feedback, the status of a turn, its second registration |
 //! | [`learning`] | the ledger, learning signals, preferences, published messages |
-//! | [`views`] | reports, timelines, a planner's context, the feed |
+//! | [`views`] | reports, timelines, a planner's context, the feed, insights |
 //! | [`export`] | the evaluation read, training data, erasure |
 //!
 //! Of our crates it imports `hearback_detection`, `hearback_scrub`, `hearback_text` and `hearback_wire`.

@@ -16,6 +16,10 @@ pub(crate) const SENT: &str = "sent";
 pub(crate) const OUTCOME: &str = "outcome";
 /// The retraction of an event.
 pub(crate) const RETRACTION: &str = "retraction";
+/// What insights count of an event: [`Facts`](hearback_domain::views::insights::Facts).
+pub(crate) const FACTS: &str = "facts";
+/// Whether insights know that an event is retracted.
+pub(crate) const RETRACTED: &str = "retracted";
 /// The URI of a turn's log.
 pub(crate) const HOSTED_URI: &str = "hosted_uri";
 /// The inference about a turn.
@@ -25,9 +29,10 @@ pub(crate) const USER_FEEDBACK: &str = "user_feedback";
 pub(crate) const GIVEN_FEEDBACK: &str = "said";
 
 /// The attributes that are JSON texts.
-pub const JSON_ATTRIBUTES: [&str; 7] = [
+pub const JSON_ATTRIBUTES: [&str; 8] = [
     CORE,
     COUNTED,
+    FACTS,
     FOLLOW_UP,
     GIVEN_FEEDBACK,
     OUTCOME,

@@ -108,7 +108,7 @@ impl Store {
 
     /// Stores the outcome of an event, if it has none. It expires with the event. One call and two writes for a
     /// duplicate: without a claim, an erasure finds it in the author index. Three writes for any other: it is in the
-    /// feed of its tenant and of its user.
+    /// feed of its tenant and of its user. One more if it names a project: insights find it by its hour.
     pub async fn put_outcome(&self, core: &EventCore, outcome: &Outcome) -> Result<Written, Error> {
         let item = Builder::new(keys::event(&core.tenant, core.feedback_id), keys::RESULT)
             .json("outcome", OUTCOME, outcome)?
@@ -116,7 +116,8 @@ impl Store {
         let item = match outcome {
             Outcome::Processed(processed) => {
                 let position = FeedPosition::of_processed(processed);
-                self.in_feed(item, core.owner(), &position)
+                let item = self.in_feed(item, core.owner(), &position);
+                self.in_hour(item, &core.tenant, processed)?
             }
             Outcome::Deduplicated { .. } => item.string(AUTHOR, keys::user(core.owner())),
         };

@@ -43,6 +43,7 @@ pub mod exports;
 pub mod feed;
 pub mod files;
 pub mod imports;
+pub mod insights;
 mod item;
 // Public in tests, which count requests by key.
 #[cfg(feature = "keys")]

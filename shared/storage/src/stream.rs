@@ -11,14 +11,14 @@ use hearback_domain::events::event::EventCore;
 use hearback_domain::feedback::message_signal::SignalCore;
 use hearback_domain::feedback::reaction::ReactionCore;
 use hearback_domain::learning::ledger::Retraction;
-use hearback_domain::learning::publication::Outcome;
+use hearback_domain::learning::publication::{Outcome, Processed};
 use hearback_domain::text::sqs_text;
 use hearback_domain::turns::turn::TurnRef;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::attributes::{CORE, HOSTED_URI, OUTCOME, RETRACTION, SENT};
-use crate::table::{PK, SK};
+use crate::table::{HOUR, PK, SK};
 use crate::{Error, Store, keys};
 
 /// The items that a pipe sends, by sort key.
@@ -31,6 +31,8 @@ pub enum ItemFilter {
     NewUnsent(&'static str),
     /// New and changed items whose sort key begins with this prefix.
     Written(&'static str),
+    /// Deleted items with this sort key and this attribute, unless the table deleted them because they had expired.
+    Deleted(&'static str, &'static str),
 }
 
 /// A pipe from the table: which items it sends, and which of their attributes.
@@ -59,6 +61,8 @@ pub const RESULTS: Pipe = Pipe {
     items: &[
         ItemFilter::New(keys::RESULT),
         ItemFilter::New(keys::RETRACTION),
+        // An erased event leaves the counts of its hour.
+        ItemFilter::Deleted(keys::RESULT, HOUR),
     ],
     attributes: None,
 };
@@ -86,11 +90,34 @@ impl ItemFilter {
                     "NewImage": {(CORE): {"S": [{"exists": true}]}},
                 },
             }),
+            Self::Deleted(key, attribute) => serde_json::json!({
+                "eventName": ["REMOVE"],
+                "userIdentity": {"type": [{"exists": false}]},
+                "dynamodb": {
+                    "Keys": {"SK": {"S": [key]}},
+                    "OldImage": {(attribute): {"S": [{"exists": true}]}},
+                },
+            }),
         }
     }
 
-    fn matches(self, event: &str, sort_key: &str, has: impl Fn(&str) -> bool) -> bool {
+    fn matches(self, record: &Value) -> bool {
+        let event = record.get("eventName").and_then(Value::as_str);
+        let (Some(event), Some(sort_key)) = (event, sort_key(record)) else {
+            return false;
+        };
+        let has_in = |image: &str, name: &str| {
+            let image = record
+                .pointer("/dynamodb")
+                .and_then(|stream| stream.get(image));
+            image.and_then(|image| image.get(name)?.get("S")).is_some()
+        };
+        let has = |name: &str| has_in("NewImage", name);
         match self {
+            Self::Deleted(key, attribute) => {
+                let by_table = record.pointer("/userIdentity/type").is_some();
+                event == "REMOVE" && sort_key == key && !by_table && has_in("OldImage", attribute)
+            }
             Self::New(key) => event == "INSERT" && sort_key == key,
             Self::NewUnsent(key) => event == "INSERT" && sort_key == key && !has(SENT),
             Self::Written(prefix) => {
@@ -111,15 +138,7 @@ impl Pipe {
     /// Whether the pipe sends a record.
     #[must_use]
     pub fn takes(&self, record: &Value) -> bool {
-        let event = record.get("eventName").and_then(Value::as_str);
-        let (Some(event), Some(key)) = (event, sort_key(record)) else {
-            return false;
-        };
-        let image = record.pointer("/dynamodb/NewImage");
-        let has = |name: &str| image.and_then(|image| image.get(name)?.get("S")).is_some();
-        self.items
-            .iter()
-            .any(|items| items.matches(event, key, has))
+        self.items.iter().any(|items| items.matches(record))
     }
 
     /// The message that the pipe sends for a record, in characters that queues accept.
@@ -270,23 +289,34 @@ pub enum ResultRecord {
     Outcome(Outcome),
     /// An event was retracted.
     Retraction(Box<Retraction>),
+    /// An event was erased.
+    Erased(Box<Processed>),
 }
 
 /// Reads a record of [`RESULTS`].
 pub fn result(record: &Value) -> Result<ResultRecord, Error> {
     if sort_key(record) == Some(keys::RETRACTION) {
-        part(record, RETRACTION)
+        return part(record, RETRACTION)
             .map(Box::new)
-            .map(ResultRecord::Retraction)
-    } else {
-        part(record, OUTCOME).map(ResultRecord::Outcome)
+            .map(ResultRecord::Retraction);
+    }
+    if record.get("eventName").and_then(Value::as_str) != Some("REMOVE") {
+        return part(record, OUTCOME).map(ResultRecord::Outcome);
+    }
+    match image_part(record, "OldImage", OUTCOME)? {
+        Outcome::Processed(erased) => Ok(ResultRecord::Erased(erased)),
+        outcome @ Outcome::Deduplicated { .. } => Ok(ResultRecord::Outcome(outcome)),
     }
 }
 
 fn part<T: DeserializeOwned>(record: &Value, name: &str) -> Result<T, Error> {
+    image_part(record, "NewImage", name)
+}
+
+fn image_part<T: DeserializeOwned>(record: &Value, image: &str, name: &str) -> Result<T, Error> {
     let text = record
-        .pointer("/dynamodb/NewImage")
-        .and_then(|image| image.get(name))
+        .pointer("/dynamodb")
+        .and_then(|stream| stream.get(image)?.get(name))
         .and_then(|attribute| attribute.get("S"))
         .and_then(Value::as_str)
         .ok_or_else(|| Error::unreadable("stream record", format!("{name} is missing")))?;

@@ -12,6 +12,7 @@ use aws_sdk_dynamodb::types::{
     TimeToLiveSpecification, TimeToLiveStatus,
 };
 
+use crate::attributes::{FACTS, RETRACTED};
 use crate::{Error, Store};
 
 /// The partition key.
@@ -52,14 +53,49 @@ pub const BY_FEED: &str = "by_feed";
 /// The sparse index of the users' feeds.
 pub const BY_FEED_USER: &str = "by_feed_user";
 
-/// The indexes, each with its partition key and its sort key. They contain keys only.
-pub const INDEXES: [(&str, &str, &str); 6] = [
-    (BY_TRACE, TRACE, PK),
-    (BY_DAY, DAY, PK),
-    (BY_AUTHOR, AUTHOR, PK),
-    (BY_STATUS, STATUS, STATUS_AT),
-    (BY_FEED, FEED, FEED_AT),
-    (BY_FEED_USER, FEED_USER, FEED_AT),
+/// The index key of a shard of an hour of a project's events.
+pub const HOUR: &str = "hour";
+/// The time of an event, and its id.
+pub const OCCURRED_AT: &str = "occurred_at";
+/// The sparse index of a project's events by hour, with what insights count of them.
+pub const BY_HOUR: &str = "by_hour";
+
+/// An index.
+#[derive(Debug, Clone, Copy)]
+pub struct Index {
+    /// Its name.
+    pub name: &'static str,
+    /// Its partition key.
+    pub partition: &'static str,
+    /// Its sort key.
+    pub sort: &'static str,
+    /// The attributes that it contains beside the keys.
+    pub attributes: &'static [&'static str],
+}
+
+const fn keys_only(name: &'static str, partition: &'static str, sort: &'static str) -> Index {
+    Index {
+        name,
+        partition,
+        sort,
+        attributes: &[],
+    }
+}
+
+/// The indexes.
+pub const INDEXES: [Index; 7] = [
+    keys_only(BY_TRACE, TRACE, PK),
+    keys_only(BY_DAY, DAY, PK),
+    keys_only(BY_AUTHOR, AUTHOR, PK),
+    keys_only(BY_STATUS, STATUS, STATUS_AT),
+    keys_only(BY_FEED, FEED, FEED_AT),
+    keys_only(BY_FEED_USER, FEED_USER, FEED_AT),
+    Index {
+        name: BY_HOUR,
+        partition: HOUR,
+        sort: OCCURRED_AT,
+        attributes: &[FACTS, RETRACTED, EXPIRES_AT],
+    },
 ];
 
 impl Store {
@@ -80,17 +116,19 @@ impl Store {
                     .build()
                     .map_err(invalid_definition)?,
             );
-        for (name, by, order) in INDEXES {
+        for index in INDEXES {
             let index = GlobalSecondaryIndex::builder()
-                .index_name(name)
-                .key_schema(key(by, KeyType::Hash)?)
-                .key_schema(key(order, KeyType::Range)?)
-                .projection(keys_only())
+                .index_name(index.name)
+                .key_schema(key(index.partition, KeyType::Hash)?)
+                .key_schema(key(index.sort, KeyType::Range)?)
+                .projection(index.projection())
                 .build()
                 .map_err(invalid_definition)?;
             create = create.global_secondary_indexes(index);
         }
-        let indexed = INDEXES.iter().flat_map(|(_, by, order)| [*by, *order]);
+        let indexed = INDEXES
+            .iter()
+            .flat_map(|index| [index.partition, index.sort]);
         let attributes: BTreeSet<_> = indexed.chain([PK, SK]).collect();
         for name in attributes {
             create = create.attribute_definitions(attribute(name)?);
@@ -155,32 +193,32 @@ impl Store {
     async fn add_missing_indexes(&self) -> Result<(), Error> {
         let existing = self.describe().await?;
         let existing = existing.global_secondary_indexes.unwrap_or_default();
-        for (name, by, order) in INDEXES {
+        for index in INDEXES {
             if existing
                 .iter()
-                .any(|index| index.index_name() == Some(name))
+                .any(|known| known.index_name() == Some(index.name))
             {
                 continue;
             }
-            let index = CreateGlobalSecondaryIndexAction::builder()
-                .index_name(name)
-                .key_schema(key(by, KeyType::Hash)?)
-                .key_schema(key(order, KeyType::Range)?)
-                .projection(keys_only())
+            let create = CreateGlobalSecondaryIndexAction::builder()
+                .index_name(index.name)
+                .key_schema(key(index.partition, KeyType::Hash)?)
+                .key_schema(key(index.sort, KeyType::Range)?)
+                .projection(index.projection())
                 .build()
                 .map_err(invalid_definition)?;
             self.client
                 .update_table()
                 .table_name(&self.table)
-                .attribute_definitions(attribute(order)?)
-                .attribute_definitions(attribute(by)?)
+                .attribute_definitions(attribute(index.sort)?)
+                .attribute_definitions(attribute(index.partition)?)
                 .global_secondary_index_updates(
-                    GlobalSecondaryIndexUpdate::builder().create(index).build(),
+                    GlobalSecondaryIndexUpdate::builder().create(create).build(),
                 )
                 .send()
                 .await
                 .map_err(|error| Error::unavailable("UpdateTable", &error))?;
-            self.wait_for_index(name).await?;
+            self.wait_for_index(index.name).await?;
         }
         Ok(())
     }
@@ -252,10 +290,18 @@ fn key(name: &str, kind: KeyType) -> Result<KeySchemaElement, Error> {
         .map_err(invalid_definition)
 }
 
-fn keys_only() -> Projection {
-    Projection::builder()
-        .projection_type(ProjectionType::KeysOnly)
-        .build()
+impl Index {
+    fn projection(&self) -> Projection {
+        let projection = Projection::builder();
+        if self.attributes.is_empty() {
+            return projection.projection_type(ProjectionType::KeysOnly).build();
+        }
+        let attributes = self.attributes.iter().map(ToString::to_string);
+        projection
+            .projection_type(ProjectionType::Include)
+            .set_non_key_attributes(Some(attributes.collect()))
+            .build()
+    }
 }
 
 #[expect(

@@ -60,16 +60,17 @@ async fn an_event_costs_one_write_unit_by_batch_queue_or_file() {
 }
 
 #[tokio::test]
-async fn processing_an_event_costs_five_write_units_and_one_read_unit() {
+async fn processing_an_event_costs_six_write_units_and_one_read_unit() {
     let metered = Metered::start().await;
     let event = acceptance("ada");
     metered
         .call(Method::POST, "/v1/feedback/submit", &event)
         .await;
-    // Reads the newest preference version; puts the claim, the version, and the outcome, which is in two feeds.
+    // Reads the newest preference version; puts the claim, the version, and the outcome, which is in two feeds and in
+    // the hour of its project.
     assert_eq!(
         metered.generate(std::slice::from_ref(&event)).await,
-        Cost::calls(5).reads(1.0).writes(5.0)
+        Cost::calls(5).reads(1.0).writes(6.0)
     );
     // A redelivery reads the version, finds its own claim, and finds the outcome.
     assert_eq!(
@@ -100,7 +101,7 @@ async fn processing_an_event_about_a_turn_also_updates_its_turn_and_activity_mar
             .await;
         seen.push(metered.generate(&[event]).await);
     }
-    let event = Cost::calls(5).reads(1.0).writes(5.0);
+    let event = Cost::calls(5).reads(1.0).writes(6.0);
     // Reads the turn and the comment. Writes the markers of the month (1) and the minute (2), the row that the
     // event counts by (1), and the turn's status with its index entry (2).
     let first_about_the_turn = Cost::calls(6).reads(2.0).writes(6.0);
@@ -152,7 +153,7 @@ async fn withdrawing_an_event_costs_one_write_call_and_the_units_of_what_it_undo
 }
 
 #[tokio::test]
-async fn the_outcome_of_a_reaction_with_labels_and_a_trace_fits_one_write_unit() {
+async fn the_outcome_of_a_reaction_with_labels_and_a_trace_fits_two_write_units() {
     let metered = Metered::start().await;
     let turn = path(
         "0b9c7f1e-2d43-4c8a-9f10-6a5d3e8b7c21",
@@ -177,8 +178,9 @@ async fn the_outcome_of_a_reaction_with_labels_and_a_trace_fits_one_write_unit()
     let events = queue::batch(queue::submitted(engine, "EVENT").await);
     assert_eq!(events.records.len(), 1);
     generator.handle(events).await;
-    // Claim, version and outcome: a reward and a policy update, and all that is published with them. And the two feeds.
-    assert_eq!(metered.meter.take(), Cost::calls(5).reads(1.0).writes(5.0));
+    // Claim, version and outcome: a reward and a policy update, all that is published with them, and the facts that insights
+    // count (2). And its entries in the two feeds and in the hour of its project.
+    assert_eq!(metered.meter.take(), Cost::calls(5).reads(1.0).writes(7.0));
 }
 
 #[tokio::test]
@@ -233,7 +235,7 @@ async fn an_erasure_matches_the_cost_card() {
         pass().await,
         Cost::calls(listings + removals + empty_pass)
             .reads(50.0)
-            .writes(113.0)
+            .writes(123.0)
     );
     // An event that is not processed yet: reads the erasure twice, and removes the event in a transaction.
     let late = acceptance("ada");
@@ -256,9 +258,9 @@ async fn the_events_of_one_user_in_a_batch_share_one_preference_version() {
             .call(Method::POST, "/v1/feedback/submit", event)
             .await;
     }
-    // Ten claims, ten outcomes in two feeds, and one version for all of them.
+    // Ten claims, ten outcomes in two feeds and in the hour of their project, and one version for all of them.
     assert_eq!(
         metered.generate(&events).await,
-        Cost::calls(23).reads(1.0).writes(41.0)
+        Cost::calls(23).reads(1.0).writes(51.0)
     );
 }

@@ -34,6 +34,7 @@ pub enum Operation {
     ProcessWithdrawal,
     ProcessEventWithdrawal,
     ProcessEarlierEvent,
+    CountHours,
     RequestErasure,
     Erase,
     ExportDay,

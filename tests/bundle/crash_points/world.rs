@@ -5,14 +5,16 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use axum::http::Method;
 use hearback_batch::notification;
 use hearback_lambda::clock::Clock;
+use hearback_signals::publish;
 use hearback_storage::files::import_key;
+use hearback_tests::counted_hours::{self, all_messages};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::ingested_at;
 use hearback_tests::faults::Faults;
 use hearback_tests::function_set::FunctionSet;
 use hearback_tests::functions::call;
 use hearback_tests::queue::{self, submitted};
-use hearback_tests::rows::damage_pointers;
+use hearback_tests::rows::{Row, attribute, damage_pointers, rows};
 use hearback_tests::turns::{SIGNALS, event_message, exported, message, path};
 use serde_json::{Value, json};
 
@@ -61,6 +63,12 @@ impl World {
                 let send = send.queue_url(&engine.queues.imports);
                 let send = send.message_body(notification(&key, None));
                 send.send().await.unwrap();
+            }
+            Operation::CountHours => {
+                store_counted(&engine, &functions).await;
+                messages = all_messages(&engine).await;
+                // The last of them is erased.
+                messages.push(counted_hours::message(&erase_last(&engine).await));
             }
             Operation::ProcessEvents => {
                 assert!(functions.request(Method::PUT, &turn, &body).await);
@@ -271,6 +279,11 @@ impl World {
                 let request = json!({"tenant": "acme", "training": export});
                 functions.exporter.handle(&request, None).await.is_ok()
             }
+            Operation::CountHours => {
+                let batch = queue::batch(self.messages.clone());
+                let response = functions.counter.handle(batch).await;
+                response.batch_item_failures.is_empty()
+            }
             Operation::ProcessEvents
             | Operation::ProcessReactions
             | Operation::ProcessSignals
@@ -340,6 +353,42 @@ async fn store_each_kind(engine: &Engine, functions: &FunctionSet) {
         let response = functions.generator.handle(batch).await;
         assert!(response.batch_item_failures.is_empty());
     }
+}
+
+/// Stores events of two hours, one of them with a label, one of them withdrawn.
+async fn store_counted(engine: &Engine, functions: &FunctionSet) {
+    let mut late = event(2, "b");
+    late["timestamp"] = json!("2086-01-03T08:00:00Z");
+    let mut labelled = event(3, "c");
+    labelled["context"]["labels"] = json!({"model": "m-1"});
+    let submit = "/v1/feedback/submit";
+    for event in [event(1, "a"), late, labelled, event(4, "d")] {
+        assert!(functions.request(Method::POST, submit, &event).await);
+    }
+    let batch = queue::batch(submitted(engine, "EVENT").await);
+    let response = functions.generator.handle(batch).await;
+    assert!(response.batch_item_failures.is_empty());
+    let withdrawn = functions.request(Method::DELETE, WITHDRAW_EVENT, &Value::Null);
+    assert!(withdrawn.await);
+}
+
+/// Erases the last event of [`store_counted`], and returns what insights are told.
+async fn erase_last(engine: &Engine) -> Value {
+    let (client, table) = (&engine.clients.dynamodb, engine.names.table());
+    let last = event(4, "d")["feedbackId"].as_str().unwrap().to_owned();
+    let rows = rows(client, &table).await;
+    let of_last = |row: &&Row| attribute(row, "PK").ends_with(&last);
+    let mut told = None;
+    for row in rows.iter().filter(of_last) {
+        let delete = client.delete_item().table_name(&table);
+        let delete = delete.key("PK", row["PK"].clone());
+        delete.key("SK", row["SK"].clone()).send().await.unwrap();
+        if attribute(row, "SK") == "RESULT" {
+            let record = counted_hours::record("REMOVE", row);
+            told = publish::addressed(&record).unwrap().erased;
+        }
+    }
+    told.unwrap()
 }
 
 /// The same and an exported file, and for [`Operation::Erase`] the request to erase it.

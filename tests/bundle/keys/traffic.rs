@@ -7,7 +7,9 @@ use chrono::{DateTime, Utc};
 use hearback_detection::FeedbackStatus;
 use hearback_domain::identity::identifier::{Label, MessageId, UserId, UserRef};
 use hearback_domain::turns::turn::ConversationRef;
-use hearback_storage::table::{BY_AUTHOR, BY_DAY, BY_FEED, BY_FEED_USER, BY_STATUS, BY_TRACE};
+use hearback_storage::table::{
+    BY_AUTHOR, BY_DAY, BY_FEED, BY_FEED_USER, BY_HOUR, BY_STATUS, BY_TRACE,
+};
 use hearback_storage::{Store, keys};
 use hearback_tests::generate::Random;
 use hearback_tests::touched::{Partition, Units};
@@ -30,6 +32,7 @@ pub enum Kind {
     Rejected,
     Feed,
     FeedUser,
+    Hour,
 }
 
 /// The partitions that one operation uses. The ids of events differ each time.
@@ -106,6 +109,10 @@ impl Names {
                 (Some(BY_FEED), keys::feed(tenant, day, shard))
             }
             Kind::FeedUser => (Some(BY_FEED_USER), keys::user(UserRef { tenant, user })),
+            Kind::Hour => {
+                let shard = store.hour_shard(event);
+                (Some(BY_HOUR), keys::hour(tenant, project, self.at, shard))
+            }
             Kind::Trace => (Some(BY_TRACE), keys::trace(tenant, &self.trace)),
         };
         Partition { index, key }

@@ -7,13 +7,14 @@ use hearback_domain::identity::identifier::{UserId, UserRef};
 use hearback_domain::learning::preferences::{Cause, Version};
 use hearback_storage::Store;
 use hearback_storage::preferences::{Freshness, VersionRange};
+use hearback_tests::counted_hours;
 use hearback_tests::rows::rows;
 use serde_json::Value;
 
 use super::ledger::Ledger;
 use super::model::{Tenant, USERS};
 use super::rates::rates;
-use super::world::{ANALYST, Response, TENANTS, World, message_of, turn_id};
+use super::world::{ANALYST, PROJECT, Response, TENANTS, World, message_of, turn_id};
 
 /// Checks the response to `GET` of the caller's event.
 pub fn event(name: &str, sent: &Value, response: &Response) {
@@ -113,9 +114,13 @@ pub async fn preferences(store: &Store, (tenant, user): (&str, &str)) -> Option<
 /// Processes all remaining messages, and checks everything.
 pub async fn check(world: &mut World) {
     world.drain().await;
+    world.count_all().await;
     let table = world.engine.names.table();
     let rows = rows(&world.engine.clients.dynamodb, &table).await;
     for (tenant, name) in TENANTS.into_iter().enumerate() {
+        let counts = counted_hours::counts(&world.engine.store, name, PROJECT).await;
+        let expected = counted_hours::expected(&rows, name, PROJECT);
+        assert_eq!(counts, expected, "the counts of {name}");
         let ledger = Ledger::read(&rows, name);
         ledger.check_events(&world.tenants[tenant]);
         ledger.check_once(&world.tenants[tenant]);

@@ -39,6 +39,9 @@ impl World {
             event["context"] = json!({
                 "projectId": PROJECT, "conversationId": format!("c-{}", turn.0), "turnId": turn_id(turn),
             });
+        } else if self.random.below(2) == 0 {
+            let model = self.one_of(&["m-1", "m-2"]);
+            event["context"] = json!({"projectId": PROJECT, "labels": {"model": model}});
         }
         (id, event)
     }

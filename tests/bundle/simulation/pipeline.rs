@@ -7,7 +7,7 @@ use futures::future::join;
 use hearback_domain::learning::publication::Subject;
 use hearback_signals::publish;
 use hearback_storage::stream::{RESULTS, SUBMITTED};
-use hearback_tests::queue;
+use hearback_tests::{counted_hours, queue};
 use serde_json::Value;
 
 use super::world::{Worker, World};
@@ -42,7 +42,8 @@ impl World {
             self.waiting.push(message);
         }
         if RESULTS.takes(record) {
-            for (subject, message) in publish::addressed(record).unwrap() {
+            self.counts.extend(counted_hours::messages(record));
+            for (subject, message) in publish::addressed(record).unwrap().messages {
                 let id = message.get("signalId").unwrap_or(&message["feedbackId"]);
                 let name = format!("{subject:?} {} {id}", message["eventType"]);
                 // One message for each event, as the topic selects them.

@@ -82,6 +82,8 @@ pub struct World {
     pub listeners: Vec<Listener>,
     /// Messages of the fan-out's queue.
     pub wakes: Vec<SqsMessage>,
+    /// Messages of the queue of insights.
+    pub counts: Vec<SqsMessage>,
     pub stream: Stream,
     pub waiting: Vec<SqsMessage>,
     pub delivered: Vec<SqsMessage>,
@@ -118,6 +120,7 @@ impl World {
             sockets,
             listeners: Listener::all(TENANTS.len(), now() - TimeDelta::minutes(1)),
             wakes: Vec::new(),
+            counts: Vec::new(),
             stream,
             waiting: Vec::new(),
             delivered: Vec::new(),
@@ -207,7 +210,8 @@ impl World {
             68..71 => self.change_preferences(tenant, user).await,
             71..80 => self.read(tenant, user).await,
             80..84 => self.listen().await,
-            84..95 => self.deliver().await,
+            84..93 => self.deliver().await,
+            93..95 => self.count().await,
             95 => self.import(tenant).await,
             96 if self.random.below(3) == 0 => self.request_erasure(tenant).await,
             _ => self.erase().await,

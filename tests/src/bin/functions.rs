@@ -15,6 +15,8 @@ mod fanout;
 mod imports;
 #[path = "../../../functions/batch/src/bin/ingest.rs"]
 mod ingest;
+#[path = "../../../functions/insights/src/main.rs"]
+mod insights;
 #[path = "../../../functions/relay/src/bin/nats.rs"]
 mod nats;
 #[path = "../../../functions/preferences/src/main.rs"]
@@ -48,6 +50,7 @@ fn main() -> Result<(), lambda_runtime::Error> {
         "fanout" => fanout::main(),
         "imports" => imports::main(),
         "ingest" => ingest::main(),
+        "insights" => insights::main(),
         "nats" => nats::main(),
         "preferences" => preferences::main(),
         "publish" => publish::main(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use hearback_batch::{Importer, Ingest, Intake, Queues};
 use hearback_erasure::{Eraser, Erasures};
+use hearback_insights::Counter;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_relay::{Backoff, Nats, NatsSettings};
 use hearback_signals::Generator;
@@ -62,6 +63,7 @@ impl Bundle {
         let dead_letters = self.dead_letters(&self.queues.fanout_dead_letters);
         let fanout = Fanout::new(self.delivery.clone(), dead_letters);
         self.consume("fanout", &queues.fanout, minutes(30), fanout);
+        self.consume("insights", &queues.insights, minutes(15), self.counter());
         if let Some(settings) = nats {
             let dead_letters = self.dead_letters(&queues.nats_dead_letters);
             let backoff = Backoff::new(self.clients.sqs.clone(), &queues.nats);
@@ -104,6 +106,11 @@ impl Bundle {
             status: self.health.register(name),
         };
         self.work.spawn(source.run(self.work.stop.clone()));
+    }
+
+    fn counter(&self) -> Counter {
+        let dead_letters = self.dead_letters(&self.queues.insights_dead_letters);
+        Counter::new(self.store.clone(), self.clock, dead_letters)
     }
 
     fn importer(&self) -> Result<Importer> {

@@ -40,6 +40,7 @@ const KNOWN: &[&str] = &[
     "retentionDays",
     "scrollPercentage",
     "sessionId",
+    "strategy",
     "taskType",
     "timeSpent",
     "timestamp",

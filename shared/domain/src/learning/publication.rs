@@ -237,6 +237,30 @@ impl Processed {
         self.action
     }
 
+    /// The rating.
+    #[must_use]
+    pub fn rating(&self) -> Option<Rating> {
+        self.score
+    }
+
+    /// The value of its reward, −1 to 1, if it gave one.
+    #[must_use]
+    pub fn reward(&self) -> Option<f64> {
+        self.signals.reward.as_ref().map(|reward| reward.value)
+    }
+
+    /// Whether it is a neutral reaction: the comment of a feedback act, whose dedupe key is its id.
+    #[must_use]
+    pub fn is_neutral_reaction(&self) -> bool {
+        self.feedback_type == Some(FeedbackType::Comment) && self.dedupe_key.is_none()
+    }
+
+    /// When the feedback was given, by the caller's clock.
+    #[must_use]
+    pub fn occurred_at(&self) -> DateTime<Utc> {
+        self.occurred_at.unwrap_or(self.at)
+    }
+
     /// The context of the event, with what its turn says.
     #[must_use]
     pub fn context(&self) -> &EventContext {
@@ -316,7 +340,7 @@ impl Processed {
             kind,
             context: &self.context,
             private: self.private,
-            occurred_at: self.occurred_at.unwrap_or(self.at),
+            occurred_at: self.occurred_at(),
             published_at: self.at,
         }
     }
@@ -352,7 +376,21 @@ impl Processed {
     }
 }
 
+/// Tells insights that an event was erased; `None` for one without a tenant or a project, which they do not count.
+/// Nobody else receives it.
+#[must_use]
+pub fn erased(event: &Processed) -> Option<Value> {
+    Some(json!({
+        "eventType": ERASED,
+        "tenant": event.tenant.as_ref()?,
+        "projectId": event.context.project_id.as_ref()?,
+        "feedbackId": event.feedback_id,
+        "occurredAt": event.occurred_at(),
+    }))
+}
+
 const PROCESSED: &str = "feedback.processed";
+const ERASED: &str = "feedback.erased";
 const RETRACTED: &str = "feedback.retracted";
 
 /// The members that all messages have.

@@ -151,6 +151,7 @@ impl TurnCore {
             task_type: self.task_type.clone(),
             project_id: Label::try_from(self.at.within.project.as_str()).ok(),
             agent_id: self.agent_id.clone(),
+            strategy: self.strategy.clone(),
             artifact_type: self.artifact_type.clone(),
             trace_id: self.trace_id.clone(),
             span_id: self.span_id.clone(),

@@ -22,6 +22,10 @@ pub struct EventContext {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub agent_id: Option<Label>,
+    /// The strategy of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub strategy: Option<Label>,
     /// The kind of artifact, for example `checklist`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -74,6 +78,7 @@ impl EventContext {
         let inherited = [
             (&mut self.task_type, &turn.task_type),
             (&mut self.agent_id, &turn.agent_id),
+            (&mut self.strategy, &turn.strategy),
             (&mut self.artifact_type, &turn.artifact_type),
             (&mut self.trace_id, &turn.trace_id),
             (&mut self.span_id, &turn.span_id),

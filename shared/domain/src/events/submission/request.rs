@@ -103,6 +103,8 @@ request! {
         "projectId" => project_id: optional Label,
         /// The agent that answered.
         "agentId" => agent_id: optional Label,
+        /// The strategy of the agent.
+        "strategy" => strategy: optional Label,
         /// The kind of artifact, for example `checklist`; `unknown` if left out.
         "artifactType" => artifact_type: optional Label,
         /// The complexity of the artifact. Preferences learn from `simple`, `moderate` and `detailed`; any other value
@@ -181,6 +183,7 @@ impl From<FeedbackEventContext> for EventContext {
             task_type: context.task_type,
             project_id: context.project_id,
             agent_id: context.agent_id,
+            strategy: context.strategy,
             artifact_type: context.artifact_type,
             artifact_complexity: context.artifact_complexity,
             artifact_format: context.artifact_format,

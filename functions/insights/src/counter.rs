@@ -1,0 +1,270 @@
+//! Counts the hours that messages are about, and their days.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use chrono::{DateTime, NaiveDate, Utc};
+use futures::stream::{self, StreamExt};
+use hearback_domain::identity::identifier::{Label, ProjectId, TenantId, UserRef};
+use hearback_domain::views::insights::Interval;
+use hearback_lambda::MissingSetting;
+use hearback_lambda::app::store_from_env;
+use hearback_lambda::aws::{Aws, Service};
+use hearback_lambda::clock::Clock;
+use hearback_lambda::dead_letters::DeadLetters;
+use hearback_lambda::queue::{MessageFailure, Reason, RetryLimit, report};
+use hearback_lambda::settings::setting;
+use hearback_storage::insights::{Marked, ProjectRef};
+use hearback_storage::preferences::Freshness;
+use hearback_storage::{Error, Store};
+use uuid::Uuid;
+
+use crate::message::Message;
+
+/// The setting that names the URL of the queue for dead letters of the insights' queue.
+pub const INSIGHTS_DEAD_LETTERS_URL: &str = "HEARBACK_INSIGHTS_DEAD_LETTERS_URL";
+/// Hours or days that are counted at the same time.
+const AT_ONCE: usize = 8;
+/// How often counts are begun again, because another worker replaced them or the index lags behind.
+const ATTEMPTS: usize = 5;
+/// How long an index may lag behind before the hour is counted again.
+const LAG: Duration = Duration::from_secs(1);
+
+/// Processes the queue of insights.
+#[derive(Debug, Clone)]
+pub struct Counter {
+    store: Store,
+    clock: Clock,
+    dead_letters: DeadLetters,
+}
+
+/// Why a message was not processed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("the message cannot be read")]
+    Unreadable,
+    #[error("the retracted event is not processed yet")]
+    NotProcessed,
+    #[error("the index by hour does not show the change yet")]
+    NotIndexed,
+    #[error("other workers replaced the counts {ATTEMPTS} times")]
+    Contended,
+    #[error(transparent)]
+    Storage(#[from] Error),
+}
+
+impl MessageFailure for Failure {
+    fn tries(&self) -> RetryLimit {
+        match self {
+            Self::Unreadable => RetryLimit::Few,
+            Self::NotProcessed | Self::NotIndexed | Self::Contended => RetryLimit::Many,
+            Self::Storage(error) => error.tries(),
+        }
+    }
+}
+
+/// What a count must show of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    /// The event.
+    Present,
+    /// The event, as retracted.
+    Retracted,
+    /// Nothing.
+    Gone,
+}
+
+/// A project's hour or day.
+type Place = (TenantId, ProjectId, Interval);
+/// What messages expect of an hour, each with its index in the batch.
+type Expectations = Vec<(usize, Uuid, Expected)>;
+
+impl Counter {
+    /// A counter with its dead letters.
+    #[must_use]
+    pub fn new(store: Store, clock: Clock, dead_letters: DeadLetters) -> Self {
+        Self {
+            store,
+            clock,
+            dead_letters,
+        }
+    }
+
+    /// Reads the settings and builds the clients.
+    pub fn from_env() -> Result<Self, MissingSetting> {
+        let sqs = aws_sdk_sqs::Client::new(&Aws::from_env(Service::Sqs).config());
+        let dead_letters = DeadLetters::new(sqs, setting(INSIGHTS_DEAD_LETTERS_URL)?);
+        Ok(Self::new(store_from_env()?, Clock::system(), dead_letters))
+    }
+
+    /// Processes messages, and returns those that must be delivered again.
+    pub async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
+        let mut failures: BTreeMap<usize, Reason> = BTreeMap::new();
+        let mut hours: BTreeMap<Place, Expectations> = BTreeMap::new();
+        for (index, message) in batch.records.iter().enumerate() {
+            let body = message.body.as_deref().unwrap_or_default();
+            match self.expectations(body).await {
+                Ok(None) => {}
+                Ok(Some((place, event, expected))) => {
+                    let events = hours.entry(place).or_default();
+                    events.push((index, event, expected));
+                }
+                Err(failure) => _ = failures.insert(index, failure.into()),
+            }
+        }
+        let mut days: BTreeMap<(TenantId, ProjectId, NaiveDate), BTreeSet<usize>> = BTreeMap::new();
+        let counted = stream::iter(hours)
+            .map(async |(place, events)| {
+                let counted = Box::pin(self.count_hour(&place, &events)).await;
+                (place, events, counted)
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect::<Vec<_>>();
+        for ((tenant, project, hour), events, counted) in counted.await {
+            let messages: BTreeSet<_> = events.iter().map(|(index, ..)| *index).collect();
+            match counted {
+                Ok(unseen) => {
+                    let day = (tenant, project, hour.day());
+                    days.entry(day).or_default().extend(messages);
+                    let reason = Reason::from(Failure::NotIndexed);
+                    failures.extend(unseen.into_iter().map(|index| (index, reason.clone())));
+                }
+                Err(failure) => {
+                    let reason = Reason::from(failure);
+                    failures.extend(messages.into_iter().map(|index| (index, reason.clone())));
+                }
+            }
+        }
+        let counted = stream::iter(days)
+            .map(async |(day, messages)| (messages, Box::pin(self.count_day(&day)).await))
+            .buffer_unordered(AT_ONCE)
+            .collect::<Vec<_>>();
+        for (messages, counted) in counted.await {
+            if let Err(failure) = counted {
+                let reason = Reason::from(failure);
+                failures.extend(messages.into_iter().map(|index| (index, reason.clone())));
+            }
+        }
+        let failed = batch.records.into_iter().enumerate();
+        let failed =
+            failed.filter_map(|(index, message)| Some((message, failures.remove(&index)?)));
+        report(&self.dead_letters, failed.collect()).await
+    }
+
+    /// The hour that a message is about, and what its count must show; `None` if nothing is counted.
+    async fn expectations(&self, body: &str) -> Result<Option<(Place, Uuid, Expected)>, Failure> {
+        let message = serde_json::from_str(body).map_err(|_| Failure::Unreadable)?;
+        let place = |tenant: TenantId, project: Option<Label>, at: DateTime<Utc>| {
+            // Events name projects by labels, which may be longer.
+            let project = ProjectId::try_from(project?.as_str()).ok()?;
+            Some((tenant, project, Interval::hour_of(at)))
+        };
+        Ok(match message {
+            Message::Processed {
+                tenant,
+                project_id,
+                feedback_id,
+                occurred_at,
+            } => place(tenant, project_id, occurred_at)
+                .map(|place| (place, feedback_id, Expected::Present)),
+            Message::Retracted {
+                project_id: None, ..
+            } => None,
+            Message::Retracted {
+                tenant,
+                project_id,
+                feedback_id,
+                user_id,
+                timestamp,
+            } => match Box::pin(self.store.mark_retracted(&tenant, feedback_id)).await? {
+                Marked::In(hour) => place(tenant, project_id, hour)
+                    .map(|place| (place, feedback_id, Expected::Retracted)),
+                Marked::Uncounted => None,
+                Marked::NoOutcome => {
+                    let owner = UserRef::new(&tenant, &user_id);
+                    let erasure = self.store.erasure(owner, Freshness::Latest);
+                    let erasure = Box::pin(erasure).await?;
+                    if !erasure.is_some_and(|erasure| erasure.covers(timestamp)) {
+                        return Err(Failure::NotProcessed);
+                    }
+                    None
+                }
+            },
+            Message::Erased {
+                tenant,
+                project_id,
+                feedback_id,
+                occurred_at,
+            } => place(tenant, Some(project_id), occurred_at)
+                .map(|place| (place, feedback_id, Expected::Gone)),
+        })
+    }
+
+    /// Counts an hour. Returns the messages whose change the count did not show.
+    async fn count_hour(
+        &self,
+        (tenant, project, hour): &Place,
+        events: &Expectations,
+    ) -> Result<BTreeSet<usize>, Failure> {
+        let wanted: BTreeSet<_> = events.iter().map(|(_, event, _)| *event).collect();
+        let place = ProjectRef { tenant, project };
+        let mut unseen = BTreeSet::new();
+        for attempt in 0..ATTEMPTS {
+            if !unseen.is_empty() {
+                tokio::time::sleep(LAG).await;
+                unseen.clear();
+            }
+            let now = self.clock.now();
+            // Before the events are counted: whoever replaces the counts after this has counted them later.
+            let current = self.store.overview(place, *hour).await?;
+            let counted = self.store.count_hour(place, hour.begin(), &wanted, now);
+            let counted = counted.await?;
+            let put = self.store.put_counts(
+                place,
+                *hour,
+                counted.rollup.bounded(),
+                (current.as_ref(), now),
+                counted.expires_at,
+            );
+            if !put.await? {
+                continue;
+            }
+            for (index, event, expected) in events {
+                let seen = counted.seen.get(event);
+                let is_shown = match expected {
+                    // It may have been retracted or erased since.
+                    Expected::Present => {
+                        seen.is_some() || !self.store.is_counted(tenant, *event).await?
+                    }
+                    Expected::Retracted => {
+                        seen == Some(&true)
+                            || (seen.is_none() && !self.store.is_counted(tenant, *event).await?)
+                    }
+                    Expected::Gone => seen.is_none(),
+                };
+                if !is_shown {
+                    unseen.insert(*index);
+                }
+            }
+            if unseen.is_empty() || attempt + 1 == ATTEMPTS {
+                return Ok(unseen);
+            }
+        }
+        Err(Failure::Contended)
+    }
+
+    async fn count_day(
+        &self,
+        (tenant, project, day): &(TenantId, ProjectId, NaiveDate),
+    ) -> Result<(), Failure> {
+        let place = ProjectRef { tenant, project };
+        for _ in 0..ATTEMPTS {
+            let day = Interval::Day(*day);
+            if self.store.count_day(place, day, self.clock.now()).await? {
+                return Ok(());
+            }
+        }
+        Err(Failure::Contended)
+    }
+}

@@ -1,0 +1,40 @@
+//! The messages of the queue.
+
+use chrono::{DateTime, Utc};
+use hearback_domain::identity::identifier::{Label, TenantId, UserId};
+use serde::Deserialize;
+use uuid::Uuid;
+
+/// A message of the queue.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "eventType")]
+pub(crate) enum Message {
+    /// An event was processed.
+    #[serde(rename = "feedback.processed", rename_all = "camelCase")]
+    Processed {
+        tenant: TenantId,
+        #[serde(default)]
+        project_id: Option<Label>,
+        feedback_id: Uuid,
+        occurred_at: DateTime<Utc>,
+    },
+    /// An event was retracted.
+    #[serde(rename = "feedback.retracted", rename_all = "camelCase")]
+    Retracted {
+        tenant: TenantId,
+        #[serde(default)]
+        project_id: Option<Label>,
+        feedback_id: Uuid,
+        user_id: UserId,
+        /// When the retraction was received.
+        timestamp: DateTime<Utc>,
+    },
+    /// An event was erased.
+    #[serde(rename = "feedback.erased", rename_all = "camelCase")]
+    Erased {
+        tenant: TenantId,
+        project_id: Label,
+        feedback_id: Uuid,
+        occurred_at: DateTime<Utc>,
+    },
+}

@@ -1,0 +1,125 @@
+//! The counts of one dimension, by value.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+use crate::views::insights::counts::Counts;
+use crate::views::insights::facts::Facts;
+use crate::views::insights::voices::{MAX_VOICES, UserHash, Voices};
+
+/// Maximum number of values of a dimension that are counted apart: those with the most events.
+pub const MAX_VALUES: usize = 100;
+
+/// The events with one value, or with the values that are not counted apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// The counts.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// What each user gave as a verdict.
+    #[serde(rename = "v", default, skip_serializing_if = "Voices::is_empty")]
+    pub voices: Voices,
+}
+
+impl AddAssign<&Self> for Group {
+    fn add_assign(&mut self, other: &Self) {
+        self.counts += &other.counts;
+        self.voices += &other.voices;
+    }
+}
+
+/// The counts of one dimension in a period.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breakdown {
+    /// By value.
+    #[serde(rename = "by")]
+    pub groups: BTreeMap<String, Group>,
+    /// The values that are not counted apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<Box<Group>>,
+    /// If voices are a sample: of the users with hashes below this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled_below: Option<UserHash>,
+}
+
+impl Breakdown {
+    /// Counts an event with a value.
+    pub(super) fn add(&mut self, value: &str, facts: &Facts, is_retracted: bool, has_voices: bool) {
+        if !self.groups.contains_key(value) {
+            self.groups.insert(value.to_owned(), Group::default());
+        }
+        let Some(group) = self.groups.get_mut(value) else {
+            return;
+        };
+        group.counts.add(facts, is_retracted);
+        let has_voice = has_voices && !is_retracted && facts.is_given();
+        if let Some(verdict) = facts.verdict().filter(|_| has_voice) {
+            group.voices.0.entry(facts.user).or_default().add(verdict);
+        }
+    }
+
+    fn all_groups(&mut self) -> impl Iterator<Item = &mut Group> {
+        self.groups.values_mut().chain(self.other.as_deref_mut())
+    }
+
+    fn sample_below(&mut self, limit: Option<UserHash>) {
+        let Some(limit) = limit else { return };
+        self.all_groups()
+            .for_each(|group| group.voices.limit(limit));
+        self.sampled_below = Some(limit);
+    }
+
+    /// Keeps what is stored of it: at most [`MAX_VALUES`] values and [`MAX_VOICES`] voices.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        if self.groups.len() > MAX_VALUES {
+            let mut groups: Vec<_> = std::mem::take(&mut self.groups).into_iter().collect();
+            groups
+                .sort_by_cached_key(|(value, group)| (Reverse(group.counts.events), value.clone()));
+            let rest = groups.split_off(MAX_VALUES);
+            let other = self.other.get_or_insert_default();
+            for (_, group) in &rest {
+                **other += group;
+            }
+            self.groups = groups.into_iter().collect();
+        }
+        let mut hashes: Vec<_> = self
+            .all_groups()
+            .flat_map(|group| group.voices.0.keys().copied())
+            .collect();
+        if hashes.len() > MAX_VOICES {
+            hashes.sort_unstable();
+            self.sample_below(hashes.get(MAX_VOICES).copied());
+        }
+        self
+    }
+
+    /// How many events are counted.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        let groups = self.groups.values().chain(self.other.as_deref());
+        groups.map(|group| group.counts.events).sum()
+    }
+
+    /// Whether nothing is counted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty() && self.other.is_none()
+    }
+}
+
+impl AddAssign<&Self> for Breakdown {
+    fn add_assign(&mut self, other: &Self) {
+        for (value, group) in &other.groups {
+            *self.groups.entry(value.clone()).or_default() += group;
+        }
+        if let Some(rest) = &other.other {
+            **self.other.get_or_insert_default() += rest;
+        }
+        let limits = [self.sampled_below, other.sampled_below];
+        self.sample_below(limits.into_iter().flatten().min());
+    }
+}

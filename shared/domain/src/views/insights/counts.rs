@@ -1,0 +1,151 @@
+//! What is counted of a group of events.
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+use crate::events::event::{Channel, FeedbackType};
+use crate::feedback::reaction::Origin;
+use crate::views::insights::facts::Facts;
+use crate::views::insights::verdict::Verdict;
+
+/// Counts of events. What users gave is counted apart from what was inferred.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Events that hold.
+    #[serde(rename = "e")]
+    pub events: u64,
+    /// Events that were withdrawn or replaced. They are in no other count.
+    #[serde(rename = "x", skip_serializing_if = "is_zero")]
+    pub retracted: u64,
+    /// Events that correct an answer.
+    #[serde(rename = "c", skip_serializing_if = "is_zero")]
+    pub corrections: u64,
+    /// What users said.
+    #[serde(rename = "g", skip_serializing_if = "Verdicts::is_empty")]
+    pub given: Verdicts,
+    /// What was inferred.
+    #[serde(rename = "i", skip_serializing_if = "Verdicts::is_empty")]
+    pub inferred: Verdicts,
+}
+
+/// Verdicts of one origin.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Verdicts {
+    /// Acceptances, and ratings of 4 and 5.
+    #[serde(rename = "a", skip_serializing_if = "is_zero")]
+    pub accepted: u64,
+    /// Rejections, and ratings of 1 and 2.
+    #[serde(rename = "r", skip_serializing_if = "is_zero")]
+    pub rejected: u64,
+    /// Neutral reactions, and ratings of 3.
+    #[serde(rename = "n", skip_serializing_if = "is_zero")]
+    pub neutral: u64,
+    /// Ratings of 1 to 5.
+    #[serde(rename = "s", skip_serializing_if = "has_no_rating")]
+    pub ratings: [u64; 5],
+    /// Rewards.
+    #[serde(rename = "w", skip_serializing_if = "is_zero")]
+    pub rewards: u64,
+    /// The sum of the rewards, in millionths: a sum of whole numbers does not depend on their order.
+    #[serde(rename = "m", skip_serializing_if = "is_no_sum")]
+    pub reward_millionths: i64,
+}
+
+impl Counts {
+    /// Counts an event.
+    pub fn add(&mut self, facts: &Facts, is_retracted: bool) {
+        if is_retracted {
+            self.retracted += 1;
+            return;
+        }
+        self.events += 1;
+        let is_correction = facts.channel == Channel::Correction
+            || facts.feedback_type == Some(FeedbackType::Modification);
+        self.corrections += u64::from(is_correction);
+        match facts.origin() {
+            Origin::User => self.given.add(facts),
+            Origin::Machine => self.inferred.add(facts),
+        }
+    }
+
+    /// Whether nothing is counted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events == 0 && self.retracted == 0
+    }
+}
+
+impl AddAssign<&Self> for Counts {
+    fn add_assign(&mut self, other: &Self) {
+        self.events += other.events;
+        self.retracted += other.retracted;
+        self.corrections += other.corrections;
+        self.given += &other.given;
+        self.inferred += &other.inferred;
+    }
+}
+
+impl Verdicts {
+    fn add(&mut self, facts: &Facts) {
+        match facts.verdict() {
+            Some(Verdict::Accepted) => self.accepted += 1,
+            Some(Verdict::Rejected) => self.rejected += 1,
+            Some(Verdict::Neutral) => self.neutral += 1,
+            None => {}
+        }
+        let place = facts.rating.map(|rating| usize::from(rating.get()) - 1);
+        if let Some(rating) = place.and_then(|place| self.ratings.get_mut(place)) {
+            *rating += 1;
+        }
+        if let Some(reward) = facts.reward_millionths {
+            self.rewards += 1;
+            self.reward_millionths += reward;
+        }
+    }
+
+    /// How many verdicts there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.accepted + self.rejected + self.neutral
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl AddAssign<&Self> for Verdicts {
+    fn add_assign(&mut self, other: &Self) {
+        self.accepted += other.accepted;
+        self.rejected += other.rejected;
+        self.neutral += other.neutral;
+        for (own, others) in self.ratings.iter_mut().zip(other.ratings) {
+            *own += others;
+        }
+        self.rewards += other.rewards;
+        self.reward_millionths += other.reward_millionths;
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+fn is_no_sum(sum: &i64) -> bool {
+    *sum == 0
+}
+
+fn has_no_rating(ratings: &[u64; 5]) -> bool {
+    *ratings == [0; 5]
+}

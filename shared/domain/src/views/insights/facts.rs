@@ -1,0 +1,154 @@
+//! What insights count of an event.
+
+use serde::{Deserialize, Serialize};
+
+use crate::events::event::{Channel, FeedbackType, Rating};
+use crate::feedback::reaction::Origin;
+use crate::identity::identifier::Label;
+use crate::identity::labels::Labels;
+use crate::learning::publication::{Action, Processed};
+use crate::views::insights::dimension::Dimension;
+use crate::views::insights::verdict::Verdict;
+use crate::views::insights::voices::UserHash;
+
+/// What insights count of a processed event. It is stored with the event's outcome and copied into the index by hour, so
+/// its names are short; it has no free text and no user id.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The user, as a hash.
+    #[serde(rename = "u")]
+    pub user: UserHash,
+    /// The channel.
+    #[serde(rename = "c")]
+    pub channel: Channel,
+    /// The type.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub feedback_type: Option<FeedbackType>,
+    /// What the user did.
+    #[serde(rename = "o")]
+    pub outcome: Action,
+    /// Whether it is a neutral reaction.
+    #[serde(
+        rename = "n",
+        default,
+        skip_serializing_if = "crate::events::event::is_false"
+    )]
+    pub is_neutral: bool,
+    /// The rating.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub rating: Option<Rating>,
+    /// The value of its reward, in millionths.
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub reward_millionths: Option<i64>,
+    /// The kind of artifact.
+    #[serde(rename = "af", default, skip_serializing_if = "Option::is_none")]
+    pub artifact_type: Option<Label>,
+    /// The kind of task.
+    #[serde(rename = "tk", default, skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<Label>,
+    /// The agent that answered.
+    #[serde(rename = "ag", default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<Label>,
+    /// The strategy of the agent.
+    #[serde(rename = "st", default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Label>,
+    /// The labels.
+    #[serde(rename = "l", default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+}
+
+impl Facts {
+    /// The facts of a processed event.
+    #[must_use]
+    pub fn of(event: &Processed) -> Self {
+        let context = event.context();
+        Self {
+            user: UserHash::of(event.user_id()),
+            channel: event.channel(),
+            feedback_type: event.feedback_type(),
+            outcome: event.action(),
+            is_neutral: event.is_neutral_reaction(),
+            rating: event.rating(),
+            reward_millionths: event.reward().map(millionths),
+            artifact_type: context.artifact_type.clone(),
+            task_type: context.task_type.clone(),
+            agent_id: context.agent_id.clone(),
+            strategy: context.strategy.clone(),
+            labels: context.labels.clone(),
+        }
+    }
+
+    /// Whether a user said it, or it was inferred.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        match self.channel {
+            Channel::Explicit | Channel::Correction => Origin::User,
+            Channel::Implicit => Origin::Machine,
+        }
+    }
+
+    /// Whether a user said it.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        self.origin() == Origin::User
+    }
+
+    /// What the event says about the answer, as in [`crate::feedback::counted`]; `None` if it does not judge it.
+    #[must_use]
+    pub fn verdict(&self) -> Option<Verdict> {
+        match (self.outcome, self.rating) {
+            (Action::Accepted, _) => Some(Verdict::Accepted),
+            (Action::Rejected, _) => Some(Verdict::Rejected),
+            (Action::Rated, Some(rating)) if rating >= Rating::HIGH => Some(Verdict::Accepted),
+            (Action::Rated, Some(rating)) if rating <= Rating::LOW => Some(Verdict::Rejected),
+            (Action::Rated, Some(_)) => Some(Verdict::Neutral),
+            (Action::Rated, None)
+            | (Action::Modified | Action::Commented | Action::Observed, _) => {
+                self.is_neutral.then_some(Verdict::Neutral)
+            }
+        }
+    }
+
+    /// The dimensions in which the event has a value, each with that.
+    pub fn values(&self) -> impl Iterator<Item = (Dimension, &str)> {
+        let origin = match self.origin() {
+            Origin::User => "user",
+            Origin::Machine => "machine",
+        };
+        let closed = [
+            (Dimension::All, Some("all")),
+            (Dimension::Channel, Some(self.channel.as_str())),
+            (
+                Dimension::Type,
+                self.feedback_type.map(FeedbackType::as_str),
+            ),
+            (Dimension::Outcome, Some(self.outcome.as_str())),
+            (Dimension::Origin, Some(origin)),
+        ];
+        let open = [
+            (Dimension::ArtifactType, &self.artifact_type),
+            (Dimension::TaskType, &self.task_type),
+            (Dimension::AgentId, &self.agent_id),
+            (Dimension::Strategy, &self.strategy),
+        ];
+        let open = open
+            .into_iter()
+            .map(|(dimension, value)| (dimension, value.as_ref().map(Label::as_str)));
+        let labels = self.labels.iter();
+        let labels = labels.map(|(key, value)| (Dimension::Label(key.to_owned()), value));
+        let named = closed.into_iter().chain(open);
+        named
+            .filter_map(|(dimension, value)| Some((dimension, value?)))
+            .chain(labels)
+    }
+}
+
+/// A reward, −1 to 1, in millionths.
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "a reward is between -1 and 1"
+)]
+fn millionths(reward: f64) -> i64 {
+    (reward * 1e6).round() as i64
+}

@@ -1,0 +1,250 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::events::event::{Channel, FeedbackType, Rating};
+use crate::feedback::reaction::Origin;
+use crate::identity::labels::Labels;
+use crate::learning::publication::Action;
+
+fn number(count: usize) -> u64 {
+    count.try_into().unwrap()
+}
+
+fn label(value: &str) -> crate::identity::identifier::Label {
+    value.try_into().unwrap()
+}
+
+prop_compose! {
+    fn facts()(
+        user in 0..6_u64,
+        channel in prop_oneof![
+            Just(Channel::Explicit), Just(Channel::Implicit), Just(Channel::Correction)
+        ],
+        outcome in prop_oneof![
+            Just(Action::Accepted), Just(Action::Rejected), Just(Action::Rated), Just(Action::Modified),
+            Just(Action::Commented), Just(Action::Observed)
+        ],
+        is_neutral in any::<bool>(),
+        rating in proptest::option::of(1..=5_u8),
+        reward in proptest::option::of(-1_000_000..=1_000_000_i64),
+        agent in proptest::option::of("[ab]"),
+        model in proptest::option::of("[xyz]"),
+    ) -> Facts {
+        let labels: Labels = serde_json::from_value(match model {
+            Some(model) => json!({"model": model}),
+            None => json!({}),
+        }).unwrap();
+        Facts {
+            user: UserHash::of(&user.to_string()),
+            channel,
+            feedback_type: (outcome == Action::Modified).then_some(FeedbackType::Modification),
+            outcome,
+            is_neutral: is_neutral && outcome == Action::Commented,
+            rating: rating.filter(|_| outcome == Action::Rated).map(|rating| Rating::try_from(rating).unwrap()),
+            reward_millionths: reward,
+            artifact_type: None,
+            task_type: None,
+            agent_id: agent.as_deref().map(label),
+            strategy: None,
+            labels,
+        }
+    }
+}
+
+fn rollup<'a>(events: impl IntoIterator<Item = &'a (Facts, bool)>) -> Rollup {
+    let mut rollup = Rollup::default();
+    for (facts, is_retracted) in events {
+        rollup.add(facts, *is_retracted);
+    }
+    rollup
+}
+
+fn group<'a>(rollup: &'a Rollup, dimension: &Dimension, value: &str) -> &'a Group {
+    &rollup.breakdowns[dimension].groups[value]
+}
+
+proptest! {
+    #[test]
+    fn every_group_counts_its_events(events in proptest::collection::vec((facts(), any::<bool>()), 0..40)) {
+        let rollup = rollup(&events);
+        for (dimension, breakdown) in &rollup.breakdowns {
+            for (value, group) in &breakdown.groups {
+                let of_group: Vec<_> = events.iter().filter(|(facts, _)| {
+                    facts.values().any(|(other, name)| other == *dimension && name == value)
+                }).collect();
+                let holding: Vec<_> = of_group.iter().filter(|(_, is_retracted)| !is_retracted).collect();
+                let of_origin = |origin, rating: u8| holding.iter().filter(|(facts, _)| {
+                    facts.origin() == origin && facts.rating.is_some_and(|given| given.get() == rating)
+                }).count();
+                prop_assert_eq!(group.counts.events, number(holding.len()));
+                prop_assert_eq!(group.counts.retracted, number(of_group.len() - holding.len()));
+                for (origin, verdicts) in [
+                    (Origin::User, &group.counts.given), (Origin::Machine, &group.counts.inferred)
+                ] {
+                    prop_assert_eq!(verdicts.ratings, [1, 2, 3, 4, 5].map(|rating| number(of_origin(origin, rating))));
+                    let accepted = holding.iter().filter(|(facts, _)| {
+                        let rated = facts.rating.is_some_and(|rating| rating.get() >= 4);
+                        facts.origin() == origin && (facts.outcome == Action::Accepted || rated)
+                    });
+                    prop_assert_eq!(verdicts.accepted, number(accepted.count()));
+                }
+            }
+        }
+        if let Some(all) = rollup.breakdowns.get(&Dimension::All) {
+            let users: BTreeSet<_> = events.iter().filter(|(facts, is_retracted)| {
+                !is_retracted && facts.is_given() && facts.verdict().is_some()
+            }).map(|(facts, _)| facts.user).collect();
+            prop_assert_eq!(all.groups["all"].voices.0.keys().copied().collect::<BTreeSet<_>>(), users);
+        }
+    }
+
+    #[test]
+    fn a_period_is_the_sum_of_its_parts(
+        events in proptest::collection::vec(((facts(), any::<bool>()), 0..3_usize), 0..40)
+    ) {
+        let parts = [2, 0, 1].map(|part| {
+            let events = events.iter().filter(|(_, place)| *place == part);
+            rollup(events.map(|(event, _)| event)).bounded()
+        });
+        let mut sum = Rollup::default();
+        for part in &parts {
+            sum += part;
+        }
+        let whole = rollup(events.iter().map(|(event, _)| event)).bounded();
+        prop_assert_eq!(sum.bounded(), whole);
+    }
+
+    #[test]
+    fn a_stored_breakdown_is_read_back(events in proptest::collection::vec((facts(), any::<bool>()), 0..20)) {
+        for (facts, _) in &events {
+            let stored = serde_json::to_string(facts).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Facts>(&stored).unwrap(), facts);
+        }
+        let breakdowns = rollup(&events).breakdowns;
+        let stored = serde_json::to_string(&breakdowns).unwrap();
+        let read: BTreeMap<Dimension, Breakdown> = serde_json::from_str(&stored).unwrap();
+        prop_assert_eq!(read, breakdowns);
+    }
+}
+
+/// A rating of a user for an answer with a label.
+fn rated(user: usize, rating: u8, key: &str, value: &str) -> (Facts, bool) {
+    let facts = Facts {
+        user: UserHash::of(&user.to_string()),
+        channel: Channel::Explicit,
+        feedback_type: Some(FeedbackType::Rating),
+        outcome: Action::Rated,
+        is_neutral: false,
+        rating: Some(Rating::try_from(rating).unwrap()),
+        reward_millionths: None,
+        artifact_type: None,
+        task_type: None,
+        agent_id: None,
+        strategy: None,
+        labels: serde_json::from_value(json!({key: value})).unwrap(),
+    };
+    (facts, false)
+}
+
+fn model() -> Dimension {
+    Dimension::Label("model".to_owned())
+}
+
+#[test]
+fn rare_values_are_counted_together() {
+    let frequent = (0..=MAX_VALUES).flat_map(|value| {
+        let value = format!("m{value:03}");
+        (0..2).map(move |user| rated(user, 5, "model", &value))
+    });
+    let rare = (0..7).map(|value| rated(9, 1, "model", &format!("a{value}")));
+    let events: Vec<_> = frequent.chain(rare).collect();
+    let bounded = rollup(&events).bounded();
+    let breakdown = &bounded.breakdowns[&model()];
+    assert_eq!(breakdown.groups.len(), MAX_VALUES);
+    // The last of the equally frequent values, and the rare ones.
+    let other = breakdown.other.as_ref().unwrap();
+    assert_eq!(other.counts.given.accepted, 2);
+    assert_eq!(other.counts.given.rejected, 7);
+    assert_eq!(other.voices.0.len(), 3);
+    assert_eq!(breakdown.events(), number(events.len()));
+}
+
+#[test]
+fn a_user_with_many_acts_counts_once() {
+    let loud = (0..100).map(|_| rated(0, 1, "model", "a"));
+    let others = (1..=99).map(|user| rated(user, 5, "model", "a"));
+    let events: Vec<_> = loud.chain(others).collect();
+    let rollup = rollup(&events);
+    let group = group(&rollup, &model(), "a");
+    let by_act = &group.counts.given;
+    assert_eq!((by_act.accepted, by_act.rejected), (99, 100));
+    assert_eq!(group.voices.mean(), Some(0.99));
+}
+
+#[test]
+fn of_many_users_the_same_sample_is_kept_in_every_hour() {
+    let hours = [0, 1, 2].map(|hour| {
+        let users = hour * 500..hour * 500 + 3000;
+        users.map(|user| rated(user, if user % 4 == 0 { 1 } else { 5 }, "model", "a"))
+    });
+    let hours = hours.map(|events| rollup(&events.collect::<Vec<_>>()).bounded());
+    let mut day = Rollup::default();
+    for hour in &hours {
+        day += hour;
+    }
+    let breakdown = &day.breakdowns[&model()];
+    let limit = breakdown.sampled_below.unwrap();
+    let voices = &breakdown.groups["a"].voices;
+    let sampled = (0..4000).filter(|user| UserHash::of(&user.to_string()) < limit);
+    assert_eq!(voices.0.len(), sampled.count());
+    assert!(voices.0.len() > MAX_VOICES / 2);
+    // A user of two hours counts once.
+    let mean = voices.mean().unwrap();
+    assert!((mean - 0.75).abs() < 0.06, "{mean}");
+    assert!(
+        day.bounded().breakdowns[&model()].groups["a"]
+            .voices
+            .0
+            .len()
+            <= MAX_VOICES
+    );
+}
+
+#[test]
+fn rare_label_keys_are_left_out_and_their_number_is_known() {
+    let keys = (0..MAX_LABEL_KEYS + 3).flat_map(|key| {
+        let acts = if key < 3 { 1 } else { 2 };
+        (0..acts).map(move |user| rated(user, 5, &format!("k{key}"), "a"))
+    });
+    let bounded = rollup(&keys.collect::<Vec<_>>()).bounded();
+    assert_eq!(bounded.label_keys_left_out, 3);
+    for key in 0..3 {
+        let dimension = Dimension::Label(format!("k{key}"));
+        assert!(!bounded.breakdowns.contains_key(&dimension));
+    }
+}
+
+#[test]
+fn dimensions_are_read_by_their_names() {
+    for name in [
+        "all",
+        "channel",
+        "type",
+        "outcome",
+        "origin",
+        "artifactType",
+        "taskType",
+        "agentId",
+        "strategy",
+        "label.prompt_version",
+    ] {
+        let dimension = Dimension::try_from(name.to_owned()).unwrap();
+        assert_eq!(dimension.to_string(), name);
+    }
+    for name in ["", "label.", "labels", "userId"] {
+        assert!(Dimension::try_from(name.to_owned()).is_err(), "{name}");
+    }
+}

@@ -1,0 +1,132 @@
+//! What each user of a group said, so that one user's hundred clicks do not outvote a hundred users.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::text::digest::digest;
+use crate::views::insights::verdict::Verdict;
+
+/// Maximum number of voices in the stored counts of a dimension. Beyond it the users with the lowest hashes are a
+/// sample: it is the same sample in every hour, so that samples can be merged.
+pub const MAX_VOICES: usize = 512;
+
+/// A hash of a user. Hashes are evenly distributed, so the users with hashes below a limit are a random sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UserHash(pub u64);
+
+impl UserHash {
+    /// The hash of a user of a tenant. Hashes are compared within a tenant only.
+    #[must_use]
+    pub fn of(user: &str) -> Self {
+        let digest = digest([user]);
+        let first = digest.first_chunk().copied().unwrap_or_default();
+        Self(u64::from_be_bytes(first))
+    }
+}
+
+impl Serialize for UserHash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&URL_SAFE_NO_PAD.encode(self.0.to_be_bytes()))
+    }
+}
+
+impl<'de> Deserialize<'de> for UserHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(de::Error::custom)?;
+        let bytes = bytes.try_into();
+        bytes
+            .map(|bytes| Self(u64::from_be_bytes(bytes)))
+            .map_err(|_| de::Error::custom("must have 8 bytes"))
+    }
+}
+
+/// The verdicts of a user.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "[u32; 3]", into = "[u32; 3]")]
+pub struct Ballot {
+    /// Acceptances.
+    pub accepted: u32,
+    /// Rejections.
+    pub rejected: u32,
+    /// Neutral verdicts.
+    pub neutral: u32,
+}
+
+impl Ballot {
+    /// Counts a verdict.
+    pub(super) fn add(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Accepted => self.accepted += 1,
+            Verdict::Rejected => self.rejected += 1,
+            Verdict::Neutral => self.neutral += 1,
+        }
+    }
+
+    /// The share of acceptances, 0 to 1.
+    #[must_use]
+    pub fn satisfaction(self) -> f64 {
+        let all = f64::from(self.accepted) + f64::from(self.rejected) + f64::from(self.neutral);
+        f64::from(self.accepted) / all.max(1.0)
+    }
+}
+
+impl AddAssign for Ballot {
+    fn add_assign(&mut self, other: Self) {
+        self.accepted += other.accepted;
+        self.rejected += other.rejected;
+        self.neutral += other.neutral;
+    }
+}
+
+impl From<[u32; 3]> for Ballot {
+    fn from([accepted, rejected, neutral]: [u32; 3]) -> Self {
+        Self {
+            accepted,
+            rejected,
+            neutral,
+        }
+    }
+}
+
+impl From<Ballot> for [u32; 3] {
+    fn from(ballot: Ballot) -> Self {
+        [ballot.accepted, ballot.rejected, ballot.neutral]
+    }
+}
+
+/// What each user of a group said, of all users or of a sample.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Voices(pub BTreeMap<UserHash, Ballot>);
+
+impl Voices {
+    /// Leaves out users with hashes of `limit` and more.
+    pub(super) fn limit(&mut self, limit: UserHash) {
+        self.0.split_off(&limit);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The mean of the users' satisfaction, in which each user counts once; `None` without users.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        let rates = self.0.values().map(|ballot| ballot.satisfaction());
+        let (sum, n) = rates.fold((0.0, 0.0), |(sum, n), rate| (sum + rate, n + 1.0));
+        (n > 0.0).then_some(sum / n)
+    }
+}
+
+impl AddAssign<&Self> for Voices {
+    fn add_assign(&mut self, other: &Self) {
+        for (user, ballot) in &other.0 {
+            *self.0.entry(*user).or_default() += *ballot;
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! What insights count, in a sparse index by hour, and the counts of hours and days.
+//!
+//! The counts of an interval are several rows: one of the dimensions with few values, which is the head, and one for
+//! each other dimension. The head is replaced under the condition that it is unchanged since before the events were
+//! counted; then the other rows, each unless a later count has replaced it. So whichever of two writers is last has
+//! counted everything that the other one has, and one that crashes in between is repeated.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::future::try_join_all;
+use hearback_domain::identity::identifier::{ProjectId, TenantId};
+use hearback_domain::learning::publication::Processed;
+use hearback_domain::views::insights::{Breakdown, Dimension, Facts, Interval, Rollup};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::attributes::{CORE, FACTS, RETRACTED};
+use crate::conditional::{Replaced, Versioned, WriteOutcome, outcome};
+use crate::item::{self, Builder, Item};
+use crate::table::{BY_HOUR, HOUR, OCCURRED_AT, PK, SK};
+use crate::{Error, Store, keys};
+
+const ENTRY: &str = "facts of an event";
+const COUNTS: &str = "counts";
+/// The number of a count. A later count has a greater number.
+const NUMBER: &str = "number";
+
+/// A project, whose events are counted.
+#[derive(Debug, Clone, Copy)]
+pub struct ProjectRef<'a> {
+    /// The tenant.
+    pub tenant: &'a TenantId,
+    /// The project.
+    pub project: &'a ProjectId,
+}
+
+/// The events of an hour, counted.
+#[derive(Debug, Default)]
+pub struct CountedHour {
+    /// The counts, of all values.
+    pub rollup: Rollup,
+    /// Which of the events that were asked for are in the index, and whether as retracted.
+    pub seen: BTreeMap<Uuid, bool>,
+    /// When the last of the events expires.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// What became of the mark on a retracted event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marked {
+    /// The event is counted in this hour.
+    In(DateTime<Utc>),
+    /// The event has an outcome, but names no project, or another event counts.
+    Uncounted,
+    /// The event has no outcome yet, or was erased.
+    NoOutcome,
+}
+
+/// The counts of the dimensions with few values, and which others have counts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overview {
+    /// By dimension.
+    pub by: BTreeMap<Dimension, Breakdown>,
+    /// The other dimensions, each with a row of its own.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub others: BTreeSet<Dimension>,
+    /// How many label keys are not counted.
+    #[serde(default)]
+    pub label_keys_left_out: usize,
+    /// When its events were counted.
+    pub counted_at: DateTime<Utc>,
+    /// When the rows expire.
+    #[serde(skip)]
+    pub expires_at: Option<DateTime<Utc>>,
+    #[serde(skip)]
+    number: u64,
+}
+
+impl Store {
+    /// Adds the outcome of an event to the hour of its project, if it names one.
+    pub(crate) fn in_hour(
+        &self,
+        item: Builder,
+        tenant: &TenantId,
+        event: &Processed,
+    ) -> Result<Builder, Error> {
+        let project = event.context().project_id.as_ref();
+        let Some(project) = project.and_then(|name| ProjectId::try_from(name.as_str()).ok()) else {
+            return Ok(item);
+        };
+        let (event_id, at) = (event.feedback_id(), event.occurred_at());
+        let hour = keys::hour(tenant, &project, at, self.hour_shard(event_id));
+        item.string(HOUR, hour)
+            .string(OCCURRED_AT, keys::occurred_at(at, event_id))
+            .json(ENTRY, FACTS, &Facts::of(event))
+    }
+
+    /// The shard of an event in its hour: of as many as a day of the feed has, because every event may be in it.
+    #[must_use]
+    pub fn hour_shard(&self, event: Uuid) -> u32 {
+        self.feed_shard(event)
+    }
+
+    /// Marks an event as retracted, for the counts of its hour. One call; two writes if it is counted and was not
+    /// marked.
+    pub async fn mark_retracted(
+        &self,
+        tenant: &TenantId,
+        feedback_id: Uuid,
+    ) -> Result<Marked, Error> {
+        let update = self
+            .client
+            .update_item()
+            .table_name(&self.table)
+            .key(PK, AttributeValue::S(keys::event(tenant, feedback_id)))
+            .key(SK, AttributeValue::S(keys::RESULT.to_owned()))
+            .update_expression("SET #retracted = :yes")
+            .condition_expression("attribute_exists(#hour)")
+            .expression_attribute_names("#retracted", RETRACTED)
+            .expression_attribute_names("#hour", HOUR)
+            .expression_attribute_values(":yes", AttributeValue::Bool(true))
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let sent = update.send().await;
+        let new = sent.as_ref().ok().and_then(|sent| sent.attributes.clone());
+        Ok(match outcome("UpdateItem", sent)? {
+            WriteOutcome::Done => {
+                let new = new.unwrap_or_default();
+                let hour = keys::hour_of(item::string(&new, ENTRY, HOUR)?);
+                Marked::In(hour.ok_or_else(|| Error::unreadable(ENTRY, "its hour is invalid"))?)
+            }
+            WriteOutcome::Conflict(Some(_)) => Marked::Uncounted,
+            WriteOutcome::Conflict(None) => Marked::NoOutcome,
+        })
+    }
+
+    /// Whether an event has an outcome that is counted. Strongly consistent. One call, one read for each 4 KB.
+    pub async fn is_counted(&self, tenant: &TenantId, feedback_id: Uuid) -> Result<bool, Error> {
+        let partition = keys::event(tenant, feedback_id);
+        let response = self.get(partition, keys::RESULT.to_owned()).await?;
+        Ok(response.item.is_some_and(|item| item.contains_key(HOUR)))
+    }
+
+    /// Counts the events of an hour, and says which of `wanted` are among them. Eventually consistent. One call for
+    /// each shard and megabyte, half a read each for each 4 KB.
+    pub async fn count_hour(
+        &self,
+        ProjectRef { tenant, project }: ProjectRef<'_>,
+        hour: DateTime<Utc>,
+        wanted: &BTreeSet<Uuid>,
+        now: DateTime<Utc>,
+    ) -> Result<CountedHour, Error> {
+        let shards = (0..self.feed_shards()).map(|shard| keys::hour(tenant, project, hour, shard));
+        let counted = shards.map(|shard| self.count_shard(shard, wanted, now));
+        let mut all = CountedHour::default();
+        for CountedHour {
+            rollup,
+            seen,
+            expires_at,
+        } in try_join_all(counted).await?
+        {
+            all.rollup += &rollup;
+            all.seen.extend(seen);
+            all.expires_at = all.expires_at.max(expires_at);
+        }
+        Ok(all)
+    }
+
+    async fn count_shard(
+        &self,
+        shard: String,
+        wanted: &BTreeSet<Uuid>,
+        now: DateTime<Utc>,
+    ) -> Result<CountedHour, Error> {
+        let mut counted = CountedHour::default();
+        let mut next = None;
+        loop {
+            let query = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .index_name(BY_HOUR)
+                .key_condition_expression("#hour = :value")
+                .expression_attribute_names("#hour", HOUR)
+                .expression_attribute_values(":value", AttributeValue::S(shard.clone()))
+                .set_exclusive_start_key(next)
+                .return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let page = query.send().await;
+            let page = page.map_err(|error| Error::unavailable("Query", &error))?;
+            for entry in page.items() {
+                let is_retracted = entry.contains_key(RETRACTED);
+                let event = keys::event_at(item::string(entry, ENTRY, OCCURRED_AT)?);
+                if let Some(event) = event.filter(|event| wanted.contains(event)) {
+                    counted.seen.insert(event, is_retracted);
+                }
+                if item::is_expired(entry, now) {
+                    continue;
+                }
+                let facts = item::json::<Facts>(entry, ENTRY, FACTS);
+                if let Some(facts) = item::readable(entry, facts) {
+                    counted.rollup.add(&facts, is_retracted);
+                    counted.expires_at = counted.expires_at.max(item::expires_at(entry));
+                }
+            }
+            next = page.last_evaluated_key;
+            if next.is_none() {
+                return Ok(counted);
+            }
+        }
+    }
+
+    /// The head of an interval's counts; `None` without one that can be read. One call, one read for each 4 KB.
+    pub async fn overview(
+        &self,
+        project: ProjectRef<'_>,
+        interval: Interval,
+    ) -> Result<Option<Versioned<Overview>>, Error> {
+        let response = self
+            .get(partition(project, None), keys::counted(interval))
+            .await?;
+        let row = response.item;
+        Ok(row.and_then(|row| item::readable(&row, versioned(&row))))
+    }
+
+    /// Replaces the counts of an interval, if its head is still `current`; `false` if not. Repeatable. One call for
+    /// each dimension, one write for each KB.
+    pub async fn put_counts(
+        &self,
+        project: ProjectRef<'_>,
+        interval: Interval,
+        rollup: Rollup,
+        (current, now): (Option<&Versioned<Overview>>, DateTime<Utc>),
+        expires_at: Option<DateTime<Utc>>,
+    ) -> Result<bool, Error> {
+        let before = current.map(|current| &current.value);
+        let (by, mut rows): (BTreeMap<_, _>, BTreeMap<_, _>) = rollup
+            .breakdowns
+            .into_iter()
+            .partition(|(dimension, _)| dimension.is_closed());
+        for vanished in before.iter().flat_map(|before| &before.others) {
+            rows.entry(vanished.clone()).or_default();
+        }
+        let number = u64::try_from(now.timestamp_micros()).unwrap_or_default();
+        let head = Overview {
+            by,
+            others: rows.keys().cloned().collect(),
+            label_keys_left_out: rollup.label_keys_left_out,
+            counted_at: now,
+            expires_at,
+            // Greater than the last, whatever the clocks say.
+            number: before.map_or(number, |before| number.max(before.number + 1)),
+        };
+        let item = |dimension: Option<&Dimension>| {
+            Builder::new(partition(project, dimension), keys::counted(interval))
+                .number(NUMBER, head.number)
+                .expires_at(expires_at)
+        };
+        let row = item(None).json(COUNTS, CORE, &head)?.build();
+        match self.replace_live(row, (current, now), versioned).await? {
+            Replaced::Done => {}
+            Replaced::Conflict(_) => return Ok(false),
+        }
+        let rows = rows.iter().map(|(dimension, counts)| {
+            let row = item(Some(dimension)).json(COUNTS, CORE, counts);
+            async move { self.put_later(row?.build()).await }
+        });
+        try_join_all(rows).await?;
+        Ok(true)
+    }
+
+    /// Puts a row unless the stored one has an equal or greater number.
+    async fn put_later(&self, row: Item) -> Result<(), Error> {
+        let number = row.get(NUMBER).cloned();
+        let number = number.ok_or_else(|| Error::unreadable(COUNTS, "number is missing"))?;
+        item::check_size(&row)?;
+        let put = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(row))
+            .condition_expression("attribute_not_exists(PK) OR #number < :number")
+            .expression_attribute_names("#number", NUMBER)
+            .expression_attribute_values(":number", number)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        outcome("PutItem", put.send().await).map(|_| ())
+    }
+
+    /// The heads of the counts from one interval to another, both inclusive. Strongly consistent. One call for each
+    /// megabyte, one read for each 4 KB.
+    pub async fn overviews(
+        &self,
+        project: ProjectRef<'_>,
+        span: (Interval, Interval),
+        now: DateTime<Utc>,
+    ) -> Result<Vec<(Interval, Overview)>, Error> {
+        let rows = self.counts(partition(project, None), span, now).await?;
+        let rows = rows.into_iter().filter_map(|(interval, row)| {
+            let read = item::readable(&row, versioned(&row))?;
+            Some((interval, read.value))
+        });
+        Ok(rows.collect())
+    }
+
+    /// The counts by one dimension that has a row of its own. Otherwise like [`overviews`](Self::overviews).
+    pub async fn breakdowns(
+        &self,
+        project: ProjectRef<'_>,
+        dimension: &Dimension,
+        span: (Interval, Interval),
+        now: DateTime<Utc>,
+    ) -> Result<Vec<(Interval, Breakdown)>, Error> {
+        let partition = partition(project, Some(dimension));
+        let rows = self.counts(partition, span, now).await?;
+        let rows = rows.into_iter().filter_map(|(interval, row)| {
+            let read = item::readable(&row, item::json(&row, COUNTS, CORE))?;
+            Some((interval, read))
+        });
+        Ok(rows.collect())
+    }
+
+    async fn counts(
+        &self,
+        partition: String,
+        (first, last): (Interval, Interval),
+        now: DateTime<Utc>,
+    ) -> Result<Vec<(Interval, Item)>, Error> {
+        let mut rows = Vec::new();
+        let mut next: Option<HashMap<_, _>> = None;
+        loop {
+            let query = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .key_condition_expression("PK = :pk AND SK BETWEEN :first AND :last")
+                .expression_attribute_values(":pk", AttributeValue::S(partition.clone()))
+                .expression_attribute_values(":first", AttributeValue::S(keys::counted(first)))
+                .expression_attribute_values(":last", AttributeValue::S(keys::counted(last)))
+                .consistent_read(true)
+                .set_exclusive_start_key(next)
+                .return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let page = query.send().await;
+            let page = page.map_err(|error| Error::unavailable("Query", &error))?;
+            next = page.last_evaluated_key;
+            let live = page.items.unwrap_or_default().into_iter();
+            rows.extend(
+                live.filter(|row| !item::is_expired(row, now))
+                    .filter_map(|row| {
+                        let key = row.get(SK)?.as_s().ok()?;
+                        Some((keys::interval_of(key)?, row))
+                    }),
+            );
+            if next.is_none() {
+                return Ok(rows);
+            }
+        }
+    }
+
+    /// Counts a day from its hours. Repeatable. `false` if another writer replaced the counts meanwhile.
+    pub async fn count_day(
+        &self,
+        project: ProjectRef<'_>,
+        day: Interval,
+        now: DateTime<Utc>,
+    ) -> Result<bool, Error> {
+        // Before the hours are read: see the module.
+        let current = self.overview(project, day).await?;
+        let last = day.end() - TimeDelta::hours(1);
+        let hours = (Interval::Hour(day.begin()), Interval::Hour(last));
+        let heads = self.overviews(project, hours, now).await?;
+        let mut sum = Rollup::default();
+        let mut others = BTreeSet::new();
+        let mut expires_at = None;
+        for (_, head) in heads {
+            expires_at = expires_at.max(head.expires_at);
+            others.extend(head.others);
+            sum += &Rollup {
+                breakdowns: head.by,
+                label_keys_left_out: head.label_keys_left_out,
+            };
+        }
+        let rows = others.iter().map(async |dimension| {
+            let rows = self.breakdowns(project, dimension, hours, now).await?;
+            Ok::<_, Error>((dimension, rows))
+        });
+        for (dimension, rows) in try_join_all(rows).await? {
+            for (_, row) in rows {
+                if !row.is_empty() {
+                    *sum.breakdowns.entry(dimension.clone()).or_default() += &row;
+                }
+            }
+        }
+        let current = (current.as_ref(), now);
+        self.put_counts(project, day, sum.bounded(), current, expires_at)
+            .await
+    }
+}
+
+fn partition(
+    ProjectRef { tenant, project }: ProjectRef<'_>,
+    dimension: Option<&Dimension>,
+) -> String {
+    keys::insights(tenant, project, dimension)
+}
+
+fn versioned(row: &Item) -> Result<Versioned<Overview>, Error> {
+    Versioned::of(row, COUNTS, |row| {
+        Ok(Overview {
+            expires_at: item::expires_at(row),
+            number: item::number(row, COUNTS, NUMBER)?,
+            ..item::json(row, COUNTS, CORE)?
+        })
+    })
+}

@@ -1,0 +1,69 @@
+//! Costs of counting an hour.
+
+use axum::http::Method;
+use hearback_insights::Counter;
+use hearback_lambda::clock::Clock;
+use hearback_tests::counted_hours::all_messages;
+use hearback_tests::engine::Cost;
+use hearback_tests::events::acceptance;
+use hearback_tests::queue;
+use serde_json::{Value, json};
+
+use super::Metered;
+
+fn counter(metered: &Metered) -> Counter {
+    let engine = &metered.engine;
+    Counter::new(
+        engine.store_with(metered.meter.clone()),
+        Clock::system(),
+        engine.dead_letters(&engine.queues.insights_dead_letters),
+    )
+}
+
+/// Counts all events that are stored.
+async fn count(metered: &Metered) -> Cost {
+    let messages = queue::batch(all_messages(&metered.engine).await);
+    let response = counter(metered).handle(messages).await;
+    assert!(response.batch_item_failures.is_empty());
+    metered.meter.take()
+}
+
+async fn store(metered: &Metered, events: &[Value]) {
+    for event in events {
+        metered
+            .call(Method::POST, "/v1/feedback/submit", event)
+            .await;
+    }
+    metered.generate(events).await;
+}
+
+#[tokio::test]
+async fn counting_an_hour_matches_the_cost_card() {
+    let metered = Metered::start().await;
+    let event = |model: Option<&str>| {
+        let mut event = acceptance("ada");
+        event["timestamp"] = json!("2026-01-04T09:00:00Z");
+        event["context"] = json!({"projectId": "order-service"});
+        if let Some(model) = model {
+            event["context"]["labels"] = json!({"model": model});
+        }
+        event["artifactId"] = json!(format!("{model:?}"));
+        event
+    };
+    store(&metered, &[event(None)]).await;
+    // Reads the head of the hour and the eight shards of its events, and puts the head. Reads the head of the day and of
+    // its hours, and puts the head of the day.
+    let one = Cost::calls(13).reads(7.0).writes(2.0);
+    assert_eq!(count(&metered).await, one);
+    assert_eq!(count(&metered).await, one, "the same for each batch");
+    // Two rows more for each other dimension, of the hour and of the day, and a read of those of the hours.
+    store(&metered, &[event(Some("m-1"))]).await;
+    let labelled = Cost::calls(3).reads(1.0).writes(2.0);
+    assert_eq!(count(&metered).await, one + labelled);
+    let others: Vec<_> = (0..30)
+        .map(|at| event(Some(&format!("m-{}", at % 3))))
+        .collect();
+    store(&metered, &others).await;
+    let more = count(&metered).await;
+    assert_eq!(more.calls, (one + labelled).calls);
+}
