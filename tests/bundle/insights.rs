@@ -215,3 +215,181 @@ async fn damaged_counts_are_counted_again() {
     let expected = expected(&rows(client, &table).await, "acme", PROJECT);
     assert_eq!(counts(&engine.store, "acme", PROJECT).await, expected);
 }
+
+fn rating(user: &str, stars: u8, model: &str, at: &str) -> Value {
+    let mut event = acceptance(user);
+    event["feedbackType"] = json!("rating");
+    event["data"] = json!({"rating": stars});
+    event["artifactId"] = json!(format!("{model} {at}"));
+    event["timestamp"] = json!(at);
+    event["context"] = json!({"projectId": PROJECT, "labels": {"model": model}});
+    event
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn insights_answer_by_interval_and_value() {
+    let app = TestApp::start().await;
+    let events = [
+        rating("ada", 5, "m-1", "2026-11-02T23:59:59Z"),
+        rating("eve", 2, "m-1", "2026-11-03T00:00:00Z"),
+        rating("ada", 1, "m-2", "2026-11-03T10:00:00Z"),
+        rating("ada", 1, "m-2", "2026-11-10T10:00:00Z"),
+    ];
+    for event in &events {
+        let user = app.token(event["userId"].as_str().unwrap());
+        let submitted = app.submit(&user, event).await;
+        assert_eq!(
+            submitted.status,
+            StatusCode::ACCEPTED,
+            "{:?}",
+            submitted.body
+        );
+    }
+    counted(&app, 4).await;
+    let analyst = app.token_of("analyst", "acme", "feedback:report");
+    let read = async |query: &str| {
+        let path = format!("/v1/projects/{PROJECT}/insights?from=2026-11-01T00:00:00Z&{query}");
+        let response = app.get(&analyst, &path).await;
+        assert_eq!(response.status, StatusCode::OK, "{:?}", response.body);
+        response.body
+    };
+    let november = "to=2026-12-01T00:00:00Z";
+    let days = read(november).await;
+    let starts = |report: &Value| {
+        let intervals = report["intervals"].as_array().unwrap().clone();
+        let parts = intervals.into_iter();
+        parts
+            .map(|part| json!([part["start"], part["events"]]))
+            .collect::<Value>()
+    };
+    assert_eq!(
+        starts(&days),
+        json!([
+            ["2026-11-02T00:00:00Z", 1],
+            ["2026-11-03T00:00:00Z", 2],
+            ["2026-11-10T00:00:00Z", 1]
+        ])
+    );
+    assert_eq!(days["total"]["meanRating"], json!(2.25));
+    assert_eq!(days["total"]["satisfactionRate"], json!(0.25));
+    assert_eq!(days["total"]["byUser"]["users"], 2);
+    assert_eq!(days["groups"], Value::Null);
+    let hours = read(&format!("{november}&interval=hour")).await;
+    assert_eq!(starts(&hours)[0], json!(["2026-11-02T23:00:00Z", 1]));
+    assert_eq!(hours["total"], days["total"]);
+    let weeks = read(&format!("{november}&interval=week&groupBy=label.model")).await;
+    assert_eq!(
+        starts(&weeks),
+        json!([["2026-11-02T00:00:00Z", 3], ["2026-11-09T00:00:00Z", 1]])
+    );
+    assert_eq!(weeks["total"], days["total"]);
+    let groups = weeks["groups"].as_array().unwrap();
+    let values: Vec<_> = groups.iter().map(|group| &group["value"]).collect();
+    assert_eq!(values, ["m-1", "m-2"]);
+    assert_eq!(groups[1]["total"]["satisfactionHigh"].as_f64().unwrap(), {
+        hearback_domain::views::insights::wilson(0.0, 2.0)
+            .unwrap()
+            .1
+    });
+    let origins = read(&format!("{november}&groupBy=origin")).await;
+    assert_eq!(origins["groups"][0]["value"], "user");
+    assert_eq!(origins["groups"][0]["total"]["byUser"], Value::Null);
+    let nothing = read("to=2026-11-02T00:00:00Z&groupBy=agentId").await;
+    assert_eq!(nothing["total"]["events"], 0);
+    assert_eq!(nothing["total"]["satisfactionRate"], Value::Null);
+    assert_eq!(
+        (&nothing["intervals"], &nothing["groups"]),
+        (&json!([]), &json!([]))
+    );
+}
+
+#[tokio::test]
+async fn insights_need_the_scope_and_a_project_of_the_token() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/projects/{PROJECT}/insights");
+    let refused = app.get(&app.token("ada"), &path).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{:?}", refused.body);
+    let analyst = app.token_of("analyst", "acme", "feedback:report");
+    let other = app.get(&analyst, "/v1/projects/elsewhere/insights").await;
+    assert_eq!(other.status, StatusCode::FORBIDDEN);
+    let invalid = format!("{path}?groupBy=userId&interval=month&values=101&from=2026");
+    let invalid = app.get(&analyst, &invalid).await;
+    assert_eq!(invalid.status, StatusCode::BAD_REQUEST);
+    let errors = invalid.body["errors"].as_array().unwrap();
+    assert_eq!(errors.len(), 4, "{errors:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worse_prompt_version_is_found_by_comparing() {
+    let app = TestApp::start().await;
+    let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
+    // Of 150 users of each, nine of ten are content with v6, and four of ten with v7.
+    let events: Vec<_> = (0..300)
+        .map(|at| {
+            let (version, content) = if at % 2 == 0 { ("v6", 9) } else { ("v7", 4) };
+            let stars = if at / 2 % 10 < content { 5 } else { 1 };
+            let mut event = rating(&format!("user-{at}"), stars, "m-1", "2026-11-03T10:00:00Z");
+            event["context"]["labels"]["prompt_version"] = json!(version);
+            event
+        })
+        .collect();
+    let submitted = app
+        .post(&back_end, "/v1/feedback/batch", &json!({"events": events}))
+        .await;
+    assert_eq!(submitted.status, StatusCode::ACCEPTED);
+    counted(&app, 300).await;
+    let analyst = app.token_of("analyst", "acme", "feedback:report");
+    let compare = async |query: &str| {
+        let path = format!(
+            "/v1/projects/{PROJECT}/insights/compare?by=label.prompt_version&to=2026-11-04T00:00:00Z&{query}"
+        );
+        app.get(&analyst, &path).await
+    };
+    let worse = compare("a=v6&b=v7").await.body;
+    assert_eq!(worse["verdict"], "worse", "{worse}");
+    assert!((worse["difference"].as_f64().unwrap() + 0.5).abs() < 1e-9);
+    assert!(worse["differenceHigh"].as_f64().unwrap() < 0.0);
+    assert_eq!(worse["a"]["byUser"]["users"], 150);
+    assert_eq!(worse["moreUsers"], Value::Null);
+    assert_eq!(compare("a=v7&b=v6").await.body["verdict"], "better");
+    let command = async |a: &str, b: &str| {
+        let url = format!("http://{}", app.bundle.address);
+        let asked = [
+            "compare",
+            "--project",
+            PROJECT,
+            "--by",
+            "label.prompt_version",
+            "--a",
+            a,
+            "--b",
+            b,
+            "--to",
+            "2026-11-04T00:00:00Z",
+            "--url",
+            &url,
+        ];
+        let command = tokio::process::Command::new(hearback_tests::process::hearback())
+            .args(asked)
+            .env("HEARBACK_TOKEN", &analyst)
+            .output()
+            .await
+            .unwrap();
+        let printed = String::from_utf8(command.stdout).unwrap();
+        (
+            command.status.code(),
+            printed.lines().last().map(ToOwned::to_owned),
+        )
+    };
+    let last = |line: &str| Some(format!("label.prompt_version: {line}"));
+    assert_eq!(command("v6", "v7").await, (Some(1), last("worse")));
+    assert_eq!(command("v7", "v6").await, (Some(0), last("better")));
+    assert_eq!(command("v6", "").await, (Some(2), None));
+    let unknown = compare("a=v6&b=v8").await.body;
+    assert_eq!(unknown["verdict"], "cannot_tell_yet");
+    assert_eq!(unknown["difference"], Value::Null);
+    assert_eq!(unknown["b"]["events"], 0);
+    let invalid = compare("a=v6&points=0").await;
+    assert_eq!(invalid.status, StatusCode::BAD_REQUEST);
+    assert_eq!(invalid.body["errors"].as_array().unwrap().len(), 2);
+}

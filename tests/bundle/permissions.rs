@@ -26,6 +26,8 @@ use serde_json::{Value, json};
 use crate::erasure;
 use crate::erasure_steps::world::World;
 
+const INSIGHTS: &str = "/v1/projects/order-service/insights?groupBy=label.model";
+
 /// The folders of the bucket.
 const FOLDERS: [&str; 5] = [
     "turn-logs",
@@ -294,7 +296,7 @@ async fn the_role_of_retrieval_allows_its_calls() {
     make_calls(&functions, &calls).await;
     // For a whole project or tenant, the lists read other indexes.
     let caller = ("order-service", "feedback:report");
-    for list in [BY_STATUS, FEED] {
+    for list in [BY_STATUS, FEED, INSIGHTS] {
         let (status, _) = call(&functions, caller, (Method::GET, list), &Value::Null).await;
         assert!(status.is_success());
     }

@@ -27,7 +27,7 @@ PLACE = re.compile(r"--(?:port|data) \S+")
 SERVERS = {"python3 docs/how-to/chat_page.py": ("/", "/hearback/hearback-feedback.js")}
 RECEIVER = "python3 docs/how-to/receive_webhooks.py"
 # The queues that the bundle itself reads.
-QUEUES = ("signals", "signals-bulk", "ingest", "imports", "erasures", "nats", "webhooks")
+QUEUES = ("signals", "signals-bulk", "ingest", "imports", "erasures", "insights", "nats", "webhooks")
 COUNTS = (
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesNotVisible",

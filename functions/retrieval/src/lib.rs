@@ -10,6 +10,7 @@
 //! | `turn.rs`, `turn_list.rs` | one turn with its feedback; turns by status |
 //! | `turn_report.rs`, `period.rs` | the reports of a conversation and of a period |
 //! | `timeline.rs`, `feedback_context.rs` | what an agent or a planner reads before its next answer |
+//! | `insights.rs` | counts by time, and by what feedback is about |
 //! | `strategies.rs` | past turns that are similar to a query |
 //! | `message_signals.rs` | the caller's own message signals |
 
@@ -18,6 +19,7 @@ mod event;
 mod feed;
 mod feedback;
 mod feedback_context;
+mod insights;
 mod message_signals;
 mod part;
 mod period;
@@ -77,4 +79,5 @@ pub fn routes() -> Routes<WithBlobs> {
         .and(feedback_context::routes())
         .and(strategies::routes())
         .and(turn_list::routes())
+        .and(insights::routes())
 }

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod check;
+mod compare;
 mod export;
 mod feed;
 mod import;
@@ -51,6 +52,9 @@ enum Command {
     Tail(tail::Tail),
     /// Print feedback events as they are processed; nothing is consumed
     Feed(feed::Feed),
+    /// Tell whether feedback on the answers with one value, such as a prompt version, is better than on those with
+    /// another; exits with 1 if it is worse
+    Compare(compare::Compare),
     /// Move dead letters back to their source queues
     Redrive(repair::Redrive),
     /// Send stored feedback that was never processed to the signal generator again; safe to repeat
@@ -104,11 +108,13 @@ fn parsed<T: TryFrom<String, Error = InvalidIdentifier>>(text: &str) -> Result<T
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let limiter = start_logging();
+    let done = |()| ExitCode::SUCCESS;
     let result = tokio::runtime::Runtime::new()
         .context("the runtime cannot start")
         .and_then(|runtime| {
             runtime.block_on(async {
-                match cli.command.unwrap_or(Command::Serve(cli.serve)) {
+                let run = match cli.command.unwrap_or(Command::Serve(cli.serve)) {
+                    Command::Compare(compare) => return Ok(compare.run().await),
                     Command::Serve(serve) => serve.run(limiter).await,
                     Command::Token(token) => token.run(),
                     Command::Tail(tail) => tail.run().await,
@@ -122,11 +128,12 @@ pub fn run() -> ExitCode {
                     Command::Nats(nats) => nats.run().await,
                     Command::Webhooks(webhooks) => webhooks.run().await,
                     Command::Relay(relay) => relay.run().await,
-                }
+                };
+                run.map(done)
             })
         });
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         // The reader of the output, such as `head`, has closed the pipe.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

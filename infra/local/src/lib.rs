@@ -16,6 +16,7 @@ pub mod bundle;
 pub mod check;
 pub mod cli;
 pub mod clients;
+pub mod compare;
 mod connections;
 pub mod data_dir;
 pub mod delivery;

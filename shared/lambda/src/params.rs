@@ -124,6 +124,42 @@ impl<S: Send + Sync> FromRequestParts<S> for InProject {
     }
 }
 
+/// The project of a path under `/v1/projects/{projectId}`, in the token's tenant.
+#[derive(Debug, Clone)]
+pub struct OfProject {
+    /// The project.
+    pub project: ProjectId,
+    /// The caller.
+    pub caller: Caller,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for OfProject {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let VerifiedCaller(caller) = VerifiedCaller::from_request_parts(parts, state)
+            .await
+            .map_err(IntoResponse::into_response)?;
+        let PathId(project) = PathId::<ProjectId>::from_request_parts(parts, state)
+            .await
+            .map_err(IntoResponse::into_response)?;
+        // Checked here, so that no handler reads data before the check.
+        caller
+            .require_project(&caller.tenant, &project)
+            .map_err(|forbidden| Problem::from(forbidden).into_response())?;
+        Ok(Self { project, caller })
+    }
+}
+
+impl IntoParams for OfProject {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![path_parameter::<ProjectId>(
+            "projectId",
+            "A project of the token.",
+        )]
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for InConversation {
     type Rejection = Response;
 

@@ -6,6 +6,7 @@ use hearback_lambda::clock::Clock;
 use hearback_tests::counted_hours::all_messages;
 use hearback_tests::engine::Cost;
 use hearback_tests::events::acceptance;
+use hearback_tests::functions::call;
 use hearback_tests::queue;
 use serde_json::{Value, json};
 
@@ -66,4 +67,40 @@ async fn counting_an_hour_matches_the_cost_card() {
     store(&metered, &others).await;
     let more = count(&metered).await;
     assert_eq!(more.calls, (one + labelled).calls);
+}
+
+#[tokio::test]
+async fn a_report_reads_the_counts_of_its_period_whatever_lies_outside_of_it() {
+    let metered = Metered::start().await;
+    let event = |at: String| {
+        let mut event = acceptance("ada");
+        event["artifactId"] = json!(at);
+        event["timestamp"] = json!(at);
+        event["context"] = json!({"projectId": "order-service", "labels": {"model": "m-1"}});
+        event
+    };
+    let of_days = |days: std::ops::Range<u32>, month: u32| {
+        let days = days.map(|day| event(format!("2026-{month:02}-{day:02}T09:00:00Z")));
+        days.collect::<Vec<_>>()
+    };
+    let read = async || {
+        let path = "/v1/projects/order-service/insights?from=2026-11-01T00:00:00Z\
+                    &to=2026-12-01T00:00:00Z&groupBy=label.model";
+        let functions = &metered.functions;
+        let caller = ("order-service", "feedback:report");
+        let (status, body) = call(functions, caller, (Method::GET, path), &Value::Null).await;
+        assert!(status.is_success(), "{body}");
+        (body["total"]["events"].clone(), metered.meter.take())
+    };
+    store(&metered, &of_days(1..27, 11)).await;
+    count(&metered).await;
+    let (events, cost) = read().await;
+    assert_eq!(events, 26);
+    // The heads of 26 days, which have half a KB each, and their counts by model.
+    assert_eq!(cost, Cost::calls(2).reads(7.0));
+    for month in 1..=10 {
+        store(&metered, &of_days(1..27, month)).await;
+    }
+    count(&metered).await;
+    assert_eq!(read().await, (events, cost));
 }

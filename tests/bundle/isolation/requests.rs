@@ -16,7 +16,7 @@ use super::table::Row;
 #[derive(Debug)]
 pub struct Sent {
     /// The values of the path's parameters.
-    names: [(&'static str, String); 7],
+    names: [(&'static str, String); 8],
     query: String,
     /// The body.
     pub body: Option<Value>,
@@ -91,6 +91,7 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
             ("userId", OWNER.to_owned()),
             ("feedbackId", owner.event.clone()),
             ("name", WEBHOOK.to_owned()),
+            ("projectId", caller.at.1.to_owned()),
         ],
         query: String::new(),
         body: None,
@@ -161,6 +162,15 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
         "`GET /v1/feedback/events` of the owner's" => {
             reads().with_query(format!("?userId={OWNER}"))
         }
+        // It counts what the owner said, without a word of it.
+        "`GET /v1/projects/{projectId}/insights`" => Sent {
+            shows: false,
+            ..reads()
+        },
+        "`GET /v1/projects/{projectId}/insights/compare`" => Sent {
+            shows: false,
+            ..reads().with_query("?by=label.model&a=m-1&b=m-2".to_owned())
+        },
         "`GET /v1/preferences/{userId}`" | "`GET /v1/preferences/{userId}/history`" => reads(),
         "`PUT /v1/preferences/{userId}`" => writes().with_body(json!({
             "preferenceVersion": owner.version, "globalPreferences": {"detailLevel": "overview"}

@@ -1,7 +1,7 @@
 //! The counts of one dimension, by value.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
@@ -61,11 +61,40 @@ impl Breakdown {
         }
     }
 
+    /// The events of `all` that have no value here.
+    #[must_use]
+    pub fn without_value(&self, all: &Group) -> Group {
+        let mut listed = Group::default();
+        for group in self.groups.values().chain(self.other.as_deref()) {
+            listed += group;
+        }
+        let mut voices = all.voices.without(&listed.voices);
+        if let Some(limit) = self.sampled_below {
+            voices.limit(limit);
+        }
+        Group {
+            counts: all.counts.without(&listed.counts),
+            voices,
+        }
+    }
+
+    /// Only these values apart, and all others together.
+    pub(super) fn keep(&mut self, values: &BTreeSet<String>) {
+        let groups = std::mem::take(&mut self.groups);
+        let (kept, rest): (BTreeMap<_, _>, BTreeMap<_, _>) = groups
+            .into_iter()
+            .partition(|(value, _)| values.contains(value));
+        self.groups = kept;
+        for group in rest.values() {
+            **self.other.get_or_insert_default() += group;
+        }
+    }
+
     fn all_groups(&mut self) -> impl Iterator<Item = &mut Group> {
         self.groups.values_mut().chain(self.other.as_deref_mut())
     }
 
-    fn sample_below(&mut self, limit: Option<UserHash>) {
+    pub(super) fn sample_below(&mut self, limit: Option<UserHash>) {
         let Some(limit) = limit else { return };
         self.all_groups()
             .for_each(|group| group.voices.limit(limit));
@@ -95,6 +124,12 @@ impl Breakdown {
             self.sample_below(hashes.get(MAX_VOICES).copied());
         }
         self
+    }
+
+    /// The only group of [`Dimension::All`](super::Dimension::All).
+    #[must_use]
+    pub fn only_group(&self) -> Group {
+        self.groups.values().next().cloned().unwrap_or_default()
     }
 
     /// How many events are counted.

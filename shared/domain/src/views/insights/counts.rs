@@ -71,6 +71,18 @@ impl Counts {
         }
     }
 
+    /// These counts without those of `part`.
+    #[must_use]
+    pub fn without(&self, part: &Self) -> Self {
+        Self {
+            events: self.events.saturating_sub(part.events),
+            retracted: self.retracted.saturating_sub(part.retracted),
+            corrections: self.corrections.saturating_sub(part.corrections),
+            given: self.given.without(&part.given),
+            inferred: self.inferred.without(&part.inferred),
+        }
+    }
+
     /// Whether nothing is counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -110,6 +122,21 @@ impl Verdicts {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.accepted + self.rejected + self.neutral
+    }
+
+    fn without(&self, part: &Self) -> Self {
+        let mut ratings = self.ratings;
+        for (own, parts) in ratings.iter_mut().zip(part.ratings) {
+            *own = own.saturating_sub(parts);
+        }
+        Self {
+            accepted: self.accepted.saturating_sub(part.accepted),
+            rejected: self.rejected.saturating_sub(part.rejected),
+            neutral: self.neutral.saturating_sub(part.neutral),
+            ratings,
+            rewards: self.rewards.saturating_sub(part.rewards),
+            reward_millionths: self.reward_millionths - part.reward_millionths,
+        }
     }
 
     fn is_empty(&self) -> bool {

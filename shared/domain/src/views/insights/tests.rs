@@ -248,3 +248,192 @@ fn dimensions_are_read_by_their_names() {
         assert!(Dimension::try_from(name.to_owned()).is_err(), "{name}");
     }
 }
+
+fn at(time: &str) -> chrono::DateTime<chrono::Utc> {
+    time.parse().unwrap()
+}
+
+fn query(given: &[(&str, &str)]) -> Result<InsightsQuery, Vec<String>> {
+    let given = given.iter();
+    let given = given.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let read = hearback_wire::from_query::<InsightsQuery>(&given.collect());
+    read.map_err(|errors| errors.into_iter().map(|error| error.pointer).collect())
+}
+
+fn period(given: &[(&str, &str)]) -> Result<(String, String), String> {
+    let period = query(given).unwrap().period(at("2026-11-27T10:20:30Z"));
+    let period = period.map_err(|errors| errors[0].pointer.clone())?;
+    Ok((period.from.to_rfc3339(), period.to.to_rfc3339()))
+}
+
+#[test]
+fn a_period_has_whole_intervals() {
+    let of = |from: &str, to: &str| Ok((format!("{from}+00:00"), format!("{to}+00:00")));
+    for (given, expected) in [
+        (&[][..], of("2026-10-28T00:00:00", "2026-11-28T00:00:00")),
+        (
+            &[
+                ("from", "2026-11-02T09:30:00Z"),
+                ("to", "2026-11-03T00:00:00Z"),
+            ],
+            of("2026-11-02T00:00:00", "2026-11-03T00:00:00"),
+        ),
+        (
+            &[
+                ("from", "2026-11-02T09:30:00Z"),
+                ("to", "2026-11-02T10:00:01Z"),
+                ("interval", "hour"),
+            ],
+            of("2026-11-02T09:00:00", "2026-11-02T11:00:00"),
+        ),
+        // A Thursday and a Monday.
+        (
+            &[
+                ("from", "2026-11-05T09:30:00Z"),
+                ("to", "2026-11-09T00:00:01Z"),
+                ("interval", "week"),
+            ],
+            of("2026-11-02T00:00:00", "2026-11-16T00:00:00"),
+        ),
+        (
+            &[
+                ("to", "2026-11-01T00:00:00Z"),
+                ("from", "2026-11-01T00:00:00Z"),
+            ],
+            Err("/to".to_owned()),
+        ),
+        (&[("from", "2027-01-01T00:00:00Z")], Err("/from".to_owned())),
+        (&[("from", "2006-01-01T00:00:00Z")], Err("/from".to_owned())),
+        (
+            &[
+                ("from", "2026-06-01T00:00:00Z"),
+                ("to", "2026-11-01T00:00:00Z"),
+                ("interval", "hour"),
+                ("groupBy", "label.model"),
+            ],
+            Err("/to".to_owned()),
+        ),
+    ] {
+        assert_eq!(period(given), expected, "{given:?}");
+    }
+}
+
+#[test]
+fn all_invalid_parameters_are_reported() {
+    let invalid = [
+        ("from", "yesterday"),
+        ("interval", "month"),
+        ("groupBy", "userId"),
+        ("values", "0"),
+    ];
+    let mut reported = query(&invalid).unwrap_err();
+    reported.sort();
+    assert_eq!(reported, ["/from", "/groupBy", "/interval", "/values"]);
+    for by in [
+        "all",
+        "label.",
+        "label.a b",
+        "label.é",
+        &format!("label.{}", "k".repeat(65)),
+    ] {
+        assert_eq!(query(&[("groupBy", by)]).unwrap_err(), ["/groupBy"], "{by}");
+    }
+}
+
+#[test]
+fn intervals_are_those_of_wilson() {
+    // The examples of Newcombe (1998), "Two-sided confidence intervals for the single proportion", table I.
+    for (successes, n, low, high) in [
+        (81.0, 263.0, 0.2553, 0.3662),
+        (15.0, 148.0, 0.0624, 0.1605),
+        (0.0, 20.0, 0.0, 0.1611),
+        (1.0, 29.0, 0.0061, 0.1718),
+    ] {
+        let (lower, upper) = wilson(successes, n).unwrap();
+        assert!((lower - low).abs() < 1e-4, "{successes} of {n}: {lower}");
+        assert!((upper - high).abs() < 1e-4, "{successes} of {n}: {upper}");
+    }
+    assert_eq!(wilson(0.0, 0.0), None);
+}
+
+/// The report of hours, by model, as JSON.
+fn report(hours: &[&[(Facts, bool)]], values: &str) -> serde_json::Value {
+    let query = query(&[
+        ("groupBy", "label.model"),
+        ("values", values),
+        ("interval", "hour"),
+    ]);
+    let query = query.unwrap();
+    let period = Period {
+        from: at("2026-11-02T00:00:00Z"),
+        to: at("2026-11-03T00:00:00Z"),
+    };
+    let parts = (0..).zip(hours).map(|(hour, events)| {
+        let mut rollup = rollup(*events).bounded();
+        let begin = at("2026-11-02T00:00:00Z") + chrono::TimeDelta::hours(hour);
+        let all = rollup.breakdowns.remove(&Dimension::All).unwrap();
+        let by = rollup.breakdowns.remove(&model());
+        let is_left_out = rollup.label_keys_left_out > 0;
+        (Interval::Hour(begin), Part::new(all, by, is_left_out))
+    });
+    json!(InsightsReport::of(&query, period, parts, None))
+}
+
+#[test]
+fn groups_add_up_to_the_total() {
+    let events = [
+        rated(1, 5, "model", "a"),
+        rated(2, 5, "model", "a"),
+        rated(1, 1, "model", "b"),
+        rated(3, 1, "model", "c"),
+        rated(1, 3, "prompt_version", "v7"),
+    ];
+    let report = report(&[&events[..3], &events[3..]], "1");
+    assert_eq!(report["total"]["events"], 5);
+    assert_eq!(report["total"]["satisfactionRate"], json!(0.4));
+    assert_eq!(report["total"]["byUser"]["users"], 3);
+    let groups = report["groups"].as_array().unwrap();
+    let named: Vec<_> = groups
+        .iter()
+        .map(|group| json!([group["value"], group["other"], group["total"]["events"]]))
+        .collect();
+    assert_eq!(
+        named,
+        [
+            json!(["a", false, 2]),
+            json!([null, true, 2]),
+            json!([null, false, 1])
+        ]
+    );
+    // The second hour has no event of the first value.
+    let starts = |group: &serde_json::Value| group["intervals"].as_array().unwrap().len();
+    assert_eq!(groups.iter().map(starts).collect::<Vec<_>>(), [1, 2, 1]);
+    // The user of the event without a model is counted there, and not as one of the others.
+    assert_eq!(groups[2]["total"]["byUser"]["users"], 1);
+    assert_eq!(groups[2]["total"]["neutral"], 1);
+}
+
+#[test]
+fn inferred_verdicts_are_in_no_rate_of_what_users_said() {
+    let mut inferred = rated(1, 1, "model", "a");
+    inferred.0.channel = Channel::Implicit;
+    let report = report(&[&[rated(2, 5, "model", "a"), inferred]], "10");
+    let group = &report["groups"][0]["total"];
+    assert_eq!(group["satisfactionRate"], json!(1.0));
+    assert_eq!(group["inferred"]["satisfactionRate"], json!(0.0));
+    assert_eq!(group["byUser"]["satisfactionRate"], json!(1.0));
+    assert_eq!(group["meanRating"], json!(5.0));
+    assert_eq!(group["inferred"]["ratings"]["1"], 1);
+}
+
+#[test]
+fn events_of_a_label_whose_key_is_not_counted_are_others() {
+    let keys = (0..=MAX_LABEL_KEYS)
+        .flat_map(|key| (0..2).map(move |user| rated(user, 5, &format!("k{key}"), "a")));
+    let events: Vec<_> = keys.chain([rated(1, 5, "model", "a")]).collect();
+    let report = report(&[&events], "10");
+    let groups = report["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 1);
+    assert_eq!(groups[0]["other"], true);
+    assert_eq!(groups[0]["total"]["events"], report["total"]["events"]);
+}

@@ -110,6 +110,20 @@ impl Voices {
         self.0.split_off(&limit);
     }
 
+    /// These voices without those of `part`. A user whose verdicts are all in the part is left out.
+    pub(super) fn without(&self, part: &Self) -> Self {
+        let rest = self.0.iter().filter_map(|(user, ballot)| {
+            let given = part.0.get(user).copied().unwrap_or_default();
+            let rest = Ballot {
+                accepted: ballot.accepted.saturating_sub(given.accepted),
+                rejected: ballot.rejected.saturating_sub(given.rejected),
+                neutral: ballot.neutral.saturating_sub(given.neutral),
+            };
+            (rest != Ballot::default()).then_some((*user, rest))
+        });
+        Self(rest.collect())
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

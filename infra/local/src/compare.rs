@@ -1,0 +1,158 @@
+//! `hearback compare`: asks the API whether feedback on the answers with one value is better than on those with another.
+
+use anyhow::{Context, Result, ensure};
+use reqwest::{Client, Url};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What to compare, and where.
+#[derive(Debug)]
+pub struct Question {
+    /// URL of the API.
+    pub url: Url,
+    /// A token with `feedback:report`.
+    pub token: String,
+    /// The project.
+    pub project: String,
+    /// The dimension.
+    pub by: String,
+    /// The value to compare with.
+    pub a: String,
+    /// The value that may be better or worse.
+    pub b: String,
+    /// The start of the period.
+    pub from: Option<String>,
+    /// The end of the period.
+    pub to: Option<String>,
+    /// The difference that matters, in percentage points.
+    pub points: u8,
+}
+
+/// The answer of the API.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    by: String,
+    a: Side,
+    b: Side,
+    verdict: String,
+    difference: Option<f64>,
+    difference_low: Option<f64>,
+    difference_high: Option<f64>,
+    more_users: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Side {
+    value: String,
+    events: u64,
+    by_user: ByUser,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ByUser {
+    users: u64,
+    satisfaction_rate: Option<f64>,
+}
+
+/// Asks the API.
+pub async fn ask(question: &Question) -> Result<Answer> {
+    let mut url = question.url.clone();
+    url.path_segments_mut()
+        .ok()
+        .context("the URL cannot have a path")?
+        .pop_if_empty()
+        .extend(["v1", "projects", &question.project, "insights", "compare"]);
+    let points = question.points.to_string();
+    url.query_pairs_mut()
+        .append_pair("by", &question.by)
+        .append_pair("a", &question.a)
+        .append_pair("b", &question.b)
+        .append_pair("points", &points);
+    for (name, time) in [("from", &question.from), ("to", &question.to)] {
+        if let Some(time) = time {
+            url.query_pairs_mut().append_pair(name, time);
+        }
+    }
+    let request = Client::new().get(url).bearer_auth(&question.token);
+    let response = request.send().await.context("the API cannot be reached")?;
+    let status = response.status();
+    let body: Value = response
+        .json()
+        .await
+        .context("the API was not understood")?;
+    let reasons = body
+        .get("errors")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let reasons = reasons.map(|error| {
+        let text = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
+        format!(
+            "{} {}",
+            text("pointer").trim_start_matches('/'),
+            text("detail")
+        )
+    });
+    let reasons: Vec<_> = reasons.collect();
+    let detail = body
+        .get("detail")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let reason = if reasons.is_empty() {
+        detail.to_owned()
+    } else {
+        reasons.join("; ")
+    };
+    ensure!(
+        status.is_success(),
+        "the API responded with {status}: {reason}"
+    );
+    serde_json::from_value(body).context("the API was not understood")
+}
+
+impl Answer {
+    /// Whether B is worse.
+    #[must_use]
+    pub fn is_worse(&self) -> bool {
+        self.verdict == "worse"
+    }
+}
+
+impl std::fmt::Display for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (name, side) in [("A", &self.a), ("B", &self.b)] {
+            let Side {
+                value,
+                events,
+                by_user,
+            } = side;
+            let users = by_user.users;
+            match by_user.satisfaction_rate {
+                Some(rate) => write!(f, "{name}  {value}: {:.1} % satisfied", 100.0 * rate)?,
+                None => write!(f, "{name}  {value}: no verdict")?,
+            }
+            writeln!(f, " (users: {users}, events: {events})")?;
+        }
+        if let (Some(difference), Some(low), Some(high)) =
+            (self.difference, self.difference_low, self.difference_high)
+        {
+            let points = |share: f64| 100.0 * share;
+            writeln!(
+                f,
+                "difference {:+.1} points, 95 % interval {:+.1} to {:+.1}",
+                points(difference),
+                points(low),
+                points(high)
+            )?;
+        }
+        let verdict = self.verdict.replace('_', " ");
+        write!(f, "{}: {verdict}", self.by)?;
+        match self.more_users {
+            Some(more) => write!(f, "; about {more} more users of each are needed"),
+            None => Ok(()),
+        }
+    }
+}
