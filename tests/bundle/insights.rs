@@ -2,21 +2,24 @@
 
 use std::time::Duration;
 
+use aws_lambda_events::sqs::SqsMessage;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 use hearback_domain::views::insights::{Counts, Dimension, Interval};
 use hearback_insights::Counter;
 use hearback_lambda::clock::Clock;
+use hearback_lambda::http::service;
 use hearback_local::names::Names;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::counted_hours::{all_messages, counts, expected};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, id};
+use hearback_tests::functions::call;
 use hearback_tests::live::process;
 use hearback_tests::queue;
 use hearback_tests::rows::{attribute, rows};
-use hearback_tests::turns::{SIGNALS, message, path};
-use reqwest::StatusCode;
+use hearback_tests::turns::{SIGNALS, event_message, message, path};
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 const PROJECT: &str = "order-service";
@@ -168,15 +171,65 @@ async fn a_message_is_done_only_when_the_index_has_its_event() {
 }
 
 #[tokio::test]
-async fn a_retraction_waits_for_its_event_and_a_poisoned_message_stops_no_other() {
+async fn a_retraction_may_come_first_and_name_another_project() {
+    let engine = Engine::start().await;
+    let event = event("a");
+    process(&engine, &event).await;
+    let processed = all_messages(&engine).await;
+    let withdrawn = json!({
+        "eventType": "feedback.retracted", "tenant": "acme", "projectId": "elsewhere",
+        "feedbackId": event["feedbackId"], "userId": "ada"
+    });
+    let withdrawn = [hearback_tests::counted_hours::message(&withdrawn)];
+    let handle = async |messages: &[SqsMessage]| {
+        let batch = queue::batch(messages.to_vec());
+        counter(&engine).handle(batch).await.batch_item_failures
+    };
+    assert!(handle(&withdrawn).await.is_empty());
+    let counts = all(&engine).await;
+    assert_eq!((counts.events, counts.retracted), (0, 1));
+    assert!(handle(&processed).await.is_empty());
+    assert_eq!(all(&engine).await, counts);
+    // Of another event, the retraction is stored and its message is done before the event has an outcome.
+    let later = self::event("b");
+    let functions = engine.with_blobs(engine.store.clone());
+    let functions = service(hearback_local::gateway::functions(
+        functions,
+        engine.erasures(),
+    ));
+    let caller = ("order-service", "");
+    let submit = (Method::POST, "/v1/feedback/submit");
+    let (status, _) = call(&functions, caller, submit, &later).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    let path = format!("/v1/feedback/{}", id(&later));
+    let (status, _) = call(&functions, caller, (Method::DELETE, &path), &Value::Null).await;
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    assert!(handle(&all_messages(&engine).await).await.is_empty());
+    let message = event_message(&engine, &later["feedbackId"]).await;
+    let generator = engine.generator(engine.store.clone());
+    let processed = generator.handle(queue::batch([message])).await;
+    assert!(processed.batch_item_failures.is_empty());
+    let mut of_later = all_messages(&engine).await;
+    of_later.retain(|message| {
+        let body = message.body.as_deref().unwrap();
+        body.contains(&id(&later)) && body.contains("feedback.processed")
+    });
+    assert!(handle(&of_later).await.is_empty());
+    let stored = rows(&engine.clients.dynamodb, &engine.names.table()).await;
+    // The mark on the first event has no stored retraction here.
+    let expected = expected(&stored, "acme", PROJECT);
+    let of_later = expected[&hour()].breakdowns[&Dimension::All].groups["all"]
+        .counts
+        .retracted;
+    assert_eq!(all(&engine).await.retracted, 1 + of_later);
+}
+
+#[tokio::test]
+async fn a_poisoned_message_stops_no_other() {
     let engine = Engine::start().await;
     process(&engine, &event("a")).await;
     let mut messages = all_messages(&engine).await;
-    let pending = json!({
-        "eventType": "feedback.retracted", "tenant": "acme", "projectId": PROJECT,
-        "feedbackId": uuid::Uuid::new_v4(), "userId": "ada", "timestamp": "2026-01-04T09:00:00Z"
-    });
-    for body in [pending, json!({"eventType": "feedback.unknown"}), json!([])] {
+    for body in [json!({"eventType": "feedback.unknown"}), json!([])] {
         messages.push(hearback_tests::counted_hours::message(&body));
     }
     let response = counter(&engine)
@@ -375,16 +428,17 @@ async fn a_worse_prompt_version_is_found_by_comparing() {
             .output()
             .await
             .unwrap();
-        let printed = String::from_utf8(command.stdout).unwrap();
-        (
-            command.status.code(),
-            printed.lines().last().map(ToOwned::to_owned),
-        )
+        let output = [command.stdout, command.stderr].concat();
+        let printed = String::from_utf8(output).unwrap();
+        let last = printed.lines().last().unwrap().to_owned();
+        (command.status.code(), last)
     };
-    let last = |line: &str| Some(format!("label.prompt_version: {line}"));
+    let last = |line: &str| format!("label.prompt_version: {line}");
     assert_eq!(command("v6", "v7").await, (Some(1), last("worse")));
     assert_eq!(command("v7", "v6").await, (Some(0), last("better")));
-    assert_eq!(command("v6", "").await, (Some(2), None));
+    let (code, reason) = command("v6", "").await;
+    assert_eq!(code, Some(2));
+    assert!(reason.contains("400 Bad Request: b must"), "{reason}");
     let unknown = compare("a=v6&b=v8").await.body;
     assert_eq!(unknown["verdict"], "cannot_tell_yet");
     assert_eq!(unknown["difference"], Value::Null);

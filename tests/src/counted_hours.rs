@@ -131,10 +131,8 @@ pub async fn counts(store: &Store, tenant: &str, project: &str) -> BTreeMap<Inte
             .await
             .unwrap();
         let [(_, row)] = rows.try_into().unwrap();
-        if !row.is_empty() {
-            let rollup = counts.entry(interval).or_default();
-            rollup.breakdowns.insert(dimension, row);
-        }
+        let rollup = counts.entry(interval).or_default();
+        rollup.breakdowns.insert(dimension, row);
     }
     counts.retain(|_, rollup| !rollup.breakdowns.is_empty());
     counts

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use chrono::{DateTime, NaiveDate, Utc};
 use futures::stream::{self, StreamExt};
-use hearback_domain::identity::identifier::{Label, ProjectId, TenantId, UserRef};
+use hearback_domain::identity::identifier::{Label, ProjectId, TenantId};
 use hearback_domain::views::insights::Interval;
 use hearback_lambda::MissingSetting;
 use hearback_lambda::app::store_from_env;
@@ -16,8 +16,8 @@ use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::queue::{MessageFailure, Reason, RetryLimit, report};
 use hearback_lambda::settings::setting;
 use hearback_storage::insights::{Marked, ProjectRef};
-use hearback_storage::preferences::Freshness;
 use hearback_storage::{Error, Store};
+use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use crate::message::Message;
@@ -28,6 +28,11 @@ pub const INSIGHTS_DEAD_LETTERS_URL: &str = "HEARBACK_INSIGHTS_DEAD_LETTERS_URL"
 const AT_ONCE: usize = 8;
 /// How often counts are begun again, because another worker replaced them or the index lags behind.
 const ATTEMPTS: usize = 5;
+/// How long the count of an hour may take, less than half of the function's timeout: an hour with too many events must
+/// not stop the others of its batch.
+const HOUR_TIMEOUT: Duration = Duration::from_secs(45);
+/// How long a batch may take, less than the function's timeout. The messages of what is not counted then come again.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(105);
 /// How long an index may lag behind before the hour is counted again.
 const LAG: Duration = Duration::from_secs(1);
 
@@ -44,10 +49,12 @@ pub struct Counter {
 enum Failure {
     #[error("the message cannot be read")]
     Unreadable,
-    #[error("the retracted event is not processed yet")]
-    NotProcessed,
     #[error("the index by hour does not show the change yet")]
     NotIndexed,
+    #[error("counting the hour takes longer than {} seconds", HOUR_TIMEOUT.as_secs())]
+    TooManyEvents,
+    #[error("the batch takes too long")]
+    OutOfTime,
     #[error("other workers replaced the counts {ATTEMPTS} times")]
     Contended,
     #[error(transparent)]
@@ -58,7 +65,9 @@ impl MessageFailure for Failure {
     fn tries(&self) -> RetryLimit {
         match self {
             Self::Unreadable => RetryLimit::Few,
-            Self::NotProcessed | Self::NotIndexed | Self::Contended => RetryLimit::Many,
+            Self::TooManyEvents | Self::NotIndexed | Self::Contended | Self::OutOfTime => {
+                RetryLimit::Many
+            }
             Self::Storage(error) => error.tries(),
         }
     }
@@ -76,7 +85,7 @@ enum Expected {
 }
 
 /// A project's hour or day.
-type Place = (TenantId, ProjectId, Interval);
+type ProjectInterval = (TenantId, ProjectId, Interval);
 /// What messages expect of an hour, each with its index in the batch.
 type Expectations = Vec<(usize, Uuid, Expected)>;
 
@@ -100,11 +109,39 @@ impl Counter {
 
     /// Processes messages, and returns those that must be delivered again.
     pub async fn handle(&self, batch: SqsEvent) -> SqsBatchResponse {
+        let deadline = Instant::now() + BATCH_TIMEOUT;
         let mut failures: BTreeMap<usize, Reason> = BTreeMap::new();
-        let mut hours: BTreeMap<Place, Expectations> = BTreeMap::new();
+        let mut changes = Vec::new();
         for (index, message) in batch.records.iter().enumerate() {
             let body = message.body.as_deref().unwrap_or_default();
-            match self.expectations(body).await {
+            match serde_json::from_str::<Message>(body) {
+                Ok(message) => changes.push((index, message)),
+                Err(_) => _ = failures.insert(index, Failure::Unreadable.into()),
+            }
+        }
+        let processed = |message: &Message| match message {
+            Message::Processed {
+                tenant,
+                project_id: Some(_),
+                feedback_id,
+                ..
+            } => Some((tenant.clone(), *feedback_id)),
+            Message::Processed { .. } | Message::Retracted { .. } | Message::Erased { .. } => None,
+        };
+        let events = changes.iter().filter_map(|(_, message)| processed(message));
+        // The message about a retraction may have come before its event was processed.
+        let retracted = match Box::pin(self.store.retracted(&events.collect())).await {
+            Ok(retracted) => retracted,
+            Err(error) => {
+                let reason = Reason::from(error);
+                let failed = changes.extract_if(.., |(_, message)| processed(message).is_some());
+                failures.extend(failed.map(|(index, _)| (index, reason.clone())));
+                BTreeSet::new()
+            }
+        };
+        let mut hours: BTreeMap<ProjectInterval, Expectations> = BTreeMap::new();
+        for (index, message) in changes {
+            match self.expectation(message, &retracted).await {
                 Ok(None) => {}
                 Ok(Some((place, event, expected))) => {
                     let events = hours.entry(place).or_default();
@@ -116,8 +153,15 @@ impl Counter {
         let mut days: BTreeMap<(TenantId, ProjectId, NaiveDate), BTreeSet<usize>> = BTreeMap::new();
         let counted = stream::iter(hours)
             .map(async |(place, events)| {
-                let counted = Box::pin(self.count_hour(&place, &events)).await;
-                (place, events, counted)
+                let limit = Instant::now() + HOUR_TIMEOUT;
+                let counting = Box::pin(self.count_hour(&place, &events));
+                let counted = timeout_at(limit.min(deadline), counting).await;
+                let late = if limit < deadline {
+                    Failure::TooManyEvents
+                } else {
+                    Failure::OutOfTime
+                };
+                (place, events, counted.unwrap_or(Err(late)))
             })
             .buffer_unordered(AT_ONCE)
             .collect::<Vec<_>>();
@@ -137,7 +181,10 @@ impl Counter {
             }
         }
         let counted = stream::iter(days)
-            .map(async |(day, messages)| (messages, Box::pin(self.count_day(&day)).await))
+            .map(async |(day, messages)| {
+                let counted = timeout_at(deadline, Box::pin(self.count_day(&day))).await;
+                (messages, counted.unwrap_or(Err(Failure::OutOfTime)))
+            })
             .buffer_unordered(AT_ONCE)
             .collect::<Vec<_>>();
         for (messages, counted) in counted.await {
@@ -153,9 +200,12 @@ impl Counter {
     }
 
     /// The hour that a message is about, and what its count must show; `None` if nothing is counted.
-    async fn expectations(&self, body: &str) -> Result<Option<(Place, Uuid, Expected)>, Failure> {
-        let message = serde_json::from_str(body).map_err(|_| Failure::Unreadable)?;
-        let place = |tenant: TenantId, project: Option<Label>, at: DateTime<Utc>| {
+    async fn expectation(
+        &self,
+        message: Message,
+        retracted: &BTreeSet<(TenantId, Uuid)>,
+    ) -> Result<Option<(ProjectInterval, Uuid, Expected)>, Failure> {
+        let hour = |tenant: TenantId, project: Option<Label>, at: DateTime<Utc>| {
             // Events name projects by labels, which may be longer.
             let project = ProjectId::try_from(project?.as_str()).ok()?;
             Some((tenant, project, Interval::hour_of(at)))
@@ -166,45 +216,48 @@ impl Counter {
                 project_id,
                 feedback_id,
                 occurred_at,
-            } => place(tenant, project_id, occurred_at)
-                .map(|place| (place, feedback_id, Expected::Present)),
-            Message::Retracted {
-                project_id: None, ..
-            } => None,
+            } => {
+                if retracted.contains(&(tenant.clone(), feedback_id)) {
+                    return self.retract(tenant, feedback_id).await;
+                }
+                hour(tenant, project_id, occurred_at)
+                    .map(|hour| (hour, feedback_id, Expected::Present))
+            }
             Message::Retracted {
                 tenant,
-                project_id,
                 feedback_id,
-                user_id,
-                timestamp,
-            } => match Box::pin(self.store.mark_retracted(&tenant, feedback_id)).await? {
-                Marked::In(hour) => place(tenant, project_id, hour)
-                    .map(|place| (place, feedback_id, Expected::Retracted)),
-                Marked::Uncounted => None,
-                Marked::NoOutcome => {
-                    let owner = UserRef::new(&tenant, &user_id);
-                    let erasure = self.store.erasure(owner, Freshness::Latest);
-                    let erasure = Box::pin(erasure).await?;
-                    if !erasure.is_some_and(|erasure| erasure.covers(timestamp)) {
-                        return Err(Failure::NotProcessed);
-                    }
-                    None
-                }
-            },
+            } => self.retract(tenant, feedback_id).await?,
             Message::Erased {
                 tenant,
                 project_id,
                 feedback_id,
                 occurred_at,
-            } => place(tenant, Some(project_id), occurred_at)
-                .map(|place| (place, feedback_id, Expected::Gone)),
+            } => hour(tenant, Some(project_id), occurred_at)
+                .map(|hour| (hour, feedback_id, Expected::Gone)),
         })
+    }
+
+    /// Marks an event as retracted. If it has no outcome yet, the message about that finds the retraction.
+    async fn retract(
+        &self,
+        tenant: TenantId,
+        event: Uuid,
+    ) -> Result<Option<(ProjectInterval, Uuid, Expected)>, Failure> {
+        Ok(
+            match Box::pin(self.store.mark_retracted(&tenant, event)).await? {
+                Marked::In(project, hour) => {
+                    let place = (tenant, project, Interval::Hour(hour));
+                    Some((place, event, Expected::Retracted))
+                }
+                Marked::Uncounted => None,
+            },
+        )
     }
 
     /// Counts an hour. Returns the messages whose change the count did not show.
     async fn count_hour(
         &self,
-        (tenant, project, hour): &Place,
+        (tenant, project, hour): &ProjectInterval,
         events: &Expectations,
     ) -> Result<BTreeSet<usize>, Failure> {
         let wanted: BTreeSet<_> = events.iter().map(|(_, event, _)| *event).collect();
@@ -216,7 +269,7 @@ impl Counter {
                 unseen.clear();
             }
             let now = self.clock.now();
-            // Before the events are counted: whoever replaces the counts after this has counted them later.
+            // Read before the events are counted: a writer that replaces the counts meanwhile makes this one begin again.
             let current = self.store.overview(place, *hour).await?;
             let counted = self.store.count_hour(place, hour.begin(), &wanted, now);
             let counted = counted.await?;

@@ -1,7 +1,7 @@
 //! The messages of the queue.
 
 use chrono::{DateTime, Utc};
-use hearback_domain::identity::identifier::{Label, TenantId, UserId};
+use hearback_domain::identity::identifier::{Label, TenantId};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -20,15 +20,7 @@ pub(crate) enum Message {
     },
     /// An event was retracted.
     #[serde(rename = "feedback.retracted", rename_all = "camelCase")]
-    Retracted {
-        tenant: TenantId,
-        #[serde(default)]
-        project_id: Option<Label>,
-        feedback_id: Uuid,
-        user_id: UserId,
-        /// When the retraction was received.
-        timestamp: DateTime<Utc>,
-    },
+    Retracted { tenant: TenantId, feedback_id: Uuid },
     /// An event was erased.
     #[serde(rename = "feedback.erased", rename_all = "camelCase")]
     Erased {

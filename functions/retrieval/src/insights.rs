@@ -121,7 +121,8 @@ async fn counted(
     let parts = heads.into_iter().filter_map(|(interval, mut head)| {
         let all = head.by.remove(&Dimension::All)?;
         let by = match apart {
-            Some(_) => rows.remove(&interval),
+            // A row that the head does not list is that of an earlier count.
+            Some(by) => rows.remove(&interval).filter(|_| head.others.contains(by)),
             None => by.and_then(|by| head.by.remove(by)),
         };
         let is_left_out =

@@ -1,9 +1,14 @@
 //! `hearback compare`: asks the API whether feedback on the answers with one value is better than on those with another.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use reqwest::{Client, Url};
 use serde::Deserialize;
 use serde_json::Value;
+
+/// How long a request may take.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What to compare, and where.
 #[derive(Debug)]
@@ -40,6 +45,7 @@ pub struct Answer {
     difference_low: Option<f64>,
     difference_high: Option<f64>,
     more_users: Option<u64>,
+    incomplete: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -77,12 +83,13 @@ pub async fn ask(question: &Question) -> Result<Answer> {
         }
     }
     let request = Client::new().get(url).bearer_auth(&question.token);
-    let response = request.send().await.context("the API cannot be reached")?;
+    let response = request.timeout(TIMEOUT).send().await;
+    let response = response.context("the API cannot be reached")?;
     let status = response.status();
     let body: Value = response
         .json()
         .await
-        .context("the API was not understood")?;
+        .with_context(|| format!("the API responded with {status}, and no JSON"))?;
     let reasons = body
         .get("errors")
         .and_then(Value::as_array)
@@ -147,6 +154,9 @@ impl std::fmt::Display for Answer {
                 points(low),
                 points(high)
             )?;
+        }
+        if self.incomplete {
+            writeln!(f, "feedback may be missing: a day has more than 100 values")?;
         }
         let verdict = self.verdict.replace('_', " ");
         write!(f, "{}: {verdict}", self.by)?;

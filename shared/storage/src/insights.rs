@@ -1,9 +1,9 @@
 //! What insights count, in a sparse index by hour, and the counts of hours and days.
 //!
 //! The counts of an interval are several rows: one of the dimensions with few values, which is the head, and one for
-//! each other dimension. The head is replaced under the condition that it is unchanged since before the events were
-//! counted; then the other rows, each unless a later count has replaced it. So whichever of two writers is last has
-//! counted everything that the other one has, and one that crashes in between is repeated.
+//! each other dimension that the head lists. The head is replaced under the condition that it is unchanged since before
+//! the events were counted; then the other rows, each unless it belongs to a later count. A writer that crashes in
+//! between is repeated. The index is eventually consistent, so messages about an event wait longer than it lags.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,12 +13,12 @@ use aws_sdk_dynamodb::types::{
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::try_join_all;
 use hearback_domain::identity::identifier::{ProjectId, TenantId};
-use hearback_domain::learning::publication::Processed;
+use hearback_domain::learning::publication::{Outcome, Processed};
 use hearback_domain::views::insights::{Breakdown, Dimension, Facts, Interval, Rollup};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::attributes::{CORE, FACTS, RETRACTED};
+use crate::attributes::{CORE, FACTS, OUTCOME, RETRACTED};
 use crate::conditional::{Replaced, Versioned, WriteOutcome, outcome};
 use crate::item::{self, Builder, Item};
 use crate::table::{BY_HOUR, HOUR, OCCURRED_AT, PK, SK};
@@ -49,15 +49,13 @@ pub struct CountedHour {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// What became of the mark on a retracted event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The effect of marking an event as retracted.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Marked {
-    /// The event is counted in this hour.
-    In(DateTime<Utc>),
-    /// The event has an outcome, but names no project, or another event counts.
+    /// The event is counted in this hour of this project.
+    In(ProjectId, DateTime<Utc>),
+    /// The event has no outcome, or one that is not counted: it names no project, or another event counts.
     Uncounted,
-    /// The event has no outcome yet, or was erased.
-    NoOutcome,
 }
 
 /// The counts of the dimensions with few values, and which others have counts.
@@ -65,7 +63,8 @@ pub enum Marked {
 pub struct Overview {
     /// By dimension.
     pub by: BTreeMap<Dimension, Breakdown>,
-    /// The other dimensions, each with a row of its own.
+    /// The other dimensions with an event, each with a row of its own. The row of a dimension that is not listed is that
+    /// of an earlier count.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub others: BTreeSet<Dimension>,
     /// How many label keys are not counted.
@@ -88,8 +87,7 @@ impl Store {
         tenant: &TenantId,
         event: &Processed,
     ) -> Result<Builder, Error> {
-        let project = event.context().project_id.as_ref();
-        let Some(project) = project.and_then(|name| ProjectId::try_from(name.as_str()).ok()) else {
+        let Some(project) = project_of(event) else {
             return Ok(item);
         };
         let (event_id, at) = (event.feedback_id(), event.occurred_at());
@@ -132,11 +130,32 @@ impl Store {
             WriteOutcome::Done => {
                 let new = new.unwrap_or_default();
                 let hour = keys::hour_of(item::string(&new, ENTRY, HOUR)?);
-                Marked::In(hour.ok_or_else(|| Error::unreadable(ENTRY, "its hour is invalid"))?)
+                let outcome = item::json(&new, ENTRY, OUTCOME)?;
+                let project = match &outcome {
+                    Outcome::Processed(event) => project_of(event),
+                    Outcome::Deduplicated { .. } => None,
+                };
+                let place = project.zip(hour);
+                let (project, hour) =
+                    place.ok_or_else(|| Error::unreadable(ENTRY, "its hour is invalid"))?;
+                Marked::In(project, hour)
             }
-            WriteOutcome::Conflict(Some(_)) => Marked::Uncounted,
-            WriteOutcome::Conflict(None) => Marked::NoOutcome,
+            WriteOutcome::Conflict(_) => Marked::Uncounted,
         })
+    }
+
+    /// Which of these events are retracted. Strongly consistent. One call for each hundred, one read each.
+    pub async fn retracted(
+        &self,
+        events: &BTreeSet<(TenantId, Uuid)>,
+    ) -> Result<BTreeSet<(TenantId, Uuid)>, Error> {
+        let keys: Vec<_> = events
+            .iter()
+            .map(|(tenant, id)| (keys::event(tenant, *id), keys::RETRACTION.to_owned()))
+            .collect();
+        let rows = self.get_batch(&keys).await?;
+        let retracted = events.iter().zip(rows).filter(|(_, row)| row.is_some());
+        Ok(retracted.map(|(event, _)| event.clone()).collect())
     }
 
     /// Whether an event has an outcome that is counted. Strongly consistent. One call, one read for each 4 KB.
@@ -207,6 +226,7 @@ impl Store {
                     counted.expires_at = counted.expires_at.max(item::expires_at(entry));
                 }
             }
+            counted.rollup.trim();
             next = page.last_evaluated_key;
             if next.is_none() {
                 return Ok(counted);
@@ -238,27 +258,26 @@ impl Store {
         expires_at: Option<DateTime<Utc>>,
     ) -> Result<bool, Error> {
         let before = current.map(|current| &current.value);
-        let (by, mut rows): (BTreeMap<_, _>, BTreeMap<_, _>) = rollup
+        // Rows without an event only have to outlast the writers of earlier counts.
+        let expires_at = expires_at.unwrap_or(now + TimeDelta::days(1));
+        let (by, rows): (BTreeMap<_, _>, BTreeMap<_, _>) = rollup
             .breakdowns
             .into_iter()
             .partition(|(dimension, _)| dimension.is_closed());
-        for vanished in before.iter().flat_map(|before| &before.others) {
-            rows.entry(vanished.clone()).or_default();
-        }
         let number = u64::try_from(now.timestamp_micros()).unwrap_or_default();
         let head = Overview {
             by,
             others: rows.keys().cloned().collect(),
             label_keys_left_out: rollup.label_keys_left_out,
             counted_at: now,
-            expires_at,
+            expires_at: Some(expires_at),
             // Greater than the last, whatever the clocks say.
             number: before.map_or(number, |before| number.max(before.number + 1)),
         };
         let item = |dimension: Option<&Dimension>| {
             Builder::new(partition(project, dimension), keys::counted(interval))
                 .number(NUMBER, head.number)
-                .expires_at(expires_at)
+                .expires_at(Some(expires_at))
         };
         let row = item(None).json(COUNTS, CORE, &head)?.build();
         match self.replace_live(row, (current, now), versioned).await? {
@@ -373,31 +392,37 @@ impl Store {
         let hours = (Interval::Hour(day.begin()), Interval::Hour(last));
         let heads = self.overviews(project, hours, now).await?;
         let mut sum = Rollup::default();
-        let mut others = BTreeSet::new();
+        let mut others: BTreeMap<Dimension, BTreeSet<Interval>> = BTreeMap::new();
         let mut expires_at = None;
-        for (_, head) in heads {
+        for (hour, head) in heads {
             expires_at = expires_at.max(head.expires_at);
-            others.extend(head.others);
+            for dimension in head.others {
+                others.entry(dimension).or_default().insert(hour);
+            }
             sum += &Rollup {
                 breakdowns: head.by,
                 label_keys_left_out: head.label_keys_left_out,
             };
         }
-        let rows = others.iter().map(async |dimension| {
+        let rows = others.iter().map(async |(dimension, listed)| {
             let rows = self.breakdowns(project, dimension, hours, now).await?;
-            Ok::<_, Error>((dimension, rows))
+            Ok::<_, Error>((dimension, listed, rows))
         });
-        for (dimension, rows) in try_join_all(rows).await? {
-            for (_, row) in rows {
-                if !row.is_empty() {
-                    *sum.breakdowns.entry(dimension.clone()).or_default() += &row;
-                }
+        for (dimension, listed, rows) in try_join_all(rows).await? {
+            for (_, row) in rows.iter().filter(|(hour, _)| listed.contains(hour)) {
+                *sum.breakdowns.entry(dimension.clone()).or_default() += row;
             }
         }
         let current = (current.as_ref(), now);
         self.put_counts(project, day, sum.bounded(), current, expires_at)
             .await
     }
+}
+
+/// The project of an event. An event names it by a label, which may be longer than the name of a project.
+fn project_of(event: &Processed) -> Option<ProjectId> {
+    let name = event.context().project_id.as_ref()?;
+    ProjectId::try_from(name.as_str()).ok()
 }
 
 fn partition(

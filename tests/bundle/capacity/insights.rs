@@ -52,14 +52,15 @@ async fn counting_an_hour_matches_the_cost_card() {
         event
     };
     store(&metered, &[event(None)]).await;
-    // Reads the head of the hour and the eight shards of its events, and puts the head. Reads the head of the day and of
-    // its hours, and puts the head of the day.
-    let one = Cost::calls(13).reads(7.0).writes(2.0);
+    // Reads whether the event is retracted, the head of the hour and the eight shards of its events, and puts the head.
+    // Reads the head of the day and of its hours, and puts the head of the day.
+    let one = Cost::calls(14).reads(8.0).writes(2.0);
     assert_eq!(count(&metered).await, one);
     assert_eq!(count(&metered).await, one, "the same for each batch");
-    // Two rows more for each other dimension, of the hour and of the day, and a read of those of the hours.
+    // Another event to read, and for each other dimension two rows more, of the hour and of the day, and a read of those
+    // of the hours.
     store(&metered, &[event(Some("m-1"))]).await;
-    let labelled = Cost::calls(3).reads(1.0).writes(2.0);
+    let labelled = Cost::calls(3).reads(2.0).writes(2.0);
     assert_eq!(count(&metered).await, one + labelled);
     let others: Vec<_> = (0..30)
         .map(|at| event(Some(&format!("m-{}", at % 3))))

@@ -207,6 +207,12 @@ impl Processed {
         self.at
     }
 
+    /// The tenant whose event it is; `None` for outcomes that were stored before the tenant was.
+    #[must_use]
+    pub fn tenant(&self) -> Option<&TenantId> {
+        self.tenant.as_ref()
+    }
+
     /// The user of the event.
     #[must_use]
     pub fn user_id(&self) -> &str {

@@ -13,6 +13,9 @@ use crate::views::insights::voices::{MAX_VOICES, UserHash, Voices};
 /// Maximum number of values of a dimension that are counted apart: those with the most events.
 pub const MAX_VALUES: usize = 100;
 
+/// Maximum number of values, and of voices, that are kept while events are counted.
+const MAX_WHILE_COUNTING: usize = 10_000;
+
 /// The events with one value, or with the values that are not counted apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
@@ -48,14 +51,15 @@ pub struct Breakdown {
 impl Breakdown {
     /// Counts an event with a value.
     pub(super) fn add(&mut self, value: &str, facts: &Facts, is_retracted: bool, has_voices: bool) {
-        if !self.groups.contains_key(value) {
+        if self.groups.len() < MAX_WHILE_COUNTING && !self.groups.contains_key(value) {
             self.groups.insert(value.to_owned(), Group::default());
         }
-        let Some(group) = self.groups.get_mut(value) else {
-            return;
-        };
+        let is_sampled = self.sampled_below.is_none_or(|limit| facts.user < limit);
+        let other = &mut self.other;
+        let group = self.groups.get_mut(value);
+        let group = group.unwrap_or_else(|| other.get_or_insert_default());
         group.counts.add(facts, is_retracted);
-        let has_voice = has_voices && !is_retracted && facts.is_given();
+        let has_voice = has_voices && !is_retracted && is_sampled && facts.is_given();
         if let Some(verdict) = facts.verdict().filter(|_| has_voice) {
             group.voices.0.entry(facts.user).or_default().add(verdict);
         }
@@ -115,15 +119,25 @@ impl Breakdown {
             }
             self.groups = groups.into_iter().collect();
         }
+        self.sample(MAX_VOICES);
+        self
+    }
+
+    /// Keeps what can be held while events are counted.
+    pub(super) fn trim(&mut self) {
+        self.sample(MAX_WHILE_COUNTING);
+    }
+
+    /// Keeps at most so many voices: those of the users with the lowest hashes.
+    fn sample(&mut self, most: usize) {
         let mut hashes: Vec<_> = self
             .all_groups()
             .flat_map(|group| group.voices.0.keys().copied())
             .collect();
-        if hashes.len() > MAX_VOICES {
+        if hashes.len() > most {
             hashes.sort_unstable();
-            self.sample_below(hashes.get(MAX_VOICES).copied());
+            self.sample_below(hashes.get(most).copied());
         }
-        self
     }
 
     /// The only group of [`Dimension::All`](super::Dimension::All).

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::events::event::{Channel, FeedbackType, Rating};
 use crate::feedback::reaction::Origin;
-use crate::identity::identifier::Label;
+use crate::identity::identifier::{Label, TenantId};
 use crate::identity::labels::Labels;
 use crate::learning::publication::{Action, Processed};
 use crate::views::insights::dimension::Dimension;
@@ -63,7 +63,7 @@ impl Facts {
     pub fn of(event: &Processed) -> Self {
         let context = event.context();
         Self {
-            user: UserHash::of(event.user_id()),
+            user: UserHash::of(event.tenant().map_or("", TenantId::as_str), event.user_id()),
             channel: event.channel(),
             feedback_type: event.feedback_type(),
             outcome: event.action(),

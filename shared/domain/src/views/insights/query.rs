@@ -222,6 +222,9 @@ impl InsightsQuery {
         if from >= to {
             return error("from must be before to".to_owned());
         }
+        if !(1..9999).contains(&from.year()) || !(1..9999).contains(&to.year()) {
+            return error("the period must be between the years 1 and 9998".to_owned());
+        }
         if to - from > TimeDelta::days(MAX_DAYS) {
             return error(format!("the period must have at most {MAX_DAYS} days"));
         }

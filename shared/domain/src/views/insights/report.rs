@@ -217,6 +217,16 @@ impl Part {
         Self { all, by }
     }
 
+    /// The limit of the sample of a group of the dimension.
+    fn limit_of(&self, value: Option<&str>, is_other: bool) -> Option<UserHash> {
+        // The voices of events without a value are those of all others.
+        let of_all = self
+            .all
+            .sampled_below
+            .filter(|_| value.is_none() && !is_other);
+        self.by.sampled_below.into_iter().chain(of_all).min()
+    }
+
     /// Each group with its value, and whether it is all others.
     fn groups(&self) -> Vec<(Option<&str>, bool, Group)> {
         let none = self.by.without_value(&self.all.only_group());
@@ -296,7 +306,7 @@ impl InsightsReport {
                 let group = GroupInsight {
                     value: value.map(ToOwned::to_owned),
                     other,
-                    total: Insight::of(&group, total.by.sampled_below, has_voices),
+                    total: Insight::of(&group, total.limit_of(value, other), has_voices),
                     intervals: Vec::new(),
                 };
                 groups.insert((group.value.clone(), other), group);
@@ -305,7 +315,8 @@ impl InsightsReport {
                 for (value, other, group) in part.groups() {
                     let of = (value.map(ToOwned::to_owned), other);
                     if let Some(listed) = groups.get_mut(&of) {
-                        let insight = Insight::of(&group, part.by.sampled_below, has_voices);
+                        let limit = part.limit_of(value, other);
+                        let insight = Insight::of(&group, limit, has_voices);
                         listed.intervals.push(interval_of(begin, insight));
                     }
                 }
@@ -387,8 +398,7 @@ impl ComparisonReport {
         let values = [query.a.as_str(), query.b.as_str()];
         let (mut total, mut incomplete) = (Breakdown::default(), false);
         for (_, part) in parts {
-            let is_missing = |value: &&str| !part.by.groups.contains_key(*value);
-            incomplete |= part.by.other.is_some() && values.iter().any(is_missing);
+            incomplete |= part.by.other.is_some();
             total += &part.by;
         }
         let [a, b] = values.map(|value| total.groups.get(value).cloned().unwrap_or_default());

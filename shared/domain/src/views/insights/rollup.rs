@@ -30,6 +30,11 @@ impl Rollup {
         }
     }
 
+    /// Keeps what can be held while events are counted. To be called after some thousands of events.
+    pub fn trim(&mut self) {
+        self.breakdowns.values_mut().for_each(Breakdown::trim);
+    }
+
     /// Keeps what is stored of it: at most [`MAX_LABEL_KEYS`] label keys, and of each dimension what
     /// [`Breakdown::bounded`] keeps.
     #[must_use]

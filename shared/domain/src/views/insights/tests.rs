@@ -38,7 +38,7 @@ prop_compose! {
             None => json!({}),
         }).unwrap();
         Facts {
-            user: UserHash::of(&user.to_string()),
+            user: UserHash::of("acme", &user.to_string()),
             channel,
             feedback_type: (outcome == Action::Modified).then_some(FeedbackType::Modification),
             outcome,
@@ -133,7 +133,7 @@ proptest! {
 /// A rating of a user for an answer with a label.
 fn rated(user: usize, rating: u8, key: &str, value: &str) -> (Facts, bool) {
     let facts = Facts {
-        user: UserHash::of(&user.to_string()),
+        user: UserHash::of("acme", &user.to_string()),
         channel: Channel::Explicit,
         feedback_type: Some(FeedbackType::Rating),
         outcome: Action::Rated,
@@ -198,7 +198,7 @@ fn of_many_users_the_same_sample_is_kept_in_every_hour() {
     let breakdown = &day.breakdowns[&model()];
     let limit = breakdown.sampled_below.unwrap();
     let voices = &breakdown.groups["a"].voices;
-    let sampled = (0..4000).filter(|user| UserHash::of(&user.to_string()) < limit);
+    let sampled = (0..4000).filter(|user| UserHash::of("acme", &user.to_string()) < limit);
     assert_eq!(voices.0.len(), sampled.count());
     assert!(voices.0.len() > MAX_VOICES / 2);
     // A user of two hours counts once.

@@ -19,10 +19,10 @@ pub const MAX_VOICES: usize = 512;
 pub struct UserHash(pub u64);
 
 impl UserHash {
-    /// The hash of a user of a tenant. Hashes are compared within a tenant only.
+    /// The hash of a user of a tenant; of different tenants, the same name has different hashes.
     #[must_use]
-    pub fn of(user: &str) -> Self {
-        let digest = digest([user]);
+    pub fn of(tenant: &str, user: &str) -> Self {
+        let digest = digest([tenant, user]);
         let first = digest.first_chunk().copied().unwrap_or_default();
         Self(u64::from_be_bytes(first))
     }
