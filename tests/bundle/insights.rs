@@ -1,14 +1,17 @@
 //! Counts of hours and days: they follow what is late, replaced, withdrawn and erased.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsMessage;
 use aws_sdk_dynamodb::types::AttributeValue;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use hearback_domain::views::insights::{Counts, Dimension, Interval};
 use hearback_insights::Counter;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
+use hearback_local::demo::month::Month;
+use hearback_local::demo::{self, DemoTarget};
 use hearback_local::names::Names;
 use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::counted_hours::{all_messages, counts, expected};
@@ -446,4 +449,39 @@ async fn a_worse_prompt_version_is_found_by_comparing() {
     let invalid = compare("a=v6&points=0").await;
     assert_eq!(invalid.status, StatusCode::BAD_REQUEST);
     assert_eq!(invalid.body["errors"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_demo_is_counted_as_a_whole_and_may_be_repeated() {
+    let app = TestApp::start().await;
+    let last = NaiveDate::from_ymd_opt(2026, 11, 2).unwrap();
+    let token = app.token_of("demo", "acme", "feedback:on-behalf feedback:report");
+    let target = DemoTarget {
+        url: format!("http://{}", app.bundle.address).parse().unwrap(),
+        token: token.clone(),
+        tenant: "acme".to_owned(),
+        project: PROJECT.to_owned(),
+    };
+    let fill = async || {
+        let mut month = Month::until(last, PROJECT);
+        // Its last day is enough here.
+        let today = format!("demo-{last}-{last}-");
+        let conversations = &mut month.conversations;
+        conversations.retain(|conversation| conversation.id.starts_with(&today));
+        demo::fill(month, &target).await.unwrap()
+    };
+    let first = fill().await;
+    assert!(first.inferred > 0 && first.given > 0, "{first:?}");
+    let query = "from=2026-11-02T00:00:00Z&to=2026-11-03T00:00:00Z&groupBy=label.prompt_version";
+    let path = format!("/v1/projects/{PROJECT}/insights?{query}");
+    let insights = app.get(&token, &path).await.body;
+    let groups = insights["groups"].as_array().unwrap();
+    let values: BTreeSet<_> = groups.iter().map(|group| group["value"].as_str()).collect();
+    assert_eq!(values, BTreeSet::from([Some("v6"), Some("v7")]));
+    assert_eq!(fill().await, first, "the same is sent again");
+    let repeated = app.get(&token, &path).await.body;
+    assert_eq!(
+        repeated["total"], insights["total"],
+        "and nothing counts twice"
+    );
 }

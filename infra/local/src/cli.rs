@@ -1,7 +1,9 @@
 //! The command line.
 
+mod api;
 mod check;
 mod compare;
+mod demo;
 mod export;
 mod feed;
 mod import;
@@ -55,6 +57,8 @@ enum Command {
     /// Tell whether feedback on the answers with one value, such as a prompt version, is better than on those with
     /// another; exits with 1 if it is worse
     Compare(compare::Compare),
+    /// Fill a project with a month of made-up conversations and feedback, to see what Hearback answers; safe to repeat
+    Demo(demo::Demo),
     /// Move dead letters back to their source queues
     Redrive(repair::Redrive),
     /// Send stored feedback that was never processed to the signal generator again; safe to repeat
@@ -119,6 +123,7 @@ pub fn run() -> ExitCode {
                     Command::Token(token) => token.run(),
                     Command::Tail(tail) => tail.run().await,
                     Command::Feed(feed) => feed.run().await,
+                    Command::Demo(demo) => demo.run().await,
                     Command::Redrive(redrive) => redrive.run().await,
                     Command::Requeue(requeue) => requeue.run().await,
                     Command::Replay(replay) => replay.run().await,

@@ -26,7 +26,7 @@ use serde_json::json;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::body::{BodyError, discard, paced};
-use crate::demo;
+use crate::demo_page;
 use crate::description::openapi;
 use crate::hosts::Hosts;
 use crate::live::{SocketGateway, accept_sockets};
@@ -124,7 +124,7 @@ impl Gateway {
             .layer(from_fn_with_state(self.sockets, accept_sockets));
         hearback_lambda::http::service(
             functions
-                .merge(demo::routes())
+                .merge(demo_page::routes())
                 .merge(docs())
                 .merge(health(self.probe))
                 .layer(from_fn_with_state(Arc::new(self.hosts), check_host))

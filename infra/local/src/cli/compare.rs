@@ -1,24 +1,16 @@
 //! `hearback compare`.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use hearback_domain::identity::caller::Scope;
-use hearback_domain::identity::identifier::{ProjectId, TenantId};
-use reqwest::Url;
+use hearback_domain::identity::identifier::ProjectId;
 
-use super::{identifier, not_started};
-use crate::atomic::read_json;
+use super::api::ApiArgs;
+use super::identifier;
 use crate::compare::{self, Question};
-use crate::files::{GATEWAY_FILE, TOKEN_KEY_FILE};
-use crate::secrets::secret;
-use crate::token::{Claims, Tokens};
-
-/// The environment variable with a token for `--url`.
-const TOKEN: &str = "HEARBACK_TOKEN";
 
 #[derive(Args)]
 pub(super) struct Compare {
@@ -44,15 +36,8 @@ pub(super) struct Compare {
     /// The difference that matters, in percentage points
     #[arg(long, default_value_t = 5, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=50))]
     points: u8,
-    /// URL of a deployed API, with a token in `HEARBACK_TOKEN` [default: the running bundle]
-    #[arg(long, value_name = "URL")]
-    url: Option<Url>,
-    /// The tenant, for the running bundle
-    #[arg(long, default_value = "acme", value_parser = identifier::<TenantId>)]
-    tenant: String,
-    /// Data folder of the running bundle
-    #[arg(long, default_value = ".hearback", value_name = "DIR")]
-    data: PathBuf,
+    #[command(flatten)]
+    api: ApiArgs,
 }
 
 impl Compare {
@@ -68,21 +53,8 @@ impl Compare {
     }
 
     async fn compare(self) -> Result<bool> {
-        let (url, token) = if let Some(url) = self.url {
-            let token = std::env::var(TOKEN);
-            (url, token.with_context(|| format!("{TOKEN} is not set"))?)
-        } else {
-            let address: Option<String> = read_json(&self.data.join(GATEWAY_FILE))?;
-            let address = address.with_context(|| not_started(&self.data))?;
-            let tokens = Tokens::new(&secret(&self.data, TOKEN_KEY_FILE)?);
-            let token = tokens.sign(Claims {
-                sub: "hearback-compare".to_owned(),
-                tenant: self.tenant,
-                projects: vec![self.project.clone()],
-                scope: Scope::Report.as_str().to_owned(),
-            })?;
-            (Url::parse(&format!("http://{address}"))?, token)
-        };
+        let scope = Scope::Report.as_str().to_owned();
+        let (url, token) = self.api.access("hearback-compare", &self.project, scope)?;
         let question = Question {
             url,
             token,

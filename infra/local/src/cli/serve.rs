@@ -11,7 +11,7 @@ use rustix::fs::Mode;
 
 use super::{nats, shutdown, webhooks};
 use crate::bundle::{Bundle, Options};
-use crate::demo;
+use crate::demo_page;
 use crate::engines::Access;
 use crate::hosts::{Host, Hosts};
 use crate::log_limit::{self, Limiter};
@@ -105,7 +105,7 @@ fn print_welcome(bundle: &Bundle) -> Result<()> {
     let token = bundle.tokens.sign(Claims {
         sub: "user-123".to_owned(),
         tenant: "acme".to_owned(),
-        projects: vec!["order-service".to_owned(), demo::PROJECT.to_owned()],
+        projects: vec!["order-service".to_owned(), demo_page::PROJECT.to_owned()],
         scope: String::new(),
     })?;
     let address = bundle.address;
