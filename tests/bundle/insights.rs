@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_lambda_events::sqs::SqsMessage;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, NaiveDate, Utc};
-use hearback_domain::views::insights::{Counts, Dimension, Interval};
+use hearback_domain::views::insights::{Counts, Dimension, Interval, TurnCounts};
 use hearback_insights::Counter;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
@@ -17,7 +17,7 @@ use hearback_tests::app::{TestApp, eventually};
 use hearback_tests::counted_hours::{all_messages, counts, expected};
 use hearback_tests::engine::Engine;
 use hearback_tests::events::{acceptance, id};
-use hearback_tests::functions::call;
+use hearback_tests::functions::{call, functions_of};
 use hearback_tests::live::process;
 use hearback_tests::queue;
 use hearback_tests::rows::{attribute, rows};
@@ -39,7 +39,7 @@ async fn counted(app: &TestApp, events: u64) {
             .iter()
             .filter(|(interval, _)| matches!(interval, Interval::Day(_)));
         let all = days.filter_map(|(_, day)| day.breakdowns.get(&Dimension::All));
-        let all: u64 = all.map(|all| all.events()).sum();
+        let all: u64 = all.map(|all| all.size().0).sum();
         (counts == expected && all == events).then_some(())
     })
     .await;
@@ -171,6 +171,54 @@ async fn a_message_is_done_only_when_the_index_has_its_event() {
     let (response, ()) = futures::future::join(counter.handle(batch), arrives).await;
     assert!(response.batch_item_failures.is_empty());
     assert_eq!(all(&engine).await.events, 2);
+}
+
+#[tokio::test]
+async fn a_message_about_a_turn_is_done_only_when_the_index_has_it() {
+    let engine = Engine::start().await;
+    let mut body = message("m", "How do I return an item?", "Within 30 days.");
+    body["ts"] = json!("2026-01-04T09:10:00Z");
+    let turn = path("c", "t");
+    let request = (Method::PUT, turn.as_str());
+    let caller = (PROJECT, "");
+    let (status, _) = call(&functions_of(&engine), caller, request, &body).await;
+    assert_eq!(status, StatusCode::CREATED);
+    let (client, table) = (&engine.clients.dynamodb, engine.names.table());
+    let stored = rows(client, &table).await;
+    let row = stored.iter().find(|row| attribute(row, "SK") == "TURN#t");
+    let row = row.unwrap();
+    let messages = queue::batch(all_messages(&engine).await);
+    let set = async |name: &str, value: Option<AttributeValue>| {
+        let update = client
+            .update_item()
+            .table_name(&table)
+            .key("PK", row["PK"].clone())
+            .key("SK", row["SK"].clone())
+            .expression_attribute_names("#name", name);
+        let update = match value {
+            Some(value) => update
+                .update_expression("SET #name = :value")
+                .expression_attribute_values(":value", value),
+            None => update.update_expression("REMOVE #name"),
+        };
+        update.send().await.unwrap();
+    };
+    let handle = async || {
+        let handled = counter(&engine).handle(messages.clone()).await;
+        (handled.batch_item_failures.len(), all(&engine).await.turns)
+    };
+    // As long as it has no partition key, the index does not have it.
+    set("hour", None).await;
+    assert_eq!(handle().await, (1, TurnCounts::default()));
+    set("hour", Some(row["hour"].clone())).await;
+    assert_eq!(handle().await, (0, TurnCounts::from([1, 0, 0, 0])));
+    // Feedback has come since: another message follows, and this one is done.
+    set("is_inferred", Some(AttributeValue::Bool(true))).await;
+    assert_eq!(handle().await, (0, TurnCounts::from([1, 0, 1, 1])));
+    let delete = client.delete_item().table_name(&table);
+    let delete = delete.key("PK", row["PK"].clone());
+    delete.key("SK", row["SK"].clone()).send().await.unwrap();
+    assert_eq!(handle().await, (0, TurnCounts::default()));
 }
 
 #[tokio::test]
@@ -357,6 +405,78 @@ async fn insights_answer_by_interval_and_value() {
         (&nothing["intervals"], &nothing["groups"]),
         (&json!([]), &json!([]))
     );
+}
+
+/// The turns of a group, and how many of them have feedback: explicit, inferred, any.
+fn turns_of(group: &Value) -> Value {
+    let turns = &group["turns"];
+    let names = ["registered", "explicit", "inferred", "any"];
+    names.iter().map(|name| turns[*name].clone()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rates_come_with_the_share_of_turns_that_have_feedback() {
+    let app = TestApp::start().await;
+    let (ada, eve) = (app.token("ada"), app.token("eve"));
+    let register = async |user: &str, conversation: &str, turn: &str, said: &str, minute: u32| {
+        let name = format!("{conversation}-{turn}");
+        let mut body = message(&name, said, "Within 30 days.");
+        body["ts"] = json!(format!("2026-11-02T10:{minute:02}:00Z"));
+        body["labels"] = json!({"model": if minute < 10 { "m-1" } else { "m-2" }});
+        let registered = app.put(user, &path(conversation, turn), &body).await;
+        assert_eq!(registered.status, StatusCode::CREATED);
+    };
+    register(&ada, "c", "1", "How do I return an item?", 0).await;
+    // This is a rejection of the turn before, and a reaction follows to both.
+    register(&ada, "c", "2", "No, I meant online orders", 1).await;
+    register(&eve, "d", "1", "Is it open today?", 20).await;
+    register(&eve, "e", "1", "Where is my parcel?", 40).await;
+    let react = async |turn: &str, reaction: Value| {
+        let feedback = format!("{}/feedback", path("c", turn));
+        let body = json!({"reaction": reaction, "ts": "2026-11-02T11:00:00Z"});
+        let reacted = app.post(&ada, &feedback, &body).await;
+        assert_eq!(reacted.status, StatusCode::OK, "{:?}", reacted.body);
+    };
+    react("1", json!("not_ok")).await;
+    react("2", json!("ok")).await;
+    // A cleared reaction does not count, and neither does the reaction of somebody else.
+    react("2", Value::Null).await;
+    let others = format!("{}/feedback", path("d", "1"));
+    let ok = json!({"reaction": "ok", "ts": "2026-11-02T11:00:00Z"});
+    let reacted = app.post(&ada, &others, &ok).await;
+    assert_eq!(reacted.status, StatusCode::OK);
+    counted(&app, 3).await;
+    let analyst = app.token_of("analyst", "acme", "feedback:report");
+    let read = async |by: &str| {
+        let period = "from=2026-11-02T00:00:00Z&to=2026-11-03T00:00:00Z&interval=hour";
+        let path = format!("/v1/projects/{PROJECT}/insights?{period}&groupBy={by}");
+        app.get(&analyst, &path).await.body
+    };
+    let models = read("label.model").await;
+    assert_eq!(turns_of(&models["total"]), json!([4, 1, 1, 1]));
+    assert_eq!(models["total"]["turns"]["anyShare"], json!(0.25));
+    let groups: Vec<_> = models["groups"].as_array().unwrap().iter().collect();
+    let of_models: Vec<_> = groups
+        .iter()
+        .map(|group| turns_of(&group["total"]))
+        .collect();
+    assert_eq!(of_models, [json!([2, 1, 1, 1]), json!([2, 0, 0, 0])]);
+    // Events are counted by the time of the feedback, and turns by their `ts`.
+    let first = &models["intervals"][0];
+    assert_eq!(first["start"], "2026-11-02T10:00:00Z");
+    assert_eq!(turns_of(first), json!([4, 1, 1, 1]));
+    let channels = read("channel").await;
+    assert_eq!(channels["groups"][0]["total"]["turns"], Value::Null);
+    let values = channels["groups"].as_array().unwrap().iter();
+    let values: Vec<_> = values.map(|group| group["value"].clone()).collect();
+    assert_eq!(values, ["explicit", "implicit"], "turns have no channel");
+    let erased = app.delete(&eve, "/v1/users/eve/data").await;
+    assert_eq!(erased.status, StatusCode::ACCEPTED);
+    eventually(|| async {
+        let total = turns_of(&read("label.model").await["total"]);
+        (total == json!([2, 1, 1, 1])).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

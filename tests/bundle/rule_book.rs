@@ -22,7 +22,7 @@ use hearback_domain::learning::signal::Reward;
 use hearback_domain::learning::{ledger, preferences, signal};
 use hearback_domain::text::{page, payload};
 use hearback_domain::turns::{target, turn};
-use hearback_domain::views::{period, timeline, turn_report, webhook};
+use hearback_domain::views::{insights, period, timeline, turn_report, webhook};
 use hearback_lambda::queue;
 use hearback_storage::vectors;
 use serde_json::{Value, json};
@@ -223,6 +223,15 @@ fn numbers_of_code() -> Vec<(&'static str, f64)> {
             "limit.timeline_answer_bytes",
             whole(timeline::MAX_CHANGES_SIZE),
         ),
+        ("insights.values_max", whole(insights::MAX_VALUES)),
+        ("insights.values_default", whole(insights::DEFAULT_VALUES)),
+        ("insights.label_keys", whole(insights::MAX_LABEL_KEYS)),
+        ("insights.users", whole(insights::MAX_SAMPLED_USERS)),
+        ("insights.counts", whole(insights::MAX_COUNTS)),
+        ("insights.days_max", whole(insights::MAX_DAYS)),
+        ("insights.days_default", whole(insights::DEFAULT_DAYS)),
+        ("insights.points_default", whole(insights::DEFAULT_POINTS)),
+        ("insights.compare_users", insights::MIN_USERS),
         ("limit.page_default", whole(page::DEFAULT_LIMIT.0)),
         ("limit.page_max", whole(page::MAX_LIMIT)),
         (

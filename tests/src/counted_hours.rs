@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_lambda_events::sqs::SqsMessage;
+use aws_sdk_dynamodb::types::AttributeValue;
 use hearback_domain::identity::identifier::{ProjectId, TenantId};
 use hearback_domain::learning::publication::{Outcome, Subject};
-use hearback_domain::views::insights::{Facts, Interval, Rollup};
+use hearback_domain::turns::turn::TurnCore;
+use hearback_domain::views::insights::{AnswerFacts, Facts, Interval, Rollup, TurnFeedback};
 use hearback_signals::publish;
 use hearback_storage::insights::ProjectRef;
 use hearback_storage::{Store, keys};
@@ -21,7 +23,9 @@ pub fn messages(record: &Value) -> Vec<SqsMessage> {
     let published = publish::addressed(record).unwrap();
     let counted = published.messages.into_iter();
     let counted = counted.filter(|(subject, _)| *subject == Subject::FeedbackProcessed);
-    let bodies = counted.map(|(_, message)| message).chain(published.erased);
+    let bodies = counted
+        .map(|(_, message)| message)
+        .chain(published.for_insights);
     bodies.map(|body| message(&body)).collect()
 }
 
@@ -37,10 +41,8 @@ pub fn message(body: &Value) -> SqsMessage {
 /// The messages of all outcomes and retractions that are stored.
 pub async fn all_messages(engine: &Engine) -> Vec<SqsMessage> {
     let rows = rows(&engine.clients.dynamodb, &engine.names.table()).await;
-    let kinds = ["RESULT", "RETRACTION"];
-    let results = rows
-        .iter()
-        .filter(|row| kinds.contains(&attribute(row, "SK")));
+    let is_counted = |key: &str| ["RESULT", "RETRACTION"].contains(&key) || is_turn(key);
+    let results = rows.iter().filter(|row| is_counted(attribute(row, "SK")));
     let mut messages: Vec<_> = results
         .flat_map(|row| messages(&record("INSERT", row)))
         .collect();
@@ -51,11 +53,15 @@ pub async fn all_messages(engine: &Engine) -> Vec<SqsMessage> {
 /// The record of the stream for a row.
 #[must_use]
 pub fn record(event: &str, row: &Row) -> Value {
-    let texts = row.iter().filter_map(|(name, value)| {
-        let text = value.as_s().ok()?;
-        Some((name.clone(), json!({"S": text})))
+    let read = row.iter().filter_map(|(name, value)| {
+        let value = match value {
+            AttributeValue::S(text) => json!({"S": text}),
+            AttributeValue::Bool(flag) => json!({"BOOL": flag}),
+            _ => return None,
+        };
+        Some((name.clone(), value))
     });
-    let image = Value::Object(texts.collect());
+    let image = Value::Object(read.collect());
     let name = if event == "REMOVE" {
         "OldImage"
     } else {
@@ -67,8 +73,30 @@ pub fn record(event: &str, row: &Row) -> Value {
     })
 }
 
-/// The counts of each hour and day of a project, as they should be: counted from the stored outcomes, without the
-/// index, the marks and the counts of others.
+/// Whether a sort key is that of a turn.
+fn is_turn(key: &str) -> bool {
+    key.starts_with("TURN#")
+}
+
+/// Which feedback a turn has, from the row's `said` and `user_feedback`.
+fn feedback_of(row: &Row) -> TurnFeedback {
+    let part = |name: &str| serde_json::from_str(attribute(row, name)).unwrap_or(Value::Null);
+    let inferred = part("user_feedback");
+    // The feedback that counts, by kind, each with the earlier of its kind.
+    let given: BTreeMap<String, Value> = serde_json::from_value(part("said")).unwrap_or_default();
+    let verdicts = given.values().flat_map(|latest| {
+        let earlier = latest["earlier"].as_array().into_iter().flatten();
+        std::iter::once(latest).chain(earlier)
+    });
+    TurnFeedback {
+        is_explicit: verdicts.into_iter().any(|act| !act["verdict"].is_null()),
+        is_inferred: ["accepted", "rejected"].contains(&inferred["status"].as_str().unwrap_or(""))
+            && inferred["confidence"].as_f64() >= Some(0.7),
+    }
+}
+
+/// The counts of each hour and day of a project, as they should be: counted from the stored outcomes and turns, without
+/// the index, the marks and the counts of others.
 #[must_use]
 pub fn expected(rows: &[Row], tenant: &str, project: &str) -> BTreeMap<Interval, Rollup> {
     let partition = format!("EVENT#{tenant}#");
@@ -95,6 +123,18 @@ pub fn expected(rows: &[Row], tenant: &str, project: &str) -> BTreeMap<Interval,
         for interval in [hour, Interval::Day(hour.day())] {
             let counts = counts.entry(interval).or_default();
             counts.add(&Facts::of(&event), is_retracted);
+        }
+    }
+    let partition = format!("CONV#{tenant}#{project}#");
+    let of_project = rows
+        .iter()
+        .filter(|row| attribute(row, "PK").starts_with(&partition));
+    for row in of_project.filter(|row| is_turn(attribute(row, "SK"))) {
+        let turn: TurnCore = serde_json::from_str(attribute(row, "core")).unwrap();
+        let hour = Interval::hour_of(turn.ts);
+        for interval in [hour, Interval::Day(hour.day())] {
+            let counts = counts.entry(interval).or_default();
+            counts.add_turn(&AnswerFacts::of_turn(&turn), feedback_of(row));
         }
     }
     counts

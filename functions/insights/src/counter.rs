@@ -7,6 +7,7 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use chrono::{DateTime, NaiveDate, Utc};
 use futures::stream::{self, StreamExt};
 use hearback_domain::identity::identifier::{Label, ProjectId, TenantId};
+use hearback_domain::turns::turn::{ConversationRef, TurnRef};
 use hearback_domain::views::insights::Interval;
 use hearback_lambda::MissingSetting;
 use hearback_lambda::app::store_from_env;
@@ -15,7 +16,7 @@ use hearback_lambda::clock::Clock;
 use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::queue::{MessageFailure, Reason, RetryLimit, report};
 use hearback_lambda::settings::setting;
-use hearback_storage::insights::{Marked, ProjectRef};
+use hearback_storage::insights::{CountedHour, Marked, ProjectRef, TurnDigest, Wanted};
 use hearback_storage::{Error, Store};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -73,21 +74,23 @@ impl MessageFailure for Failure {
     }
 }
 
-/// What a count must show of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a count must show.
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Expected {
     /// The event.
-    Present,
+    Present(Uuid),
     /// The event, as retracted.
-    Retracted,
-    /// Nothing.
-    Gone,
+    Retracted(Uuid),
+    /// Not the event.
+    Gone(Uuid),
+    /// The turn at this position in this state; `None` if it is deleted.
+    Turn(TurnRef, String, Option<TurnDigest>),
 }
 
 /// A project's hour or day.
 type ProjectInterval = (TenantId, ProjectId, Interval);
 /// What messages expect of an hour, each with its index in the batch.
-type Expectations = Vec<(usize, Uuid, Expected)>;
+type Expectations = Vec<(usize, Expected)>;
 
 impl Counter {
     /// A counter with its dead letters.
@@ -126,7 +129,10 @@ impl Counter {
                 feedback_id,
                 ..
             } => Some((tenant.clone(), *feedback_id)),
-            Message::Processed { .. } | Message::Retracted { .. } | Message::Erased { .. } => None,
+            Message::Processed { .. }
+            | Message::Retracted { .. }
+            | Message::Erased { .. }
+            | Message::TurnChanged { .. } => None,
         };
         let events = changes.iter().filter_map(|(_, message)| processed(message));
         // The message about a retraction may have come before its event was processed.
@@ -143,30 +149,30 @@ impl Counter {
         for (index, message) in changes {
             match self.expectation(message, &retracted).await {
                 Ok(None) => {}
-                Ok(Some((place, event, expected))) => {
-                    let events = hours.entry(place).or_default();
-                    events.push((index, event, expected));
+                Ok(Some((place, expected))) => {
+                    let expectations = hours.entry(place).or_default();
+                    expectations.push((index, expected));
                 }
                 Err(failure) => _ = failures.insert(index, failure.into()),
             }
         }
         let mut days: BTreeMap<(TenantId, ProjectId, NaiveDate), BTreeSet<usize>> = BTreeMap::new();
         let counted = stream::iter(hours)
-            .map(async |(place, events)| {
+            .map(async |(place, expectations)| {
                 let limit = Instant::now() + HOUR_TIMEOUT;
-                let counting = Box::pin(self.count_hour(&place, &events));
+                let counting = Box::pin(self.count_hour(&place, &expectations));
                 let counted = timeout_at(limit.min(deadline), counting).await;
                 let late = if limit < deadline {
                     Failure::TooManyEvents
                 } else {
                     Failure::OutOfTime
                 };
-                (place, events, counted.unwrap_or(Err(late)))
+                (place, expectations, counted.unwrap_or(Err(late)))
             })
             .buffer_unordered(AT_ONCE)
             .collect::<Vec<_>>();
-        for ((tenant, project, hour), events, counted) in counted.await {
-            let messages: BTreeSet<_> = events.iter().map(|(index, ..)| *index).collect();
+        for ((tenant, project, hour), expectations, counted) in counted.await {
+            let messages: BTreeSet<_> = expectations.iter().map(|(index, _)| *index).collect();
             match counted {
                 Ok(unseen) => {
                     let day = (tenant, project, hour.day());
@@ -204,7 +210,7 @@ impl Counter {
         &self,
         message: Message,
         retracted: &BTreeSet<(TenantId, Uuid)>,
-    ) -> Result<Option<(ProjectInterval, Uuid, Expected)>, Failure> {
+    ) -> Result<Option<(ProjectInterval, Expected)>, Failure> {
         let hour = |tenant: TenantId, project: Option<Label>, at: DateTime<Utc>| {
             // Events name projects by labels, which may be longer.
             let project = ProjectId::try_from(project?.as_str()).ok()?;
@@ -221,7 +227,7 @@ impl Counter {
                     return self.retract(tenant, feedback_id).await;
                 }
                 hour(tenant, project_id, occurred_at)
-                    .map(|hour| (hour, feedback_id, Expected::Present))
+                    .map(|hour| (hour, Expected::Present(feedback_id)))
             }
             Message::Retracted {
                 tenant,
@@ -233,7 +239,27 @@ impl Counter {
                 feedback_id,
                 occurred_at,
             } => hour(tenant, Some(project_id), occurred_at)
-                .map(|hour| (hour, feedback_id, Expected::Gone)),
+                .map(|hour| (hour, Expected::Gone(feedback_id))),
+            Message::TurnChanged {
+                tenant,
+                project_id,
+                conversation_id,
+                turn_id,
+                hour,
+                position,
+                state,
+            } => {
+                let at = TurnRef {
+                    within: ConversationRef {
+                        tenant: tenant.clone(),
+                        project: project_id.clone(),
+                        conversation: conversation_id,
+                    },
+                    turn: turn_id,
+                };
+                let place = (tenant, project_id, Interval::hour_of(hour));
+                Some((place, Expected::Turn(at, position, state)))
+            }
         })
     }
 
@@ -242,12 +268,12 @@ impl Counter {
         &self,
         tenant: TenantId,
         event: Uuid,
-    ) -> Result<Option<(ProjectInterval, Uuid, Expected)>, Failure> {
+    ) -> Result<Option<(ProjectInterval, Expected)>, Failure> {
         Ok(
             match Box::pin(self.store.mark_retracted(&tenant, event)).await? {
                 Marked::In(project, hour) => {
                     let place = (tenant, project, Interval::Hour(hour));
-                    Some((place, event, Expected::Retracted))
+                    Some((place, Expected::Retracted(event)))
                 }
                 Marked::Uncounted => None,
             },
@@ -258,9 +284,17 @@ impl Counter {
     async fn count_hour(
         &self,
         (tenant, project, hour): &ProjectInterval,
-        events: &Expectations,
+        expectations: &Expectations,
     ) -> Result<BTreeSet<usize>, Failure> {
-        let wanted: BTreeSet<_> = events.iter().map(|(_, event, _)| *event).collect();
+        let mut wanted = Wanted::default();
+        for (_, expected) in expectations {
+            match expected {
+                Expected::Present(event) | Expected::Retracted(event) | Expected::Gone(event) => {
+                    wanted.events.insert(*event);
+                }
+                Expected::Turn(_, position, _) => _ = wanted.turns.insert(position.clone()),
+            }
+        }
         let place = ProjectRef { tenant, project };
         let mut unseen = BTreeSet::new();
         for attempt in 0..ATTEMPTS {
@@ -272,31 +306,31 @@ impl Counter {
             // Read before the events are counted: a writer that replaces the counts meanwhile makes this one begin again.
             let current = self.store.overview(place, *hour).await?;
             let counted = self.store.count_hour(place, hour.begin(), &wanted, now);
-            let counted = counted.await?;
+            let mut counted = counted.await?;
             let put = self.store.put_counts(
                 place,
                 *hour,
-                counted.rollup.bounded(),
+                std::mem::take(&mut counted.rollup).bounded(),
                 (current.as_ref(), now),
                 counted.expires_at,
             );
             if !put.await? {
                 continue;
             }
-            for (index, event, expected) in events {
-                let seen = counted.seen.get(event);
-                let is_shown = match expected {
-                    // It may have been retracted or erased since.
-                    Expected::Present => {
-                        seen.is_some() || !self.store.is_counted(tenant, *event).await?
+            let changed = expectations
+                .iter()
+                .filter_map(|(_, expected)| match expected {
+                    Expected::Turn(at, position, digest) => {
+                        (counted.turns.get(position) != digest.as_ref()).then_some(at)
                     }
-                    Expected::Retracted => {
-                        seen == Some(&true)
-                            || (seen.is_none() && !self.store.is_counted(tenant, *event).await?)
-                    }
-                    Expected::Gone => seen.is_none(),
-                };
-                if !is_shown {
+                    Expected::Present(_) | Expected::Retracted(_) | Expected::Gone(_) => None,
+                });
+            let current = self.store.turn_digests(changed).await?;
+            for (index, expected) in expectations {
+                if !self
+                    .is_shown(tenant, (&counted, &current), expected)
+                    .await?
+                {
                     unseen.insert(*index);
                 }
             }
@@ -305,6 +339,29 @@ impl Counter {
             }
         }
         Err(Failure::Contended)
+    }
+
+    /// Whether a count shows what a message expects, or the current state of the event or turn.
+    async fn is_shown(
+        &self,
+        tenant: &TenantId,
+        (counted, current): (&CountedHour, &BTreeMap<String, TurnDigest>),
+        expected: &Expected,
+    ) -> Result<bool, Failure> {
+        Ok(match expected {
+            Expected::Present(event) => {
+                counted.seen.contains_key(event) || !self.store.is_counted(tenant, *event).await?
+            }
+            Expected::Retracted(event) => match counted.seen.get(event) {
+                Some(is_retracted) => *is_retracted,
+                None => !self.store.is_counted(tenant, *event).await?,
+            },
+            Expected::Gone(event) => !counted.seen.contains_key(event),
+            Expected::Turn(_, position, digest) => {
+                let seen = counted.turns.get(position);
+                seen == digest.as_ref() || seen == current.get(position)
+            }
+        })
     }
 
     async fn count_day(

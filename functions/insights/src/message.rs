@@ -1,7 +1,8 @@
 //! The messages of the queue.
 
 use chrono::{DateTime, Utc};
-use hearback_domain::identity::identifier::{Label, TenantId};
+use hearback_domain::identity::identifier::{ConversationId, Label, ProjectId, TenantId, TurnId};
+use hearback_storage::insights::TurnDigest;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -28,5 +29,16 @@ pub(crate) enum Message {
         project_id: Label,
         feedback_id: Uuid,
         occurred_at: DateTime<Utc>,
+    },
+    /// What is counted of a turn changed.
+    #[serde(rename = "turn.changed", rename_all = "camelCase")]
+    TurnChanged {
+        tenant: TenantId,
+        project_id: ProjectId,
+        conversation_id: ConversationId,
+        turn_id: TurnId,
+        hour: DateTime<Utc>,
+        position: String,
+        state: Option<TurnDigest>,
     },
 }

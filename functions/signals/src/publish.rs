@@ -57,12 +57,12 @@ impl Publisher {
                 (
                     Ok(Published {
                         messages: addressed,
-                        erased,
+                        for_insights,
                     }),
                     _,
                 ) => {
                     messages.extend(addressed.into_iter().map(|(_, message)| message));
-                    messages.extend(erased);
+                    messages.extend(for_insights);
                 }
                 (Err(error), None) => return Err(error.into()),
                 (Err(error), Some(dead_letters)) => {
@@ -82,8 +82,8 @@ impl Publisher {
 pub struct Published {
     /// The messages, each with its subject.
     pub messages: Vec<(Subject, Value)>,
-    /// What only insights are told.
-    pub erased: Option<Value>,
+    /// A message for insights alone.
+    pub for_insights: Option<Value>,
 }
 
 /// The messages of one stream record. Characters that a queue does not accept are replaced: older events may have them
@@ -94,13 +94,14 @@ pub fn addressed(record: &Value) -> Result<Published, Error> {
         ResultRecord::Outcome(Outcome::Processed(processed)) => {
             published.messages = processed.messages();
         }
-        ResultRecord::Outcome(Outcome::Deduplicated { .. }) => {}
+        ResultRecord::Outcome(Outcome::Deduplicated { .. }) | ResultRecord::Unchanged => {}
         ResultRecord::Retraction(retraction) => published.messages.push(retracted(&retraction)),
-        ResultRecord::Erased(event) => published.erased = erased(&event),
+        ResultRecord::Erased(event) => published.for_insights = erased(&event),
+        ResultRecord::Turn(turn) => published.for_insights = Some(turn.message()),
     }
     let messages = published.messages.iter_mut().map(|(_, message)| message);
     messages
-        .chain(published.erased.as_mut())
+        .chain(published.for_insights.as_mut())
         .for_each(replace_unsendable);
     Ok(published)
 }

@@ -112,40 +112,45 @@ fn parsed<T: TryFrom<String, Error = InvalidIdentifier>>(text: &str) -> Result<T
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let limiter = start_logging();
-    let done = |()| ExitCode::SUCCESS;
+    let command = cli.command.unwrap_or(Command::Serve(cli.serve));
+    let failure = if matches!(command, Command::Compare(_)) {
+        ExitCode::from(compare::Compare::FAILURE)
+    } else {
+        ExitCode::FAILURE
+    };
     let result = tokio::runtime::Runtime::new()
         .context("the runtime cannot start")
-        .and_then(|runtime| {
-            runtime.block_on(async {
-                let run = match cli.command.unwrap_or(Command::Serve(cli.serve)) {
-                    Command::Compare(compare) => return Ok(compare.run().await),
-                    Command::Serve(serve) => serve.run(limiter).await,
-                    Command::Token(token) => token.run(),
-                    Command::Tail(tail) => tail.run().await,
-                    Command::Feed(feed) => feed.run().await,
-                    Command::Demo(demo) => demo.run().await,
-                    Command::Redrive(redrive) => redrive.run().await,
-                    Command::Requeue(requeue) => requeue.run().await,
-                    Command::Replay(replay) => replay.run().await,
-                    Command::Import(import) => import.run().await,
-                    Command::Export(export) => export.run().await,
-                    Command::Check(check) => check.run(),
-                    Command::Nats(nats) => nats.run().await,
-                    Command::Webhooks(webhooks) => webhooks.run().await,
-                    Command::Relay(relay) => relay.run().await,
-                };
-                run.map(done)
-            })
-        });
+        .and_then(|runtime| runtime.block_on(run_command(command, limiter)));
     match result {
         Ok(code) => code,
         // The reader of the output, such as `head`, has closed the pipe.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "error: {error:#}");
-            ExitCode::FAILURE
+            failure
         }
     }
+}
+
+async fn run_command(command: Command, limiter: Arc<Limiter>) -> Result<ExitCode> {
+    match command {
+        Command::Compare(compare) => return compare.run().await,
+        Command::Serve(serve) => serve.run(limiter).await,
+        Command::Token(token) => token.run(),
+        Command::Tail(tail) => tail.run().await,
+        Command::Feed(feed) => feed.run().await,
+        Command::Demo(demo) => demo.run().await,
+        Command::Redrive(redrive) => redrive.run().await,
+        Command::Requeue(requeue) => requeue.run().await,
+        Command::Replay(replay) => replay.run().await,
+        Command::Import(import) => import.run().await,
+        Command::Export(export) => export.run().await,
+        Command::Check(check) => check.run(),
+        Command::Nats(nats) => nats.run().await,
+        Command::Webhooks(webhooks) => webhooks.run().await,
+        Command::Relay(relay) => relay.run().await,
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

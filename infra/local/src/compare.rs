@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use clap::Args;
 use reqwest::{Client, Url};
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,26 +11,27 @@ use serde_json::Value;
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What to compare, and where.
-#[derive(Debug)]
+/// What to compare.
+#[derive(Debug, Args)]
 pub struct Question {
-    /// URL of the API.
-    pub url: Url,
-    /// A token with `feedback:report`.
-    pub token: String,
-    /// The project.
-    pub project: String,
-    /// The dimension.
+    /// What to compare by: `label.` and a key, such as `label.prompt_version`, or `agentId`, `strategy`, `artifactType`
+    /// or `taskType`
+    #[arg(long, value_name = "DIMENSION")]
     pub by: String,
-    /// The value to compare with.
+    /// The value to compare with
+    #[arg(long, value_name = "VALUE")]
     pub a: String,
-    /// The value that may be better or worse.
+    /// The value that may be better or worse
+    #[arg(long, value_name = "VALUE")]
     pub b: String,
-    /// The start of the period.
+    /// Feedback that was given from this time on, for example 2026-11-20T08:00:00Z [default: 30 days ago]
+    #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
-    /// The end of the period.
+    /// Feedback that was given before this time [default: now]
+    #[arg(long, value_name = "TIME")]
     pub to: Option<String>,
-    /// The difference that matters, in percentage points.
+    /// The difference that matters, in percentage points
+    #[arg(long, default_value_t = 5, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=50))]
     pub points: u8,
 }
 
@@ -54,6 +56,8 @@ struct Side {
     value: String,
     events: u64,
     by_user: ByUser,
+    /// Absent in responses of older versions.
+    turns: Option<Turns>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -63,14 +67,24 @@ struct ByUser {
     satisfaction_rate: Option<f64>,
 }
 
-/// Asks the API.
-pub async fn ask(question: &Question) -> Result<Answer> {
-    let mut url = question.url.clone();
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Turns {
+    registered: u64,
+    explicit_share: Option<f64>,
+}
+
+/// Asks the API at this URL, with a token that has `feedback:report` and the project.
+pub async fn ask(
+    (mut url, token): (Url, String),
+    project: &str,
+    question: &Question,
+) -> Result<Answer> {
     url.path_segments_mut()
         .ok()
         .context("the URL cannot have a path")?
         .pop_if_empty()
-        .extend(["v1", "projects", &question.project, "insights", "compare"]);
+        .extend(["v1", "projects", project, "insights", "compare"]);
     let points = question.points.to_string();
     url.query_pairs_mut()
         .append_pair("by", &question.by)
@@ -82,7 +96,7 @@ pub async fn ask(question: &Question) -> Result<Answer> {
             url.query_pairs_mut().append_pair(name, time);
         }
     }
-    let request = Client::new().get(url).bearer_auth(&question.token);
+    let request = Client::new().get(url).bearer_auth(token);
     let response = request.timeout(TIMEOUT).send().await;
     let response = response.context("the API cannot be reached")?;
     let status = response.status();
@@ -135,13 +149,23 @@ impl std::fmt::Display for Answer {
                 value,
                 events,
                 by_user,
+                turns,
             } = side;
             let users = by_user.users;
             match by_user.satisfaction_rate {
                 Some(rate) => write!(f, "{name}  {value}: {:.1} % satisfied", 100.0 * rate)?,
                 None => write!(f, "{name}  {value}: no verdict")?,
             }
-            writeln!(f, " (users: {users}, events: {events})")?;
+            write!(f, " (users: {users}, events: {events}")?;
+            // Most users say nothing, and they may not think like the others.
+            let share = turns.as_ref().and_then(|turns| {
+                let share = turns.explicit_share?;
+                Some((100.0 * share, turns.registered))
+            });
+            if let Some((share, turns)) = share {
+                write!(f, "; explicit feedback on {share:.1} % of {turns} turns")?;
+            }
+            writeln!(f, ")")?;
         }
         if let (Some(difference), Some(low), Some(high)) =
             (self.difference, self.difference_low, self.difference_high)

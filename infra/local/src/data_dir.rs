@@ -5,6 +5,8 @@ use std::fs::{DirBuilder, DirEntry, File, Permissions, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -12,6 +14,11 @@ use crate::files::{LOCK_FILE, MANIFEST_FILE, TABLE_FILE, TOKEN_KEY_FILE};
 
 /// Permission bits of the group and of others.
 const OTHERS: u32 = 0o077;
+
+/// Pauses of an attempt to lock a folder, half a second in all. A process that ends has the lock for a moment more, and so
+/// has one that this process is starting, until it executes its program.
+const LOCK_PAUSES: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// A data folder, locked for this process until the value is dropped.
 #[derive(Debug)]
@@ -53,22 +60,25 @@ impl DataDir {
             .mode(0o600)
             .open(path.join(LOCK_FILE))
             .with_context(|| format!("cannot write to {shown}"))?;
-        match lock.try_lock() {
-            Ok(()) => {
-                make_private(&path)?;
-                Ok(Self {
-                    path,
-                    _lock: lock,
-                    _temporary: temporary,
-                })
-            }
-            Err(TryLockError::WouldBlock) => bail!(
-                "{shown} is in use by another hearback; stop that one, or choose another folder with --data"
-            ),
-            Err(TryLockError::Error(error)) => {
-                Err(error).with_context(|| format!("cannot lock {shown}"))
+        let mut pauses = 0..LOCK_PAUSES;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if pauses.next().is_some() => sleep(LOCK_PAUSE),
+                Err(TryLockError::WouldBlock) => bail!(
+                    "{shown} is in use by another hearback; stop that one, or choose another folder with --data"
+                ),
+                Err(TryLockError::Error(error)) => {
+                    return Err(error).with_context(|| format!("cannot lock {shown}"));
+                }
             }
         }
+        make_private(&path)?;
+        Ok(Self {
+            path,
+            _lock: lock,
+            _temporary: temporary,
+        })
     }
 
     /// The path of the folder.
@@ -179,6 +189,21 @@ fn mode(path: &Path) -> std::io::Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_opens_once_the_process_before_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let before = DataDir::open(folder.path()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                sleep(2 * LOCK_PAUSE);
+                drop(before);
+            });
+            let now = DataDir::open(folder.path()).unwrap();
+            DataDir::open(folder.path()).expect_err("it is in use");
+            drop(now);
+        });
+    }
 
     #[test]
     fn a_folder_opens_while_its_files_are_deleted() {

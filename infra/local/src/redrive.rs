@@ -34,7 +34,7 @@ pub enum DeadLetterQueue {
     Imports,
     /// Passes of erasures
     Erasures,
-    /// Events whose hours could not be counted
+    /// Events and turns whose hours could not be counted
     Insights,
     /// Published messages that NATS did not accept
     Nats,

@@ -118,8 +118,8 @@ pub fn messages(record: &Value) -> Result<Vec<(Destination, String)>, Error> {
         messages.extend(
             addressed.map(|(subject, body)| (Destination::Subject(subject), body.to_string())),
         );
-        let erased = published.erased.into_iter();
-        messages.extend(erased.map(|body| (Destination::Insights, body.to_string())));
+        let counted = published.for_insights.into_iter();
+        messages.extend(counted.map(|body| (Destination::Insights, body.to_string())));
     }
     Ok(messages)
 }

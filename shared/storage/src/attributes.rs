@@ -16,10 +16,15 @@ pub(crate) const SENT: &str = "sent";
 pub(crate) const OUTCOME: &str = "outcome";
 /// The retraction of an event.
 pub(crate) const RETRACTION: &str = "retraction";
-/// What insights count of an event: [`Facts`](hearback_domain::views::insights::Facts).
+/// What insights count of an event, [`Facts`](hearback_domain::views::insights::Facts), or of a turn,
+/// [`AnswerFacts`](hearback_domain::views::insights::AnswerFacts).
 pub(crate) const FACTS: &str = "facts";
 /// Whether insights know that an event is retracted.
 pub(crate) const RETRACTED: &str = "retracted";
+/// Whether a turn has explicit feedback of its user that holds, for insights.
+pub(crate) const IS_EXPLICIT: &str = "is_explicit";
+/// Whether something was inferred about a turn, for insights.
+pub(crate) const IS_INFERRED: &str = "is_inferred";
 /// The URI of a turn's log.
 pub(crate) const HOSTED_URI: &str = "hosted_uri";
 /// The inference about a turn.

@@ -117,7 +117,7 @@ impl Store {
             Outcome::Processed(processed) => {
                 let position = FeedPosition::of_processed(processed);
                 let item = self.in_feed(item, core.owner(), &position);
-                self.in_hour(item, &core.tenant, processed)?
+                self.with_hour(item, &core.tenant, processed)?
             }
             Outcome::Deduplicated { .. } => item.string(AUTHOR, keys::user(core.owner())),
         };

@@ -14,17 +14,22 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::try_join_all;
 use hearback_domain::identity::identifier::{ProjectId, TenantId};
 use hearback_domain::learning::publication::{Outcome, Processed};
-use hearback_domain::views::insights::{Breakdown, Dimension, Facts, Interval, Rollup};
+use hearback_domain::text::digest::digest;
+use hearback_domain::turns::turn::{TurnCore, TurnRef};
+use hearback_domain::views::insights::{
+    AnswerFacts, Breakdown, Dimension, Facts, Interval, Rollup, TurnFeedback,
+};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::attributes::{CORE, FACTS, OUTCOME, RETRACTED};
+use crate::activity::shard_of;
+use crate::attributes::{CORE, FACTS, IS_EXPLICIT, IS_INFERRED, OUTCOME, RETRACTED};
 use crate::conditional::{Replaced, Versioned, WriteOutcome, outcome};
 use crate::item::{self, Builder, Item};
 use crate::table::{BY_HOUR, HOUR, OCCURRED_AT, PK, SK};
 use crate::{Error, Store, keys};
 
-const ENTRY: &str = "facts of an event";
+const ENTRY: &str = "facts";
 const COUNTS: &str = "counts";
 /// The number of a count. A later count has a greater number.
 const NUMBER: &str = "number";
@@ -38,15 +43,58 @@ pub struct ProjectRef<'a> {
     pub project: &'a ProjectId,
 }
 
-/// The events of an hour, counted.
+/// Which entries of the index are wanted.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// Events.
+    pub events: BTreeSet<Uuid>,
+    /// Turns, by their position.
+    pub turns: BTreeSet<String>,
+}
+
+/// The events and turns of an hour, counted.
 #[derive(Debug, Default)]
 pub struct CountedHour {
     /// The counts, of all values.
     pub rollup: Rollup,
-    /// Which of the events that were asked for are in the index, and whether as retracted.
+    /// Which of the wanted events are in the index, and whether as retracted.
     pub seen: BTreeMap<Uuid, bool>,
-    /// When the last of the events expires.
+    /// Which of the wanted turns are in the index, and with what.
+    pub turns: BTreeMap<String, TurnDigest>,
+    /// When the last of them expires: `MAX_UTC` for never, `None` if there are none.
     pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// A digest of what is counted of a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TurnDigest(String);
+
+impl TurnDigest {
+    pub(crate) fn new(facts: &str, feedback: TurnFeedback) -> Self {
+        let TurnFeedback {
+            is_explicit,
+            is_inferred,
+        } = feedback;
+        let flags = [is_explicit, is_inferred].map(|flag| if flag { "1" } else { "0" });
+        let digest = digest([facts, flags[0], flags[1]]);
+        let first = digest.first_chunk().copied().unwrap_or_default();
+        Self(format!("{:016x}", u64::from_be_bytes(first)))
+    }
+
+    fn of(row: &Item) -> Result<Self, Error> {
+        let facts = item::string(row, ENTRY, FACTS)?;
+        Ok(Self::new(facts, turn_feedback(row)))
+    }
+}
+
+/// Which feedback the row of a turn, or its entry in the index, has.
+fn turn_feedback(row: &Item) -> TurnFeedback {
+    let is_set = |name: &str| row.get(name) == Some(&AttributeValue::Bool(true));
+    TurnFeedback {
+        is_explicit: is_set(IS_EXPLICIT),
+        is_inferred: is_set(IS_INFERRED),
+    }
 }
 
 /// The effect of marking an event as retracted.
@@ -72,16 +120,56 @@ pub struct Overview {
     pub label_keys_left_out: usize,
     /// When its events were counted.
     pub counted_at: DateTime<Utc>,
-    /// When the rows expire.
+    /// When the rows expire; `None` for never.
     #[serde(skip)]
     pub expires_at: Option<DateTime<Utc>>,
     #[serde(skip)]
     number: u64,
 }
 
+/// When an entry expires: `MAX_UTC` for never.
+fn expiry(entry: &Item) -> DateTime<Utc> {
+    item::expires_at(entry).unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
+impl CountedHour {
+    fn add_turn(&mut self, entry: &Item, wanted: &Wanted, now: DateTime<Utc>) {
+        let position = entry.get(OCCURRED_AT).and_then(|at| at.as_s().ok());
+        let position = position.filter(|position| wanted.turns.contains(*position));
+        if let Some((position, state)) = position.zip(TurnDigest::of(entry).ok()) {
+            self.turns.insert(position.clone(), state);
+        }
+        if item::is_expired(entry, now) {
+            return;
+        }
+        let answer = item::json::<AnswerFacts>(entry, ENTRY, FACTS);
+        if let Some(answer) = item::readable(entry, answer) {
+            self.rollup.add_turn(&answer, turn_feedback(entry));
+            self.expires_at = self.expires_at.max(Some(expiry(entry)));
+        }
+    }
+}
+
 impl Store {
+    /// Adds a turn to the hour of its project.
+    pub(crate) fn with_hour_of_turn(
+        &self,
+        item: Builder,
+        turn: &TurnCore,
+    ) -> Result<Builder, Error> {
+        let within = &turn.at.within;
+        let position = keys::turn_occurred_at(turn.ts, &turn.at);
+        let shard = shard_of(&position, self.feed_shards());
+        let hour = keys::hour(&within.tenant, &within.project, turn.ts, shard);
+        item.string(HOUR, hour).string(OCCURRED_AT, position).json(
+            ENTRY,
+            FACTS,
+            &AnswerFacts::of_turn(turn),
+        )
+    }
+
     /// Adds the outcome of an event to the hour of its project, if it names one.
-    pub(crate) fn in_hour(
+    pub(crate) fn with_hour(
         &self,
         item: Builder,
         tenant: &TenantId,
@@ -165,13 +253,30 @@ impl Store {
         Ok(response.item.is_some_and(|item| item.contains_key(HOUR)))
     }
 
-    /// Counts the events of an hour, and says which of `wanted` are among them. Eventually consistent. One call for
+    /// What insights count of these turns now, by position. Strongly consistent. One call for each hundred, one read for
+    /// each 4 KB of each.
+    pub async fn turn_digests(
+        &self,
+        turns: impl IntoIterator<Item = &TurnRef>,
+    ) -> Result<BTreeMap<String, TurnDigest>, Error> {
+        let key = |at: &TurnRef| (keys::conversation(&at.within), keys::turn(&at.turn));
+        let keys: BTreeSet<_> = turns.into_iter().map(key).collect();
+        let keys: Vec<_> = keys.into_iter().collect();
+        let rows = self.get_batch(&keys).await?.into_iter().flatten();
+        let digests = rows.filter_map(|row| {
+            let position = row.get(OCCURRED_AT)?.as_s().ok()?.clone();
+            Some((position, item::readable(&row, TurnDigest::of(&row))?))
+        });
+        Ok(digests.collect())
+    }
+
+    /// Counts the events and turns of an hour, and says which of `wanted` are among them. Eventually consistent. One call for
     /// each shard and megabyte, half a read each for each 4 KB.
     pub async fn count_hour(
         &self,
         ProjectRef { tenant, project }: ProjectRef<'_>,
         hour: DateTime<Utc>,
-        wanted: &BTreeSet<Uuid>,
+        wanted: &Wanted,
         now: DateTime<Utc>,
     ) -> Result<CountedHour, Error> {
         let shards = (0..self.feed_shards()).map(|shard| keys::hour(tenant, project, hour, shard));
@@ -180,11 +285,13 @@ impl Store {
         for CountedHour {
             rollup,
             seen,
+            turns,
             expires_at,
         } in try_join_all(counted).await?
         {
             all.rollup += &rollup;
             all.seen.extend(seen);
+            all.turns.extend(turns);
             all.expires_at = all.expires_at.max(expires_at);
         }
         Ok(all)
@@ -193,7 +300,7 @@ impl Store {
     async fn count_shard(
         &self,
         shard: String,
-        wanted: &BTreeSet<Uuid>,
+        wanted: &Wanted,
         now: DateTime<Utc>,
     ) -> Result<CountedHour, Error> {
         let mut counted = CountedHour::default();
@@ -212,9 +319,13 @@ impl Store {
             let page = query.send().await;
             let page = page.map_err(|error| Error::unavailable("Query", &error))?;
             for entry in page.items() {
+                if item::string(entry, ENTRY, SK)?.starts_with(keys::TURN_PREFIX) {
+                    counted.add_turn(entry, wanted, now);
+                    continue;
+                }
                 let is_retracted = entry.contains_key(RETRACTED);
                 let event = keys::event_at(item::string(entry, ENTRY, OCCURRED_AT)?);
-                if let Some(event) = event.filter(|event| wanted.contains(event)) {
+                if let Some(event) = event.filter(|event| wanted.events.contains(event)) {
                     counted.seen.insert(event, is_retracted);
                 }
                 if item::is_expired(entry, now) {
@@ -223,7 +334,7 @@ impl Store {
                 let facts = item::json::<Facts>(entry, ENTRY, FACTS);
                 if let Some(facts) = item::readable(entry, facts) {
                     counted.rollup.add(&facts, is_retracted);
-                    counted.expires_at = counted.expires_at.max(item::expires_at(entry));
+                    counted.expires_at = counted.expires_at.max(Some(expiry(entry)));
                 }
             }
             counted.rollup.trim();
@@ -258,8 +369,9 @@ impl Store {
         expires_at: Option<DateTime<Utc>>,
     ) -> Result<bool, Error> {
         let before = current.map(|current| &current.value);
-        // Rows without an event only have to outlast the writers of earlier counts.
+        // Rows without an entry only have to outlast the writers of earlier counts.
         let expires_at = expires_at.unwrap_or(now + TimeDelta::days(1));
+        let expires_at = (expires_at != DateTime::<Utc>::MAX_UTC).then_some(expires_at);
         let (by, rows): (BTreeMap<_, _>, BTreeMap<_, _>) = rollup
             .breakdowns
             .into_iter()
@@ -270,14 +382,14 @@ impl Store {
             others: rows.keys().cloned().collect(),
             label_keys_left_out: rollup.label_keys_left_out,
             counted_at: now,
-            expires_at: Some(expires_at),
+            expires_at,
             // Greater than the last, whatever the clocks say.
             number: before.map_or(number, |before| number.max(before.number + 1)),
         };
         let item = |dimension: Option<&Dimension>| {
             Builder::new(partition(project, dimension), keys::counted(interval))
                 .number(NUMBER, head.number)
-                .expires_at(Some(expires_at))
+                .expires_at(expires_at)
         };
         let row = item(None).json(COUNTS, CORE, &head)?.build();
         match self.replace_live(row, (current, now), versioned).await? {
@@ -286,14 +398,14 @@ impl Store {
         }
         let rows = rows.iter().map(|(dimension, counts)| {
             let row = item(Some(dimension)).json(COUNTS, CORE, counts);
-            async move { self.put_later(row?.build()).await }
+            async move { self.put_if_newer(row?.build()).await }
         });
         try_join_all(rows).await?;
         Ok(true)
     }
 
     /// Puts a row unless the stored one has an equal or greater number.
-    async fn put_later(&self, row: Item) -> Result<(), Error> {
+    async fn put_if_newer(&self, row: Item) -> Result<(), Error> {
         let number = row.get(NUMBER).cloned();
         let number = number.ok_or_else(|| Error::unreadable(COUNTS, "number is missing"))?;
         item::check_size(&row)?;
@@ -395,7 +507,7 @@ impl Store {
         let mut others: BTreeMap<Dimension, BTreeSet<Interval>> = BTreeMap::new();
         let mut expires_at = None;
         for (hour, head) in heads {
-            expires_at = expires_at.max(head.expires_at);
+            expires_at = expires_at.max(Some(head.expires_at.unwrap_or(DateTime::<Utc>::MAX_UTC)));
             for dimension in head.others {
                 others.entry(dimension).or_default().insert(hour);
             }

@@ -25,7 +25,9 @@ pub use files::{
     IMPORTS, REPORT_SUFFIX, erasure_traces, export_day, export_training, import_work, imports_of,
     is_turn_log, signal_exports_of, tenant_of_folder, training_exports_of, turn_log, turn_logs,
 };
-pub use insights::{counted, event_at, hour, hour_of, insights, interval_of, occurred_at};
+pub use insights::{
+    counted, event_at, hour, hour_of, insights, interval_of, occurred_at, turn_occurred_at,
+};
 pub use live::{
     CONNECTION, TICKET, connection, is_of_live_feed, tenant_listeners, ticket, user_listeners,
 };

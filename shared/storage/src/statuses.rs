@@ -18,7 +18,7 @@ use hearback_domain::feedback::turn_status::{ExplicitAct, ExplicitFeedback, Turn
 use hearback_domain::identity::identifier::{TenantId, UserId};
 use hearback_domain::turns::turn::{ConversationRef, TurnRef};
 
-use crate::attributes::{GIVEN_FEEDBACK, USER_FEEDBACK};
+use crate::attributes::{GIVEN_FEEDBACK, IS_EXPLICIT, IS_INFERRED, USER_FEEDBACK};
 use crate::conditional::{WriteOutcome, outcome};
 use crate::error::unless_unreadable;
 use crate::item::Item;
@@ -47,6 +47,8 @@ struct Change {
     value: String,
     /// The status of the turn after the change, as others see it; `None` if they see no change.
     status: Option<FeedbackStatus>,
+    /// Whether the turn has feedback of this kind after the change: an attribute for insights.
+    feedback: (&'static str, bool),
     /// Parts that must be unchanged since they were read, because the status depends on them.
     depends_on: &'static [&'static str],
 }
@@ -77,6 +79,7 @@ impl Note<'_> {
                 Ok(Some(Change {
                     part: USER_FEEDBACK,
                     value: json_text(feedback)?,
+                    feedback: (IS_INFERRED, feedback.is_event()),
                     status: Some(status.status()),
                     depends_on: match order {
                         Some(Ordering::Equal) => &[GIVEN_FEEDBACK, USER_FEEDBACK],
@@ -91,6 +94,10 @@ impl Note<'_> {
                 let change = Change {
                     part: GIVEN_FEEDBACK,
                     value: json_text(&given)?,
+                    feedback: (
+                        IS_EXPLICIT,
+                        given.verdict(act.recency.received_at()).is_some(),
+                    ),
                     status: None,
                     depends_on: &[GIVEN_FEEDBACK],
                 };
@@ -209,7 +216,8 @@ impl Store {
         seen: &Item,
     ) -> Result<Option<Item>, Error> {
         let mut conditions = vec!["attribute_exists(PK)".to_owned()];
-        let mut set = "SET #part = :part".to_owned();
+        let (mut set, mut remove) = ("SET #part = :part".to_owned(), Vec::new());
+        let (feedback, has_feedback) = change.feedback;
         let mut update = self
             .client
             .update_item()
@@ -217,9 +225,17 @@ impl Store {
             .key(PK, AttributeValue::S(keys::conversation(&at.within)))
             .key(SK, AttributeValue::S(keys::turn(&at.turn)))
             .expression_attribute_names("#part", change.part)
+            .expression_attribute_names("#feedback", feedback)
             .expression_attribute_values(":part", AttributeValue::S(change.value.clone()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        // Without feedback there is no flag, so that a neutral follow-up does not change the index.
+        if has_feedback {
+            set.push_str(", #feedback = :yes");
+            update = update.expression_attribute_values(":yes", AttributeValue::Bool(true));
+        } else {
+            remove.push("#feedback");
+        }
         if let Note::Inferred(_, precedence) = note {
             set.push_str(", #order = :order");
             // An equal inference is replaced only as it was read.
@@ -246,7 +262,7 @@ impl Store {
         }
         if let Some(status) = change.status {
             if status == FeedbackStatus::Neutral {
-                set.push_str(" REMOVE #status, #status_at");
+                remove.extend(["#status", "#status_at"]);
             } else {
                 let ConversationRef {
                     tenant, project, ..
@@ -262,6 +278,10 @@ impl Store {
             update = update
                 .expression_attribute_names("#status", STATUS)
                 .expression_attribute_names("#status_at", STATUS_AT);
+        }
+        if !remove.is_empty() {
+            set.push_str(" REMOVE ");
+            set.push_str(&remove.join(", "));
         }
         let update = update
             .update_expression(set)

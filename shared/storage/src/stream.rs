@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::{DateTime, Utc};
 use hearback_domain::events::event::EventCore;
 use hearback_domain::feedback::message_signal::SignalCore;
 use hearback_domain::feedback::reaction::ReactionCore;
@@ -14,11 +15,15 @@ use hearback_domain::learning::ledger::Retraction;
 use hearback_domain::learning::publication::{Outcome, Processed};
 use hearback_domain::text::sqs_text;
 use hearback_domain::turns::turn::TurnRef;
+use hearback_domain::views::insights::TurnFeedback;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::attributes::{CORE, HOSTED_URI, OUTCOME, RETRACTION, SENT};
-use crate::table::{HOUR, PK, SK};
+use crate::attributes::{
+    CORE, FACTS, HOSTED_URI, IS_EXPLICIT, IS_INFERRED, OUTCOME, RETRACTION, SENT,
+};
+use crate::insights::TurnDigest;
+use crate::table::{EXPIRES_AT, HOUR, OCCURRED_AT, PK, SK};
 use crate::{Error, Store, keys};
 
 /// The items that a pipe sends, by sort key.
@@ -29,9 +34,10 @@ pub enum ItemFilter {
     /// New items with this sort key, unless the writer sends the message itself
     /// ([`Store::put_sent_event_by`]).
     NewUnsent(&'static str),
-    /// New and changed items whose sort key begins with this prefix.
-    Written(&'static str),
-    /// Deleted items with this sort key and this attribute, unless the table deleted them because they had expired.
+    /// New and changed items whose sort key begins with this prefix, and which have this attribute.
+    Written(&'static str, &'static str),
+    /// Deleted items whose sort key begins with this prefix, and which had this attribute, unless the table deleted them
+    /// because they had expired.
     Deleted(&'static str, &'static str),
 }
 
@@ -48,24 +54,45 @@ pub struct Pipe {
 pub const SUBMITTED: Pipe = Pipe {
     items: &[
         ItemFilter::NewUnsent(keys::EVENT),
-        ItemFilter::Written(keys::REACTION_PREFIX),
-        ItemFilter::Written(keys::SIGNAL_PREFIX),
+        // Items of an older system have no core. That system has processed them.
+        ItemFilter::Written(keys::REACTION_PREFIX, CORE),
+        ItemFilter::Written(keys::SIGNAL_PREFIX, CORE),
         // Retractions that the signal generator stores have no core.
-        ItemFilter::Written(keys::RETRACTION),
+        ItemFilter::Written(keys::RETRACTION, CORE),
     ],
     attributes: Some(&[CORE]),
 };
 
-/// Outcomes of events, for subscribers.
+/// Outcomes of events, for subscribers, and what insights count beside them.
 pub const RESULTS: Pipe = Pipe {
     items: &[
         ItemFilter::New(keys::RESULT),
         ItemFilter::New(keys::RETRACTION),
         // An erased event leaves the counts of its hour.
         ItemFilter::Deleted(keys::RESULT, HOUR),
+        ItemFilter::Written(keys::TURN_PREFIX, HOUR),
+        ItemFilter::Deleted(keys::TURN_PREFIX, HOUR),
     ],
     attributes: None,
 };
+
+impl CountedTurn {
+    /// The message to insights.
+    #[must_use]
+    pub fn message(&self) -> Value {
+        let within = &self.at.within;
+        json!({
+            "eventType": "turn.changed",
+            "tenant": within.tenant,
+            "projectId": within.project,
+            "conversationId": within.conversation,
+            "turnId": self.at.turn,
+            "hour": self.hour,
+            "position": self.position,
+            "state": self.state,
+        })
+    }
+}
 
 impl ItemFilter {
     /// The filter pattern for EventBridge Pipes.
@@ -82,19 +109,18 @@ impl ItemFilter {
                     "NewImage": {(SENT): {"S": [{"exists": false}]}},
                 },
             }),
-            Self::Written(prefix) => serde_json::json!({
+            Self::Written(prefix, attribute) => serde_json::json!({
                 "eventName": ["INSERT", "MODIFY"],
                 "dynamodb": {
                     "Keys": {"SK": {"S": [{"prefix": prefix}]}},
-                    // Items of an older system have no core. That system has processed them.
-                    "NewImage": {(CORE): {"S": [{"exists": true}]}},
+                    "NewImage": {(attribute): {"S": [{"exists": true}]}},
                 },
             }),
-            Self::Deleted(key, attribute) => serde_json::json!({
+            Self::Deleted(prefix, attribute) => serde_json::json!({
                 "eventName": ["REMOVE"],
                 "userIdentity": {"type": [{"exists": false}]},
                 "dynamodb": {
-                    "Keys": {"SK": {"S": [key]}},
+                    "Keys": {"SK": {"S": [{"prefix": prefix}]}},
                     "OldImage": {(attribute): {"S": [{"exists": true}]}},
                 },
             }),
@@ -114,15 +140,16 @@ impl ItemFilter {
         };
         let has = |name: &str| has_in("NewImage", name);
         match self {
-            Self::Deleted(key, attribute) => {
+            Self::Deleted(prefix, attribute) => {
                 let by_table = record.pointer("/userIdentity/type").is_some();
-                event == "REMOVE" && sort_key == key && !by_table && has_in("OldImage", attribute)
+                let is_kind = sort_key.starts_with(prefix) && has_in("OldImage", attribute);
+                event == "REMOVE" && is_kind && !by_table
             }
             Self::New(key) => event == "INSERT" && sort_key == key,
             Self::NewUnsent(key) => event == "INSERT" && sort_key == key && !has(SENT),
-            Self::Written(prefix) => {
+            Self::Written(prefix, attribute) => {
                 let written = matches!(event, "INSERT" | "MODIFY");
-                written && sort_key.starts_with(prefix) && has(CORE)
+                written && sort_key.starts_with(prefix) && has(attribute)
             }
         }
     }
@@ -291,6 +318,23 @@ pub enum ResultRecord {
     Retraction(Box<Retraction>),
     /// An event was erased.
     Erased(Box<Processed>),
+    /// What insights count of a turn changed.
+    Turn(Box<CountedTurn>),
+    /// A turn was changed, and what insights count of it was not.
+    Unchanged,
+}
+
+/// A turn that insights count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedTurn {
+    /// The turn.
+    pub at: TurnRef,
+    /// Its hour.
+    pub hour: DateTime<Utc>,
+    /// Its position in the hour.
+    pub position: String,
+    /// What is counted of it; `None` if it was deleted.
+    pub state: Option<TurnDigest>,
 }
 
 /// Reads a record of [`RESULTS`].
@@ -300,6 +344,13 @@ pub fn result(record: &Value) -> Result<ResultRecord, Error> {
             .map(Box::new)
             .map(ResultRecord::Retraction);
     }
+    if sort_key(record).is_some_and(|key| key.starts_with(keys::TURN_PREFIX)) {
+        return if changes_counts(record) {
+            counted_turn(record).map(Box::new).map(ResultRecord::Turn)
+        } else {
+            Ok(ResultRecord::Unchanged)
+        };
+    }
     if record.get("eventName").and_then(Value::as_str) != Some("REMOVE") {
         return part(record, OUTCOME).map(ResultRecord::Outcome);
     }
@@ -307,6 +358,54 @@ pub fn result(record: &Value) -> Result<ResultRecord, Error> {
         Outcome::Processed(erased) => Ok(ResultRecord::Erased(erased)),
         outcome @ Outcome::Deduplicated { .. } => Ok(ResultRecord::Outcome(outcome)),
     }
+}
+
+/// Whether a record of a turn changes what insights count. A dead letter has only the new image, and may.
+fn changes_counts(record: &Value) -> bool {
+    let image = |name: &str| {
+        record
+            .pointer("/dynamodb")
+            .and_then(|stream| stream.get(name))
+    };
+    let (Some(old), Some(new)) = (image("OldImage"), image("NewImage")) else {
+        return true;
+    };
+    let counted = [OCCURRED_AT, FACTS, IS_EXPLICIT, IS_INFERRED, EXPIRES_AT];
+    counted.iter().any(|name| old.get(name) != new.get(name))
+}
+
+fn counted_turn(record: &Value) -> Result<CountedTurn, Error> {
+    let is_deleted = record.get("eventName").and_then(Value::as_str) == Some("REMOVE");
+    let image = if is_deleted { "OldImage" } else { "NewImage" };
+    let attribute = |name: &str| {
+        let stream = record.pointer("/dynamodb")?;
+        stream.get(image)?.get(name)
+    };
+    let text = |name: &str| attribute(name)?.get("S")?.as_str();
+    let is_set = |name: &str| attribute(name).and_then(|set| set.get("BOOL")?.as_bool());
+    let feedback = TurnFeedback {
+        is_explicit: is_set(IS_EXPLICIT) == Some(true),
+        is_inferred: is_set(IS_INFERRED) == Some(true),
+    };
+    let state = || TurnDigest::new(text(FACTS).unwrap_or_default(), feedback);
+    let partition = record
+        .pointer("/dynamodb/Keys/PK/S")
+        .and_then(Value::as_str);
+    let named = partition.zip(sort_key(record));
+    let named = named.and_then(|(partition, key)| keys::turn_of(partition, key));
+    // The key of a turn with long names has digests of them.
+    let at = named.or_else(|| serde_json::from_str(text(CORE)?).ok());
+    let hour = text(HOUR).and_then(keys::hour_of);
+    let position = text(OCCURRED_AT).map(ToOwned::to_owned);
+    let place = at.zip(hour).zip(position);
+    let ((at, hour), position) =
+        place.ok_or_else(|| Error::unreadable("stream record", "its turn or hour is invalid"))?;
+    Ok(CountedTurn {
+        at,
+        hour,
+        position,
+        state: (!is_deleted).then(state),
+    })
 }
 
 fn part<T: DeserializeOwned>(record: &Value, name: &str) -> Result<T, Error> {

@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::types::{
     TimeToLiveSpecification, TimeToLiveStatus,
 };
 
-use crate::attributes::{FACTS, RETRACTED};
+use crate::attributes::{FACTS, IS_EXPLICIT, IS_INFERRED, RETRACTED};
 use crate::{Error, Store};
 
 /// The partition key.
@@ -53,11 +53,11 @@ pub const BY_FEED: &str = "by_feed";
 /// The sparse index of the users' feeds.
 pub const BY_FEED_USER: &str = "by_feed_user";
 
-/// The index key of a shard of an hour of a project's events.
+/// The index key of a shard of an hour of a project's events and turns.
 pub const HOUR: &str = "hour";
-/// The time of an event, and its id.
+/// The time of an event or a turn, and its id.
 pub const OCCURRED_AT: &str = "occurred_at";
-/// The sparse index of a project's events by hour, with what insights count of them.
+/// The sparse index of a project's events and turns by hour, with what insights count of them.
 pub const BY_HOUR: &str = "by_hour";
 
 /// An index.
@@ -94,7 +94,7 @@ pub const INDEXES: [Index; 7] = [
         name: BY_HOUR,
         partition: HOUR,
         sort: OCCURRED_AT,
-        attributes: &[FACTS, RETRACTED, EXPIRES_AT],
+        attributes: &[FACTS, RETRACTED, IS_EXPLICIT, IS_INFERRED, EXPIRES_AT],
     },
 ];
 

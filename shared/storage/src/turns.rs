@@ -6,9 +6,10 @@ use chrono::{DateTime, Utc};
 use hearback_domain::feedback::follow_up::FollowUp;
 use hearback_domain::identity::identifier::MessageId;
 use hearback_domain::turns::turn::{Turn, TurnCore, TurnRef, quantized};
+use hearback_domain::views::insights::AnswerFacts;
 use serde::{Deserialize, Serialize};
 
-use crate::attributes::{CORE, FOLLOW_UP, HOSTED_URI, TEXT};
+use crate::attributes::{CORE, FACTS, FOLLOW_UP, HOSTED_URI, TEXT};
 use crate::conditional::changed;
 use crate::error::if_readable;
 use crate::item::{self, Builder, Item};
@@ -85,6 +86,7 @@ impl Store {
             .json(TURN, TEXT, &turn.summary)?
             .string(HOSTED_URI, hosted_uri.to_owned())
             .expires_at(turn.core.expires_at);
+        item = self.with_hour_of_turn(item, &turn.core)?;
         if let Some(follow_up) = follow_up {
             item = item.json(TURN, FOLLOW_UP, follow_up)?;
         }
@@ -105,7 +107,10 @@ impl Store {
     ) -> Result<TurnUpdate, Error> {
         let at = &turn.core.at;
         let text = AttributeValue::S;
-        let mut set = "SET #core = :core, #text = :text, #tags = :tags, #hosted = :to".to_owned();
+        let mut set =
+            "SET #core = :core, #facts = :facts, #text = :text, #tags = :tags, #hosted = :to"
+                .to_owned();
+        let facts = AnswerFacts::of_turn(&turn.core);
         let mut update = self
             .client
             .update_item()
@@ -114,10 +119,12 @@ impl Store {
             .key(SK, AttributeValue::S(keys::turn(&at.turn)))
             .condition_expression("#core = :seen AND #hosted = :from")
             .expression_attribute_names("#core", CORE)
+            .expression_attribute_names("#facts", FACTS)
             .expression_attribute_names("#text", TEXT)
             .expression_attribute_names("#tags", TAGS)
             .expression_attribute_names("#hosted", HOSTED_URI)
             .expression_attribute_values(":core", text(json_text(&turn.core)?))
+            .expression_attribute_values(":facts", text(json_text(&facts)?))
             .expression_attribute_values(":text", text(json_text(&turn.summary)?))
             .expression_attribute_values(":tags", text(json_text(&turn.core.tags())?))
             .expression_attribute_values(":to", text(to.to_owned()))

@@ -25,10 +25,10 @@ async fn a_reaction_costs_one_write_unit_and_one_for_each_new_marker() {
         first,
         (StatusCode::OK, Cost::calls(5).reads(3.0).writes(4.0))
     );
-    // Reads the text; writes the status of the turn with its index entry, and the event.
+    // Reads the text; writes the status of the turn with its entries in two indexes, and the event.
     assert_eq!(
         metered.generate_of_reaction().await,
-        Cost::calls(4).reads(1.5).writes(3.0)
+        Cost::calls(4).reads(1.5).writes(4.0)
     );
     // This process has already written the marker of that minute.
     let replaced = react(at(1, json!("not_ok"))).await;
@@ -136,17 +136,18 @@ async fn a_message_signal_costs_two_reads_and_a_write_with_its_index_entries() {
     let again = metered.call(Method::DELETE, &target, &Value::Null).await;
     assert_eq!(again, (StatusCode::NO_CONTENT, Cost::calls(1).reads(1.0)));
     // A signal that counts for the turn: reads the reason; writes its row among the turn's reactions with the markers
-    // of its minute and month, the turn's row, and the event. The index by status has no message signals.
+    // of its minute and month, the turn's row, and the event. The index by status has no message signals,
+    // that by hour has whether there is feedback.
     submit(json!({"message_id": "m", "signal": "helpful"})).await;
     assert_eq!(
         metered.generate_of_signal("helpful").await,
-        Cost::calls(7).reads(1.5).writes(6.0)
+        Cost::calls(7).reads(1.5).writes(7.0)
     );
     let target = format!("{SIGNALS}?message_id=m&signal=helpful");
     metered.call(Method::DELETE, &target, &Value::Null).await;
     assert_eq!(
         metered.generate_of_signal("helpful").await,
-        Cost::calls(6).reads(0.5).writes(8.0)
+        Cost::calls(6).reads(0.5).writes(9.0)
     );
     // The caller has no other project in which to look for the chat.
     let chat = submit(json!({"message_id": "m", "signal": "unsafe", "chat_id": "elsewhere"})).await;
@@ -168,7 +169,7 @@ async fn a_message_signal_on_a_turn_with_an_inference_costs_no_more() {
     metered.call(Method::POST, SIGNALS, &signal).await;
     assert_eq!(
         metered.generate_of_signal("helpful").await,
-        Cost::calls(7).reads(1.5).writes(6.0)
+        Cost::calls(7).reads(1.5).writes(7.0)
     );
 }
 

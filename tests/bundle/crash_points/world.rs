@@ -385,7 +385,7 @@ async fn erase_last(engine: &Engine) -> Value {
         delete.key("SK", row["SK"].clone()).send().await.unwrap();
         if attribute(row, "SK") == "RESULT" {
             let record = counted_hours::record("REMOVE", row);
-            told = publish::addressed(&record).unwrap().erased;
+            told = publish::addressed(&record).unwrap().for_insights;
         }
     }
     told.unwrap()

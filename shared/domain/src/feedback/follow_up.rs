@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::feedback::reaction::{Origin, Reaction, StoredReaction};
+use crate::feedback::reaction::{MIN_CONFIDENCE, Origin, Reaction, StoredReaction};
 use crate::feedback::sequence::Sequence;
 use crate::identity::identifier::TurnId;
 use crate::text::digest::digest;
@@ -59,6 +59,14 @@ pub struct UserFeedback {
     pub confidence: f64,
     /// The user's message, if it is a rejection.
     pub user_said: Option<String>,
+}
+
+impl UserFeedback {
+    /// Whether it is certain enough for a machine reaction, and so for an event.
+    #[must_use]
+    pub fn is_event(&self) -> bool {
+        self.status != FeedbackStatus::Neutral && self.confidence >= MIN_CONFIDENCE
+    }
 }
 
 /// How a message rejects a turn.

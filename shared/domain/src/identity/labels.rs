@@ -96,7 +96,8 @@ impl Labels {
     }
 }
 
-fn is_key(key: &str) -> bool {
+/// Whether a text can be the key of a label.
+pub(crate) fn is_key(key: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     (1..=MAX_KEY).contains(&key.len()) && key.chars().all(allowed)
 }

@@ -13,19 +13,22 @@ mod interval;
 mod query;
 mod report;
 mod rollup;
+mod user_verdicts;
 mod verdict;
-mod voices;
 
 pub use breakdown::{Breakdown, Group, MAX_VALUES};
-pub use compare::{Comparison, ComparisonVerdict, Sample};
-pub use counts::{Counts, Verdicts};
+pub use compare::{Comparison, ComparisonVerdict, MIN_USERS, Sample};
+pub use counts::{Counts, TurnCounts, TurnFeedback, Verdicts};
 pub use dimension::Dimension;
-pub use facts::Facts;
+pub use facts::{AnswerFacts, Facts};
 pub use interval::Interval;
-pub use query::{CompareBy, CompareQuery, GroupBy, InsightsQuery, IntervalLength, Period};
-pub use report::{ComparisonReport, InsightsReport, Part, wilson};
+pub use query::{
+    CompareBy, CompareQuery, DEFAULT_DAYS, DEFAULT_POINTS, DEFAULT_VALUES, GroupBy, InsightsQuery,
+    IntervalLength, MAX_COUNTS, MAX_DAYS, MAX_LISTED, Period,
+};
+pub use report::{ComparisonReport, InsightsReport, Part, TurnInsight, wilson};
 pub use rollup::{MAX_LABEL_KEYS, Rollup};
-pub use voices::{Ballot, MAX_VOICES, UserHash, Voices};
+pub use user_verdicts::{MAX_SAMPLED_USERS, UserHash, UserVerdicts, VerdictCounts};
 
 #[cfg(test)]
 mod tests;

@@ -2,11 +2,12 @@
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use hearback_domain::identity::identifier::{ProjectId, TenantId};
+use hearback_domain::turns::turn::TurnRef;
 use hearback_domain::views::insights::{Dimension, Interval};
-
 use uuid::Uuid;
 
 use super::parts::part;
+use super::turns::turn_digest;
 
 const HOUR: &str = "%Y-%m-%dT%H";
 /// Prefix of the sort keys of an hour's counts.
@@ -14,7 +15,7 @@ const COUNTED_HOUR: &str = "H#";
 /// Prefix of the sort keys of a day's counts.
 const COUNTED_DAY: &str = "D#";
 
-/// The index key of a shard of an hour of a project's events.
+/// The index key of a shard of an hour of a project's events and turns.
 #[must_use]
 pub fn hour(tenant: &TenantId, project: &ProjectId, at: DateTime<Utc>, shard: u32) -> String {
     let (tenant, project) = (part(tenant.as_str()), part(project.as_str()));
@@ -33,6 +34,12 @@ pub fn hour_of(key: &str) -> Option<DateTime<Utc>> {
 #[must_use]
 pub fn occurred_at(at: DateTime<Utc>, event: Uuid) -> String {
     format!("{:018}#{event}", at.timestamp_micros())
+}
+
+/// The sort key of a turn within its hour.
+#[must_use]
+pub fn turn_occurred_at(ts: DateTime<Utc>, at: &TurnRef) -> String {
+    format!("{:018}#{}", ts.timestamp_micros(), turn_digest(at))
 }
 
 /// The event of an [`occurred_at`] key.

@@ -6,14 +6,14 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::views::insights::counts::Counts;
+use crate::views::insights::counts::{Counts, TurnFeedback};
 use crate::views::insights::facts::Facts;
-use crate::views::insights::voices::{MAX_VOICES, UserHash, Voices};
+use crate::views::insights::user_verdicts::{MAX_SAMPLED_USERS, UserHash, UserVerdicts};
 
 /// Maximum number of values of a dimension that are counted apart: those with the most events.
 pub const MAX_VALUES: usize = 100;
 
-/// Maximum number of values, and of voices, that are kept while events are counted.
+/// Maximum number of values, and of users, that are kept while events are counted.
 const MAX_WHILE_COUNTING: usize = 10_000;
 
 /// The events with one value, or with the values that are not counted apart.
@@ -23,14 +23,14 @@ pub struct Group {
     #[serde(flatten)]
     pub counts: Counts,
     /// What each user gave as a verdict.
-    #[serde(rename = "v", default, skip_serializing_if = "Voices::is_empty")]
-    pub voices: Voices,
+    #[serde(rename = "v", default, skip_serializing_if = "UserVerdicts::is_empty")]
+    pub users: UserVerdicts,
 }
 
 impl AddAssign<&Self> for Group {
     fn add_assign(&mut self, other: &Self) {
         self.counts += &other.counts;
-        self.voices += &other.voices;
+        self.users += &other.users;
     }
 }
 
@@ -43,42 +43,58 @@ pub struct Breakdown {
     /// The values that are not counted apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<Box<Group>>,
-    /// If voices are a sample: of the users with hashes below this.
+    /// If the users are a sample: those with hashes below this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled_below: Option<UserHash>,
 }
 
 impl Breakdown {
     /// Counts an event with a value.
-    pub(super) fn add(&mut self, value: &str, facts: &Facts, is_retracted: bool, has_voices: bool) {
-        if self.groups.len() < MAX_WHILE_COUNTING && !self.groups.contains_key(value) {
-            self.groups.insert(value.to_owned(), Group::default());
-        }
+    pub(super) fn add(
+        &mut self,
+        value: &str,
+        facts: &Facts,
+        is_retracted: bool,
+        has_user_verdicts: bool,
+    ) {
         let is_sampled = self.sampled_below.is_none_or(|limit| facts.user < limit);
-        let other = &mut self.other;
-        let group = self.groups.get_mut(value);
-        let group = group.unwrap_or_else(|| other.get_or_insert_default());
+        let group = self.group(value);
         group.counts.add(facts, is_retracted);
-        let has_voice = has_voices && !is_retracted && is_sampled && facts.is_given();
-        if let Some(verdict) = facts.verdict().filter(|_| has_voice) {
-            group.voices.0.entry(facts.user).or_default().add(verdict);
+        let has_verdict = has_user_verdicts && !is_retracted && is_sampled && facts.is_given();
+        if let Some(verdict) = facts.verdict().filter(|_| has_verdict) {
+            group.users.0.entry(facts.user).or_default().add(verdict);
         }
     }
 
-    /// The events of `all` that have no value here.
+    /// Counts a turn with a value.
+    pub(super) fn add_turn(&mut self, value: &str, feedback: TurnFeedback) {
+        self.group(value).counts.turns.add(feedback);
+    }
+
+    /// The group of a value, or of all others if there are too many.
+    fn group(&mut self, value: &str) -> &mut Group {
+        if self.groups.len() < MAX_WHILE_COUNTING && !self.groups.contains_key(value) {
+            self.groups.insert(value.to_owned(), Group::default());
+        }
+        let other = &mut self.other;
+        let group = self.groups.get_mut(value);
+        group.unwrap_or_else(|| other.get_or_insert_default())
+    }
+
+    /// What has no value here: the events and turns of `all` without those of each value.
     #[must_use]
     pub fn without_value(&self, all: &Group) -> Group {
         let mut listed = Group::default();
         for group in self.groups.values().chain(self.other.as_deref()) {
             listed += group;
         }
-        let mut voices = all.voices.without(&listed.voices);
+        let mut users = all.users.without(&listed.users);
         if let Some(limit) = self.sampled_below {
-            voices.limit(limit);
+            users.limit(limit);
         }
         Group {
             counts: all.counts.without(&listed.counts),
-            voices,
+            users,
         }
     }
 
@@ -100,18 +116,17 @@ impl Breakdown {
 
     pub(super) fn sample_below(&mut self, limit: Option<UserHash>) {
         let Some(limit) = limit else { return };
-        self.all_groups()
-            .for_each(|group| group.voices.limit(limit));
+        self.all_groups().for_each(|group| group.users.limit(limit));
         self.sampled_below = Some(limit);
     }
 
-    /// Keeps what is stored of it: at most [`MAX_VALUES`] values and [`MAX_VOICES`] voices.
+    /// Keeps what is stored of it: at most [`MAX_VALUES`] values and [`MAX_SAMPLED_USERS`] users.
     #[must_use]
     pub fn bounded(mut self) -> Self {
         if self.groups.len() > MAX_VALUES {
             let mut groups: Vec<_> = std::mem::take(&mut self.groups).into_iter().collect();
             groups
-                .sort_by_cached_key(|(value, group)| (Reverse(group.counts.events), value.clone()));
+                .sort_by_cached_key(|(value, group)| (Reverse(group.counts.size()), value.clone()));
             let rest = groups.split_off(MAX_VALUES);
             let other = self.other.get_or_insert_default();
             for (_, group) in &rest {
@@ -119,7 +134,7 @@ impl Breakdown {
             }
             self.groups = groups.into_iter().collect();
         }
-        self.sample(MAX_VOICES);
+        self.sample(MAX_SAMPLED_USERS);
         self
     }
 
@@ -128,11 +143,11 @@ impl Breakdown {
         self.sample(MAX_WHILE_COUNTING);
     }
 
-    /// Keeps at most so many voices: those of the users with the lowest hashes.
+    /// Keeps at most so many users: those with the lowest hashes.
     fn sample(&mut self, most: usize) {
         let mut hashes: Vec<_> = self
             .all_groups()
-            .flat_map(|group| group.voices.0.keys().copied())
+            .flat_map(|group| group.users.0.keys().copied())
             .collect();
         if hashes.len() > most {
             hashes.sort_unstable();
@@ -146,17 +161,12 @@ impl Breakdown {
         self.groups.values().next().cloned().unwrap_or_default()
     }
 
-    /// How many events are counted.
+    /// How many events and turns are counted.
     #[must_use]
-    pub fn events(&self) -> u64 {
+    pub fn size(&self) -> (u64, u64) {
         let groups = self.groups.values().chain(self.other.as_deref());
-        groups.map(|group| group.counts.events).sum()
-    }
-
-    /// Whether nothing is counted.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.other.is_none()
+        let sizes = groups.map(|group| group.counts.size());
+        sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
     }
 }
 

@@ -10,14 +10,14 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::views::insights::voices::Voices;
+use crate::views::insights::user_verdicts::UserVerdicts;
 
 /// The probability that the interval ever misses the true difference.
 const ALPHA: f64 = 0.05;
-/// With fewer users of a value, nothing is said: the estimate of their variance is too uncertain.
-const FEWEST: f64 = 20.0;
-/// Observations of 0 and of 1 that are added for the estimate of the variance, so that it is never 0.
-const ADDED: f64 = 1.0;
+/// With fewer users of a value there is no verdict: the estimate of their variance is too uncertain.
+pub const MIN_USERS: f64 = 20.0;
+/// Users with rates of 0, and as many of 1, that are added for the estimate of the variance, so that it is never 0.
+const PRIOR: f64 = 1.0;
 
 /// The satisfaction of the users who gave feedback on answers with one value.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -31,12 +31,12 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The sample of these voices.
+    /// The sample of these users.
     #[must_use]
-    pub fn of(voices: &Voices) -> Self {
+    pub fn of(users: &UserVerdicts) -> Self {
         let mut sample = Self::default();
-        for ballot in voices.0.values() {
-            sample.add(ballot.satisfaction());
+        for verdicts in users.0.values() {
+            sample.add(verdicts.satisfaction());
         }
         sample
     }
@@ -48,16 +48,17 @@ impl Sample {
         self.squares += rate * rate;
     }
 
-    /// The mean of the users' rates.
-    fn mean(&self) -> f64 {
-        self.sum / self.users.max(1.0)
+    /// The mean of the users' rates; `None` without users.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        (self.users > 0.0).then(|| self.sum / self.users)
     }
 
     /// The variance of the users' rates.
     fn variance(&self) -> f64 {
-        let n = self.users + 2.0 * ADDED;
-        let mean = (self.sum + ADDED) / n;
-        ((self.squares + ADDED) / n - mean * mean).max(0.0)
+        let n = self.users + 2.0 * PRIOR;
+        let mean = (self.sum + PRIOR) / n;
+        ((self.squares + PRIOR) / n - mean * mean).max(0.0)
     }
 }
 
@@ -90,8 +91,8 @@ pub struct Comparison {
     /// The upper end of its interval.
     #[schema(minimum = -1, maximum = 1)]
     pub difference_high: Option<f64>,
-    /// If it cannot be told yet: about how many more users of each value are needed, if they say what those so far have
-    /// said.
+    /// If it cannot be told yet: about how many more users of each value are needed, if their feedback is like that so
+    /// far.
     pub more_users: Option<u64>,
 }
 
@@ -114,11 +115,12 @@ impl Comparison {
                 asked,
             )
         };
-        let is_known = a.users > 0.0 && b.users > 0.0;
-        let difference = b.mean() - a.mean();
+        let means = a.mean().zip(b.mean());
+        let is_known = means.is_some();
+        let difference = means.map_or(0.0, |(a, b)| b - a);
         let half = if is_known { after(0.0) } else { f64::INFINITY };
         let (low, high) = (difference - half, difference + half);
-        let verdict = if a.users.min(b.users) < FEWEST {
+        let verdict = if a.users.min(b.users) < MIN_USERS {
             ComparisonVerdict::CannotTellYet
         } else if low > 0.0 {
             ComparisonVerdict::Better
@@ -136,7 +138,7 @@ impl Comparison {
             difference_low: is_known.then_some(low.max(-1.0)),
             difference_high: is_known.then_some(high.min(1.0)),
             more_users: is_open.then(|| {
-                let fewest = (FEWEST - a.users.min(b.users)).max(0.0);
+                let fewest = (MIN_USERS - a.users.min(b.users)).max(0.0);
                 // Then 0, or the difference that was asked about, is no longer in the interval.
                 let distance = if is_known { difference.abs() } else { 0.0 };
                 let enough = distance.max(asked - distance);

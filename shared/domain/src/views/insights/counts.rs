@@ -9,7 +9,7 @@ use crate::feedback::reaction::Origin;
 use crate::views::insights::facts::Facts;
 use crate::views::insights::verdict::Verdict;
 
-/// Counts of events. What users gave is counted apart from what was inferred.
+/// Counts of events and turns. What users gave is counted apart from what was inferred.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
@@ -22,12 +22,91 @@ pub struct Counts {
     /// Events that correct an answer.
     #[serde(rename = "c", skip_serializing_if = "is_zero")]
     pub corrections: u64,
-    /// What users said.
+    /// What users gave.
     #[serde(rename = "g", skip_serializing_if = "Verdicts::is_empty")]
     pub given: Verdicts,
     /// What was inferred.
     #[serde(rename = "i", skip_serializing_if = "Verdicts::is_empty")]
     pub inferred: Verdicts,
+    /// Turns.
+    #[serde(rename = "t", skip_serializing_if = "TurnCounts::is_empty")]
+    pub turns: TurnCounts,
+}
+
+/// Which feedback a turn has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TurnFeedback {
+    /// Explicit feedback of its user that holds.
+    pub is_explicit: bool,
+    /// Something was inferred.
+    pub is_inferred: bool,
+}
+
+/// Counts of turns, and of those with feedback.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "[u64; 4]", into = "[u64; 4]")]
+pub struct TurnCounts {
+    /// All turns.
+    pub registered: u64,
+    /// Those with explicit feedback of their user.
+    pub explicit: u64,
+    /// Those about which something was inferred.
+    pub inferred: u64,
+    /// Those with one of the two.
+    pub any: u64,
+}
+
+impl TurnCounts {
+    /// Counts a turn.
+    pub fn add(&mut self, feedback: TurnFeedback) {
+        let TurnFeedback {
+            is_explicit,
+            is_inferred,
+        } = feedback;
+        self.registered += 1;
+        self.explicit += u64::from(is_explicit);
+        self.inferred += u64::from(is_inferred);
+        self.any += u64::from(is_explicit || is_inferred);
+    }
+
+    fn without(self, part: Self) -> Self {
+        Self {
+            registered: self.registered.saturating_sub(part.registered),
+            explicit: self.explicit.saturating_sub(part.explicit),
+            inferred: self.inferred.saturating_sub(part.inferred),
+            any: self.any.saturating_sub(part.any),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl AddAssign for TurnCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.registered += other.registered;
+        self.explicit += other.explicit;
+        self.inferred += other.inferred;
+        self.any += other.any;
+    }
+}
+
+impl From<[u64; 4]> for TurnCounts {
+    fn from([registered, explicit, inferred, any]: [u64; 4]) -> Self {
+        Self {
+            registered,
+            explicit,
+            inferred,
+            any,
+        }
+    }
+}
+
+impl From<TurnCounts> for [u64; 4] {
+    fn from(turns: TurnCounts) -> Self {
+        [turns.registered, turns.explicit, turns.inferred, turns.any]
+    }
 }
 
 /// Verdicts of one origin.
@@ -80,13 +159,20 @@ impl Counts {
             corrections: self.corrections.saturating_sub(part.corrections),
             given: self.given.without(&part.given),
             inferred: self.inferred.without(&part.inferred),
+            turns: self.turns.without(part.turns),
         }
+    }
+
+    /// The order of importance: events, then turns.
+    #[must_use]
+    pub fn size(&self) -> (u64, u64) {
+        (self.events, self.turns.registered)
     }
 
     /// Whether nothing is counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.events == 0 && self.retracted == 0
+        self.events == 0 && self.retracted == 0 && self.turns.is_empty()
     }
 }
 
@@ -97,6 +183,7 @@ impl AddAssign<&Self> for Counts {
         self.corrections += other.corrections;
         self.given += &other.given;
         self.inferred += &other.inferred;
+        self.turns += other.turns;
     }
 }
 

@@ -58,9 +58,17 @@ impl Dimension {
         }
     }
 
+    /// The names of the dimensions by which events are grouped, without labels; with those of a closed set or without.
+    pub(super) fn names(with_closed: bool) -> impl Iterator<Item = &'static str> {
+        let named = NAMED.iter().filter(move |(_, dimension)| {
+            *dimension != Self::All && (with_closed || !dimension.is_closed())
+        });
+        named.map(|(name, _)| *name)
+    }
+
     /// Whether it has rates by user: what people gave feedback on, not how they gave it.
     #[must_use]
-    pub fn has_voices(&self) -> bool {
+    pub fn has_user_verdicts(&self) -> bool {
         *self == Self::All || !self.is_closed()
     }
 }

@@ -7,9 +7,13 @@ use crate::feedback::reaction::Origin;
 use crate::identity::identifier::{Label, TenantId};
 use crate::identity::labels::Labels;
 use crate::learning::publication::{Action, Processed};
+use crate::turns::turn::TurnCore;
 use crate::views::insights::dimension::Dimension;
+use crate::views::insights::user_verdicts::UserHash;
 use crate::views::insights::verdict::Verdict;
-use crate::views::insights::voices::UserHash;
+
+/// The only value of [`Dimension::All`].
+pub(super) const ALL: &str = "all";
 
 /// What insights count of a processed event. It is stored with the event's outcome and copied into the index by hour, so
 /// its names are short; it has no free text and no user id.
@@ -40,6 +44,14 @@ pub struct Facts {
     /// The value of its reward, in millionths.
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
     pub reward_millionths: Option<i64>,
+    /// The answer.
+    #[serde(rename = "a", default, skip_serializing_if = "AnswerFacts::is_empty")]
+    pub answer: AnswerFacts,
+}
+
+/// By what an answer is grouped. It is stored with its turn, and with each event about it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AnswerFacts {
     /// The kind of artifact.
     #[serde(rename = "af", default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<Label>,
@@ -57,6 +69,39 @@ pub struct Facts {
     pub labels: Labels,
 }
 
+impl AnswerFacts {
+    /// The facts of a registered turn.
+    #[must_use]
+    pub fn of_turn(turn: &TurnCore) -> Self {
+        Self {
+            artifact_type: turn.artifact_type.clone(),
+            task_type: turn.task_type.clone(),
+            agent_id: turn.agent_id.clone(),
+            strategy: turn.strategy.clone(),
+            labels: turn.labels.clone(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The dimensions in which the answer has a value, each with that.
+    pub fn values(&self) -> impl Iterator<Item = (Dimension, &str)> {
+        let named = [
+            (Dimension::ArtifactType, &self.artifact_type),
+            (Dimension::TaskType, &self.task_type),
+            (Dimension::AgentId, &self.agent_id),
+            (Dimension::Strategy, &self.strategy),
+        ];
+        let named = named
+            .into_iter()
+            .filter_map(|(dimension, value)| Some((dimension, value.as_ref()?.as_str())));
+        let labels = self.labels.iter();
+        named.chain(labels.map(|(key, value)| (Dimension::Label(key.to_owned()), value)))
+    }
+}
+
 impl Facts {
     /// The facts of a processed event.
     #[must_use]
@@ -70,15 +115,17 @@ impl Facts {
             is_neutral: event.is_neutral_reaction(),
             rating: event.rating(),
             reward_millionths: event.reward().map(millionths),
-            artifact_type: context.artifact_type.clone(),
-            task_type: context.task_type.clone(),
-            agent_id: context.agent_id.clone(),
-            strategy: context.strategy.clone(),
-            labels: context.labels.clone(),
+            answer: AnswerFacts {
+                artifact_type: context.artifact_type.clone(),
+                task_type: context.task_type.clone(),
+                agent_id: context.agent_id.clone(),
+                strategy: context.strategy.clone(),
+                labels: context.labels.clone(),
+            },
         }
     }
 
-    /// Whether a user said it, or it was inferred.
+    /// Whether a user gave it, or it was inferred.
     #[must_use]
     pub fn origin(&self) -> Origin {
         match self.channel {
@@ -87,7 +134,7 @@ impl Facts {
         }
     }
 
-    /// Whether a user said it.
+    /// Whether a user gave it.
     #[must_use]
     pub fn is_given(&self) -> bool {
         self.origin() == Origin::User
@@ -116,7 +163,7 @@ impl Facts {
             Origin::Machine => "machine",
         };
         let closed = [
-            (Dimension::All, Some("all")),
+            (Dimension::All, Some(ALL)),
             (Dimension::Channel, Some(self.channel.as_str())),
             (
                 Dimension::Type,
@@ -125,21 +172,10 @@ impl Facts {
             (Dimension::Outcome, Some(self.outcome.as_str())),
             (Dimension::Origin, Some(origin)),
         ];
-        let open = [
-            (Dimension::ArtifactType, &self.artifact_type),
-            (Dimension::TaskType, &self.task_type),
-            (Dimension::AgentId, &self.agent_id),
-            (Dimension::Strategy, &self.strategy),
-        ];
-        let open = open
+        closed
             .into_iter()
-            .map(|(dimension, value)| (dimension, value.as_ref().map(Label::as_str)));
-        let labels = self.labels.iter();
-        let labels = labels.map(|(key, value)| (Dimension::Label(key.to_owned()), value));
-        let named = closed.into_iter().chain(open);
-        named
             .filter_map(|(dimension, value)| Some((dimension, value?)))
-            .chain(labels)
+            .chain(self.answer.values())
     }
 }
 

@@ -11,23 +11,34 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::identity::identifier::Label;
-use crate::identity::labels::MAX_KEY;
+use crate::identity::labels::{MAX_KEY, is_key};
 use crate::views::insights::dimension::Dimension;
 use crate::views::insights::interval::Interval;
 
 /// Maximum number of values that are listed: as many as are counted apart.
-const MAX_LISTED: i64 = 100;
+pub const MAX_LISTED: i64 = 100;
+/// How many values are listed by default.
+pub const DEFAULT_VALUES: i64 = 10;
 /// Maximum number of counts in a response: its intervals, times its groups.
-const MAX_COUNTS: i64 = 6_000;
+pub const MAX_COUNTS: i64 = 5_000;
 /// The longest period.
-const MAX_DAYS: i64 = 3_660;
+pub const MAX_DAYS: i64 = 3_660;
 /// The default period.
-const DEFAULT_DAYS: i64 = 30;
+pub const DEFAULT_DAYS: i64 = 30;
+/// The difference that matters by default, in percentage points.
+pub const DEFAULT_POINTS: i64 = 5;
 /// The form of a dimension, as a regular expression.
-const PATTERN: &str = "^(channel|type|outcome|origin|artifactType|taskType|agentId|strategy|label\\.[A-Za-z0-9_.-]{1,64})$";
+fn pattern(with_closed: bool) -> String {
+    let names: Vec<_> = Dimension::names(with_closed).collect();
+    let names = names.join("|");
+    format!("^({names}|label\\.[A-Za-z0-9_.-]{{1,{MAX_KEY}}})$")
+}
 
-/// The form of a dimension whose values are compared.
-const COMPARED: &str = "^(artifactType|taskType|agentId|strategy|label\\.[A-Za-z0-9_.-]{1,64})$";
+/// What a dimension must be, for an error.
+fn expected(with_closed: bool) -> String {
+    let names: Vec<_> = Dimension::names(with_closed).collect();
+    format!("must be {}, or label. and a key", names.join(", "))
+}
 
 /// The length of the intervals of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -83,21 +94,23 @@ impl IntervalLength {
 pub struct GroupBy(pub Dimension);
 
 impl TryFrom<&str> for GroupBy {
-    type Error = &'static str;
+    type Error = String;
 
     fn try_from(name: &str) -> Result<Self, Self::Error> {
         let dimension = Dimension::try_from(name.to_owned()).ok();
         let dimension = dimension.filter(|dimension| match dimension {
             Dimension::All => false,
-            Dimension::Label(key) => {
-                let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-                key.len() <= MAX_KEY && key.chars().all(allowed)
-            }
-            _ => true,
+            Dimension::Label(key) => is_key(key),
+            Dimension::Channel
+            | Dimension::Type
+            | Dimension::Outcome
+            | Dimension::Origin
+            | Dimension::ArtifactType
+            | Dimension::TaskType
+            | Dimension::AgentId
+            | Dimension::Strategy => true,
         });
-        dimension.map(Self).ok_or(
-            "must be channel, type, outcome, origin, artifactType, taskType, agentId, strategy, or label. and a key",
-        )
+        dimension.map(Self).ok_or_else(|| expected(true))
     }
 }
 
@@ -110,7 +123,7 @@ impl FromJson for GroupBy {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new()
             .schema_type(Type::String)
-            .pattern(Some(PATTERN))
+            .pattern(Some(pattern(true)))
             .into()
     }
 }
@@ -132,7 +145,7 @@ request! {
         /// `strategy`, or `label.` and the key of a label.
         "groupBy" => group_by: optional GroupBy,
         /// How many values are listed, those with the most events; all others are one group.
-        "values" => values: optional ValueLimit = Integer(10),
+        "values" => values: optional ValueLimit = Integer(DEFAULT_VALUES),
     }
 }
 
@@ -151,7 +164,7 @@ request! {
         /// Feedback that was given before this time; by default now. The day that contains it is counted as a whole.
         "to" => to: optional DateTime<Utc>,
         /// The difference that matters, in percentage points.
-        "points" => points: optional Integer<1, 50> = Integer(5),
+        "points" => points: optional Integer<1, 50> = Integer(DEFAULT_POINTS),
     }
 }
 
@@ -178,18 +191,13 @@ impl FromJson for CompareBy {
         let name = noted(parse::string(value), at, errors)?;
         let by = GroupBy::try_from(name).ok();
         let by = by.filter(|by| !by.0.is_closed());
-        noted(
-            by.map(Self)
-                .ok_or("must be artifactType, taskType, agentId, strategy, or label. and a key"),
-            at,
-            errors,
-        )
+        noted(by.map(Self).ok_or_else(|| expected(false)), at, errors)
     }
 
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new()
             .schema_type(Type::String)
-            .pattern(Some(COMPARED))
+            .pattern(Some(pattern(false)))
             .into()
     }
 }

@@ -10,18 +10,18 @@ use utoipa::ToSchema;
 
 use crate::views::insights::breakdown::{Breakdown, Group};
 use crate::views::insights::compare::{Comparison, Sample};
-use crate::views::insights::counts::Verdicts;
+use crate::views::insights::counts::{TurnCounts, Verdicts};
 use crate::views::insights::interval::Interval;
 use crate::views::insights::query::{CompareQuery, InsightsQuery, Period};
-use crate::views::insights::voices::{UserHash, Voices};
+use crate::views::insights::user_verdicts::{UserHash, UserVerdicts};
 
 /// The 97.5 % quantile of the normal distribution, for intervals of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Rates and means of what was said, or inferred.
+/// Verdicts of one origin, with rates and means.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Judged {
+pub struct VerdictInsight {
     /// Acceptances, and ratings of 4 and 5.
     pub accepted: u64,
     /// Rejections, and ratings of 1 and 2.
@@ -34,15 +34,9 @@ pub struct Judged {
     /// The mean rating, 1 to 5; `null` without a rating.
     #[schema(minimum = 1, maximum = 5)]
     pub mean_rating: Option<f64>,
-    /// accepted ÷ (accepted + rejected + neutral), 0 to 1; `null` without a verdict.
-    #[schema(minimum = 0, maximum = 1)]
-    pub satisfaction_rate: Option<f64>,
-    /// The lower end of its 95 % interval (Wilson).
-    #[schema(minimum = 0, maximum = 1)]
-    pub satisfaction_low: Option<f64>,
-    /// The upper end of its 95 % interval (Wilson).
-    #[schema(minimum = 0, maximum = 1)]
-    pub satisfaction_high: Option<f64>,
+    /// accepted ÷ (accepted + rejected + neutral).
+    #[serde(flatten)]
+    pub satisfaction: Satisfaction,
     /// The mean reward, −1 to 1; `null` without a reward.
     #[schema(minimum = -1, maximum = 1)]
     pub reward_mean: Option<f64>,
@@ -56,7 +50,16 @@ pub struct ByUser {
     pub users: u64,
     /// How many of them the rate is computed of.
     pub sampled: u64,
-    /// The mean of the users' own rates, 0 to 1; `null` without users.
+    /// The mean of the users' own rates.
+    #[serde(flatten)]
+    pub satisfaction: Satisfaction,
+}
+
+/// A rate of satisfaction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Satisfaction {
+    /// 0 to 1; `null` without a verdict.
     #[schema(minimum = 0, maximum = 1)]
     pub satisfaction_rate: Option<f64>,
     /// The lower end of its 95 % interval (Wilson).
@@ -65,6 +68,18 @@ pub struct ByUser {
     /// The upper end of its 95 % interval (Wilson).
     #[schema(minimum = 0, maximum = 1)]
     pub satisfaction_high: Option<f64>,
+}
+
+impl Satisfaction {
+    /// Of a rate of so many.
+    fn of(rate: Option<f64>, n: f64) -> Self {
+        let interval = rate.and_then(|rate| wilson(rate * n, n));
+        Self {
+            satisfaction_rate: rate,
+            satisfaction_low: interval.map(|(low, _)| low),
+            satisfaction_high: interval.map(|(_, high)| high),
+        }
+    }
 }
 
 /// The counts of a group in a period.
@@ -77,14 +92,40 @@ pub struct Insight {
     pub retracted: u64,
     /// Events that correct an answer.
     pub corrections: u64,
-    /// What users said.
+    /// What users gave.
     #[serde(flatten)]
-    pub said: Judged,
+    pub given: VerdictInsight,
     /// The same, each user counted once; left out where events are grouped by how feedback was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_user: Option<ByUser>,
-    /// What was inferred. It is in no number of what users said.
-    pub inferred: Judged,
+    /// What was inferred. It is in no number of what users gave.
+    pub inferred: VerdictInsight,
+    /// The turns, and how many of them have feedback; left out where events are grouped by how feedback was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnInsight>,
+}
+
+/// Turns, and the share of them that has feedback: the others' users may think differently.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnInsight {
+    /// All turns.
+    pub registered: u64,
+    /// Those with explicit feedback of their user.
+    pub explicit: u64,
+    /// Those about which something was inferred.
+    pub inferred: u64,
+    /// Those with one of the two.
+    pub any: u64,
+    /// explicit ÷ registered, 0 to 1; `null` without a turn.
+    #[schema(minimum = 0, maximum = 1)]
+    pub explicit_share: Option<f64>,
+    /// inferred ÷ registered, 0 to 1; `null` without a turn.
+    #[schema(minimum = 0, maximum = 1)]
+    pub inferred_share: Option<f64>,
+    /// any ÷ registered, 0 to 1; `null` without a turn.
+    #[schema(minimum = 0, maximum = 1)]
+    pub any_share: Option<f64>,
 }
 
 /// The counts of an hour, a day or a week.
@@ -110,7 +151,7 @@ pub struct GroupInsight {
     pub other: bool,
     /// The counts of the whole period.
     pub total: Insight,
-    /// The counts of each interval with an event.
+    /// The counts of each interval with an event or a turn.
     pub intervals: Vec<IntervalInsight>,
 }
 
@@ -133,7 +174,7 @@ pub fn wilson(successes: f64, n: f64) -> Option<(f64, f64)> {
     clippy::cast_precision_loss,
     reason = "counts are far below 2^53, and so are sums of rewards in millionths"
 )]
-impl Judged {
+impl VerdictInsight {
     fn of(verdicts: &Verdicts) -> Self {
         let mean = |sum: f64, n: u64| (n > 0).then(|| sum / n as f64);
         let ratings = (1..).zip(verdicts.ratings);
@@ -142,23 +183,20 @@ impl Judged {
             .map(|(rating, n)| u64::from(rating) * n)
             .sum();
         let n = verdicts.count();
-        let interval = wilson(verdicts.accepted as f64, n as f64);
         Self {
             accepted: verdicts.accepted,
             rejected: verdicts.rejected,
             neutral: verdicts.neutral,
             ratings: ratings.collect(),
             mean_rating: mean(sum as f64, verdicts.ratings.iter().sum()),
-            satisfaction_rate: mean(verdicts.accepted as f64, n),
-            satisfaction_low: interval.map(|(low, _)| low),
-            satisfaction_high: interval.map(|(_, high)| high),
+            satisfaction: Satisfaction::of(mean(verdicts.accepted as f64, n), n as f64),
             reward_mean: mean(verdicts.reward_millionths as f64 / 1e6, verdicts.rewards),
         }
     }
 }
 
 impl ByUser {
-    /// Of the voices of all users, or of those with hashes below this limit of 2^64.
+    /// Of all users, or of those with hashes below this limit of 2^64.
     #[expect(
         clippy::as_conversions,
         clippy::cast_precision_loss,
@@ -166,31 +204,54 @@ impl ByUser {
         clippy::cast_sign_loss,
         reason = "an estimate of a number of users"
     )]
-    fn of(voices: &Voices, sampled_below: Option<u64>) -> Self {
-        let n = voices.0.len() as f64;
-        let mean = voices.mean();
-        let interval = mean.and_then(|mean| wilson(mean * n, n));
+    fn of(users: &UserVerdicts, sampled_below: Option<u64>) -> Self {
+        let sample = Sample::of(users);
         let share = sampled_below.map_or(1.0, |limit| limit as f64 / 2f64.powi(64));
         Self {
-            users: (n / share.max(f64::MIN_POSITIVE)).round() as u64,
-            sampled: voices.0.len() as u64,
-            satisfaction_rate: mean,
-            satisfaction_low: interval.map(|(low, _)| low),
-            satisfaction_high: interval.map(|(_, high)| high),
+            users: (sample.users / share.max(f64::MIN_POSITIVE)).round() as u64,
+            sampled: users.0.len() as u64,
+            satisfaction: Satisfaction::of(sample.mean(), sample.users),
+        }
+    }
+}
+
+impl TurnInsight {
+    #[expect(
+        clippy::as_conversions,
+        clippy::cast_precision_loss,
+        reason = "counts are far below 2^53"
+    )]
+    fn of(turns: TurnCounts) -> Self {
+        let TurnCounts {
+            registered,
+            explicit,
+            inferred,
+            any,
+        } = turns;
+        let share = |part: u64| (registered > 0).then(|| part as f64 / registered as f64);
+        Self {
+            registered,
+            explicit,
+            inferred,
+            any,
+            explicit_share: share(explicit),
+            inferred_share: share(inferred),
+            any_share: share(any),
         }
     }
 }
 
 impl Insight {
-    fn of(group: &Group, sampled_below: Option<UserHash>, has_voices: bool) -> Self {
+    fn of(group: &Group, sampled_below: Option<UserHash>, has_user_verdicts: bool) -> Self {
         let limit = sampled_below.map(|limit| limit.0);
         Self {
             events: group.counts.events,
             retracted: group.counts.retracted,
             corrections: group.counts.corrections,
-            said: Judged::of(&group.counts.given),
-            by_user: has_voices.then(|| ByUser::of(&group.voices, limit)),
-            inferred: Judged::of(&group.counts.inferred),
+            given: VerdictInsight::of(&group.counts.given),
+            by_user: has_user_verdicts.then(|| ByUser::of(&group.users, limit)),
+            inferred: VerdictInsight::of(&group.counts.inferred),
+            turns: has_user_verdicts.then(|| TurnInsight::of(group.counts.turns)),
         }
     }
 }
@@ -219,7 +280,7 @@ impl Part {
 
     /// The limit of the sample of a group of the dimension.
     fn limit_of(&self, value: Option<&str>, is_other: bool) -> Option<UserHash> {
-        // The voices of events without a value are those of all others.
+        // The users of events without a value are those of all others.
         let of_all = self
             .all
             .sampled_below
@@ -227,9 +288,14 @@ impl Part {
         self.by.sampled_below.into_iter().chain(of_all).min()
     }
 
-    /// Each group with its value, and whether it is all others.
-    fn groups(&self) -> Vec<(Option<&str>, bool, Group)> {
-        let none = self.by.without_value(&self.all.only_group());
+    /// Each group with its value, and whether it is all others. Turns have no value in dimensions of how feedback was
+    /// given.
+    fn groups(&self, has_turns: bool) -> Vec<(Option<&str>, bool, Group)> {
+        let mut all = self.all.only_group();
+        if !has_turns {
+            all.counts.turns = TurnCounts::default();
+        }
+        let none = self.by.without_value(&all);
         let named = self.by.groups.iter();
         let named = named.map(|(value, group)| (Some(value.as_str()), false, group.clone()));
         let other = self.by.other.iter();
@@ -254,11 +320,11 @@ pub struct InsightsReport {
     pub from: DateTime<Utc>,
     /// When it ends, exclusive: `to`, at the end of its interval.
     pub to: DateTime<Utc>,
-    /// The latest time at which a part of it was counted; `null` if it has no events.
+    /// The latest time at which a part of it was counted; `null` if it has neither events nor turns.
     pub counted_at: Option<DateTime<Utc>>,
     /// The counts of all events of the period.
     pub total: Insight,
-    /// The counts of each interval with an event, the earliest first.
+    /// The counts of each interval with an event or a turn, the earliest first.
     pub intervals: Vec<IntervalInsight>,
     /// The events by value, those with the most events first, then all others together, then those without a value.
     /// Only with `groupBy`.
@@ -283,7 +349,7 @@ impl InsightsReport {
             *intervals.entry(begin).or_default() += &part;
         }
         let mut values: Vec<_> = total.by.groups.iter().collect();
-        values.sort_by_key(|(value, group)| (Reverse(group.counts.events), *value));
+        values.sort_by_key(|(value, group)| (Reverse(group.counts.size()), *value));
         let listed: usize = query.values.to();
         let values: Vec<_> = values.into_iter().map(|(value, _)| value.clone()).collect();
         let listed: BTreeSet<_> = values.iter().take(listed).cloned().collect();
@@ -300,23 +366,23 @@ impl InsightsReport {
             insight,
         };
         let groups = query.group_by.as_ref().map(|by| {
-            let has_voices = by.0.has_voices();
+            let has_user_verdicts = by.0.has_user_verdicts();
             let mut groups: BTreeMap<(Option<String>, bool), GroupInsight> = BTreeMap::new();
-            for (value, other, group) in total.groups() {
+            for (value, other, group) in total.groups(has_user_verdicts) {
                 let group = GroupInsight {
                     value: value.map(ToOwned::to_owned),
                     other,
-                    total: Insight::of(&group, total.limit_of(value, other), has_voices),
+                    total: Insight::of(&group, total.limit_of(value, other), has_user_verdicts),
                     intervals: Vec::new(),
                 };
                 groups.insert((group.value.clone(), other), group);
             }
             for (begin, part) in &intervals {
-                for (value, other, group) in part.groups() {
+                for (value, other, group) in part.groups(has_user_verdicts) {
                     let of = (value.map(ToOwned::to_owned), other);
                     if let Some(listed) = groups.get_mut(&of) {
                         let limit = part.limit_of(value, other);
-                        let insight = Insight::of(&group, limit, has_voices);
+                        let insight = Insight::of(&group, limit, has_user_verdicts);
                         listed.intervals.push(interval_of(begin, insight));
                     }
                 }
@@ -364,7 +430,7 @@ pub struct ComparisonReport {
     pub from: DateTime<Utc>,
     /// When it ends, exclusive.
     pub to: DateTime<Utc>,
-    /// The latest time at which a part of it was counted; `null` if it has no events.
+    /// The latest time at which a part of it was counted; `null` if it has neither events nor turns.
     pub counted_at: Option<DateTime<Utc>>,
     /// What the values are of.
     pub by: String,
@@ -398,11 +464,12 @@ impl ComparisonReport {
         let values = [query.a.as_str(), query.b.as_str()];
         let (mut total, mut incomplete) = (Breakdown::default(), false);
         for (_, part) in parts {
-            incomplete |= part.by.other.is_some();
+            let other = part.by.other.as_ref().map(|other| &other.counts);
+            incomplete |= other.is_some_and(|other| other.events + other.retracted > 0);
             total += &part.by;
         }
         let [a, b] = values.map(|value| total.groups.get(value).cloned().unwrap_or_default());
-        let [of_a, of_b] = [&a, &b].map(|group| Sample::of(&group.voices));
+        let [of_a, of_b] = [&a, &b].map(|group| Sample::of(&group.users));
         let side = |value: &str, group| ComparedValue {
             value: value.to_owned(),
             insight: Insight::of(group, total.sampled_below, true),

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use crate::views::insights::breakdown::Breakdown;
+use crate::views::insights::counts::TurnFeedback;
 use crate::views::insights::dimension::Dimension;
-use crate::views::insights::facts::Facts;
+use crate::views::insights::facts::{ALL, AnswerFacts, Facts};
 
 /// Maximum number of label keys of an hour or a day that are counted: those with the most events.
 pub const MAX_LABEL_KEYS: usize = 64;
@@ -24,9 +25,17 @@ impl Rollup {
     /// Counts an event.
     pub fn add(&mut self, facts: &Facts, is_retracted: bool) {
         for (dimension, value) in facts.values() {
-            let has_voices = dimension.has_voices();
+            let has_user_verdicts = dimension.has_user_verdicts();
             let breakdown = self.breakdowns.entry(dimension).or_default();
-            breakdown.add(value, facts, is_retracted, has_voices);
+            breakdown.add(value, facts, is_retracted, has_user_verdicts);
+        }
+    }
+
+    /// Counts a turn.
+    pub fn add_turn(&mut self, answer: &AnswerFacts, feedback: TurnFeedback) {
+        for (dimension, value) in std::iter::once((Dimension::All, ALL)).chain(answer.values()) {
+            let breakdown = self.breakdowns.entry(dimension).or_default();
+            breakdown.add_turn(value, feedback);
         }
     }
 
@@ -42,7 +51,7 @@ impl Rollup {
         let labels = self.breakdowns.iter();
         let mut labels: Vec<_> = labels
             .filter(|(dimension, _)| matches!(dimension, Dimension::Label(_)))
-            .map(|(dimension, breakdown)| (Reverse(breakdown.events()), dimension.clone()))
+            .map(|(dimension, breakdown)| (Reverse(breakdown.size()), dimension.clone()))
             .collect();
         if labels.len() > MAX_LABEL_KEYS {
             labels.sort();

@@ -45,11 +45,11 @@ prop_compose! {
             is_neutral: is_neutral && outcome == Action::Commented,
             rating: rating.filter(|_| outcome == Action::Rated).map(|rating| Rating::try_from(rating).unwrap()),
             reward_millionths: reward,
-            artifact_type: None,
-            task_type: None,
-            agent_id: agent.as_deref().map(label),
-            strategy: None,
-            labels,
+            answer: AnswerFacts {
+                agent_id: agent.as_deref().map(label),
+                labels,
+                ..AnswerFacts::default()
+            },
         }
     }
 }
@@ -97,7 +97,7 @@ proptest! {
             let users: BTreeSet<_> = events.iter().filter(|(facts, is_retracted)| {
                 !is_retracted && facts.is_given() && facts.verdict().is_some()
             }).map(|(facts, _)| facts.user).collect();
-            prop_assert_eq!(all.groups["all"].voices.0.keys().copied().collect::<BTreeSet<_>>(), users);
+            prop_assert_eq!(all.groups["all"].users.0.keys().copied().collect::<BTreeSet<_>>(), users);
         }
     }
 
@@ -130,6 +130,14 @@ proptest! {
     }
 }
 
+/// An answer with a label.
+fn answer_with(key: &str, value: &str) -> AnswerFacts {
+    AnswerFacts {
+        labels: serde_json::from_value(json!({key: value})).unwrap(),
+        ..AnswerFacts::default()
+    }
+}
+
 /// A rating of a user for an answer with a label.
 fn rated(user: usize, rating: u8, key: &str, value: &str) -> (Facts, bool) {
     let facts = Facts {
@@ -140,13 +148,31 @@ fn rated(user: usize, rating: u8, key: &str, value: &str) -> (Facts, bool) {
         is_neutral: false,
         rating: Some(Rating::try_from(rating).unwrap()),
         reward_millionths: None,
-        artifact_type: None,
-        task_type: None,
-        agent_id: None,
-        strategy: None,
-        labels: serde_json::from_value(json!({key: value})).unwrap(),
+        answer: answer_with(key, value),
     };
     (facts, false)
+}
+
+#[test]
+fn turns_are_counted_by_the_values_of_their_answers() {
+    let mut rollup = Rollup::default();
+    let feedback = |is_explicit, is_inferred| TurnFeedback {
+        is_explicit,
+        is_inferred,
+    };
+    rollup.add_turn(&answer_with("model", "m-1"), feedback(true, true));
+    rollup.add_turn(&answer_with("model", "m-1"), feedback(false, false));
+    rollup.add_turn(&AnswerFacts::default(), feedback(false, true));
+    let all = rollup.breakdowns[&Dimension::All].only_group();
+    assert_eq!(all.counts.turns, TurnCounts::from([3, 1, 2, 2]));
+    let by_model = &rollup.breakdowns[&model()];
+    let of_model = by_model.groups["m-1"].counts.turns;
+    assert_eq!(of_model, TurnCounts::from([2, 1, 1, 1]));
+    let rest = by_model.without_value(&all).counts;
+    assert_eq!(rest.turns, TurnCounts::from([1, 0, 1, 1]));
+    assert!(!rollup.breakdowns.contains_key(&Dimension::Channel));
+    let stored = serde_json::to_string(&by_model.groups["m-1"]).unwrap();
+    assert_eq!(stored, r#"{"e":0,"t":[2,1,1,1]}"#);
 }
 
 fn model() -> Dimension {
@@ -168,8 +194,8 @@ fn rare_values_are_counted_together() {
     let other = breakdown.other.as_ref().unwrap();
     assert_eq!(other.counts.given.accepted, 2);
     assert_eq!(other.counts.given.rejected, 7);
-    assert_eq!(other.voices.0.len(), 3);
-    assert_eq!(breakdown.events(), number(events.len()));
+    assert_eq!(other.users.0.len(), 3);
+    assert_eq!(breakdown.size().0, number(events.len()));
 }
 
 #[test]
@@ -181,7 +207,7 @@ fn a_user_with_many_acts_counts_once() {
     let group = group(&rollup, &model(), "a");
     let by_act = &group.counts.given;
     assert_eq!((by_act.accepted, by_act.rejected), (99, 100));
-    assert_eq!(group.voices.mean(), Some(0.99));
+    assert_eq!(Sample::of(&group.users).mean(), Some(0.99));
 }
 
 #[test]
@@ -197,20 +223,14 @@ fn of_many_users_the_same_sample_is_kept_in_every_hour() {
     }
     let breakdown = &day.breakdowns[&model()];
     let limit = breakdown.sampled_below.unwrap();
-    let voices = &breakdown.groups["a"].voices;
+    let users = &breakdown.groups["a"].users;
     let sampled = (0..4000).filter(|user| UserHash::of("acme", &user.to_string()) < limit);
-    assert_eq!(voices.0.len(), sampled.count());
-    assert!(voices.0.len() > MAX_VOICES / 2);
+    assert_eq!(users.0.len(), sampled.count());
+    assert!(users.0.len() > MAX_SAMPLED_USERS / 2);
     // A user of two hours counts once.
-    let mean = voices.mean().unwrap();
+    let mean = Sample::of(users).mean().unwrap();
     assert!((mean - 0.75).abs() < 0.06, "{mean}");
-    assert!(
-        day.bounded().breakdowns[&model()].groups["a"]
-            .voices
-            .0
-            .len()
-            <= MAX_VOICES
-    );
+    assert!(day.bounded().breakdowns[&model()].groups["a"].users.0.len() <= MAX_SAMPLED_USERS);
 }
 
 #[test]
@@ -414,7 +434,7 @@ fn groups_add_up_to_the_total() {
 }
 
 #[test]
-fn inferred_verdicts_are_in_no_rate_of_what_users_said() {
+fn inferred_verdicts_are_in_no_rate_of_those_that_users_gave() {
     let mut inferred = rated(1, 1, "model", "a");
     inferred.0.channel = Channel::Implicit;
     let report = report(&[&[rated(2, 5, "model", "a"), inferred]], "10");

@@ -1,4 +1,4 @@
-//! What each user of a group said, so that one user's hundred clicks do not outvote a hundred users.
+//! The verdicts of each user of a group, so that one user's hundred clicks do not outvote a hundred users.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -10,9 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::text::digest::digest;
 use crate::views::insights::verdict::Verdict;
 
-/// Maximum number of voices in the stored counts of a dimension. Beyond it the users with the lowest hashes are a
+/// Maximum number of users in the stored counts of a dimension. Beyond it the users with the lowest hashes are a
 /// sample: it is the same sample in every hour, so that samples can be merged.
-pub const MAX_VOICES: usize = 512;
+pub const MAX_SAMPLED_USERS: usize = 512;
 
 /// A hash of a user. Hashes are evenly distributed, so the users with hashes below a limit are a random sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for UserHash {
 /// The verdicts of a user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[u32; 3]", into = "[u32; 3]")]
-pub struct Ballot {
+pub struct VerdictCounts {
     /// Acceptances.
     pub accepted: u32,
     /// Rejections.
@@ -57,7 +57,7 @@ pub struct Ballot {
     pub neutral: u32,
 }
 
-impl Ballot {
+impl VerdictCounts {
     /// Counts a verdict.
     pub(super) fn add(&mut self, verdict: Verdict) {
         match verdict {
@@ -75,7 +75,7 @@ impl Ballot {
     }
 }
 
-impl AddAssign for Ballot {
+impl AddAssign for VerdictCounts {
     fn add_assign(&mut self, other: Self) {
         self.accepted += other.accepted;
         self.rejected += other.rejected;
@@ -83,7 +83,7 @@ impl AddAssign for Ballot {
     }
 }
 
-impl From<[u32; 3]> for Ballot {
+impl From<[u32; 3]> for VerdictCounts {
     fn from([accepted, rejected, neutral]: [u32; 3]) -> Self {
         Self {
             accepted,
@@ -93,33 +93,33 @@ impl From<[u32; 3]> for Ballot {
     }
 }
 
-impl From<Ballot> for [u32; 3] {
-    fn from(ballot: Ballot) -> Self {
-        [ballot.accepted, ballot.rejected, ballot.neutral]
+impl From<VerdictCounts> for [u32; 3] {
+    fn from(verdicts: VerdictCounts) -> Self {
+        [verdicts.accepted, verdicts.rejected, verdicts.neutral]
     }
 }
 
-/// What each user of a group said, of all users or of a sample.
+/// The verdicts of each user of a group, of all users or of a sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Voices(pub BTreeMap<UserHash, Ballot>);
+pub struct UserVerdicts(pub BTreeMap<UserHash, VerdictCounts>);
 
-impl Voices {
+impl UserVerdicts {
     /// Leaves out users with hashes of `limit` and more.
     pub(super) fn limit(&mut self, limit: UserHash) {
         self.0.split_off(&limit);
     }
 
-    /// These voices without those of `part`. A user whose verdicts are all in the part is left out.
+    /// These verdicts without those of `part`. A user whose verdicts are all in the part is left out.
     pub(super) fn without(&self, part: &Self) -> Self {
-        let rest = self.0.iter().filter_map(|(user, ballot)| {
+        let rest = self.0.iter().filter_map(|(user, verdicts)| {
             let given = part.0.get(user).copied().unwrap_or_default();
-            let rest = Ballot {
-                accepted: ballot.accepted.saturating_sub(given.accepted),
-                rejected: ballot.rejected.saturating_sub(given.rejected),
-                neutral: ballot.neutral.saturating_sub(given.neutral),
+            let rest = VerdictCounts {
+                accepted: verdicts.accepted.saturating_sub(given.accepted),
+                rejected: verdicts.rejected.saturating_sub(given.rejected),
+                neutral: verdicts.neutral.saturating_sub(given.neutral),
             };
-            (rest != Ballot::default()).then_some((*user, rest))
+            (rest != VerdictCounts::default()).then_some((*user, rest))
         });
         Self(rest.collect())
     }
@@ -127,20 +127,12 @@ impl Voices {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-
-    /// The mean of the users' satisfaction, in which each user counts once; `None` without users.
-    #[must_use]
-    pub fn mean(&self) -> Option<f64> {
-        let rates = self.0.values().map(|ballot| ballot.satisfaction());
-        let (sum, n) = rates.fold((0.0, 0.0), |(sum, n), rate| (sum + rate, n + 1.0));
-        (n > 0.0).then_some(sum / n)
-    }
 }
 
-impl AddAssign<&Self> for Voices {
+impl AddAssign<&Self> for UserVerdicts {
     fn add_assign(&mut self, other: &Self) {
-        for (user, ballot) in &other.0 {
-            *self.0.entry(*user).or_default() += *ballot;
+        for (user, verdicts) in &other.0 {
+            *self.0.entry(*user).or_default() += *verdicts;
         }
     }
 }
