@@ -17,6 +17,7 @@ use hearback_lambda::dead_letters::DeadLetters;
 use hearback_lambda::queue::{MessageFailure, Reason, RetryLimit, report};
 use hearback_lambda::settings::setting;
 use hearback_storage::insights::{CountedHour, Marked, ProjectRef, TurnDigest, Wanted};
+use hearback_storage::stream::CountedTurn;
 use hearback_storage::{Error, Store};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -83,8 +84,8 @@ enum Expected {
     Retracted(Uuid),
     /// Not the event.
     Gone(Uuid),
-    /// The turn at this position in this state; `None` if it is deleted.
-    Turn(TurnRef, String, Option<TurnDigest>),
+    /// The turn in this state.
+    Turn(CountedTurn),
 }
 
 /// A project's hour or day.
@@ -257,8 +258,14 @@ impl Counter {
                     },
                     turn: turn_id,
                 };
+                let turn = CountedTurn {
+                    at,
+                    hour,
+                    position,
+                    state,
+                };
                 let place = (tenant, project_id, Interval::hour_of(hour));
-                Some((place, Expected::Turn(at, position, state)))
+                Some((place, Expected::Turn(turn)))
             }
         })
     }
@@ -292,7 +299,7 @@ impl Counter {
                 Expected::Present(event) | Expected::Retracted(event) | Expected::Gone(event) => {
                     wanted.events.insert(*event);
                 }
-                Expected::Turn(_, position, _) => _ = wanted.turns.insert(position.clone()),
+                Expected::Turn(turn) => _ = wanted.turns.insert(turn.position.clone()),
             }
         }
         let place = ProjectRef { tenant, project };
@@ -303,7 +310,8 @@ impl Counter {
                 unseen.clear();
             }
             let now = self.clock.now();
-            // Read before the events are counted: a writer that replaces the counts meanwhile makes this one begin again.
+            // Read before the events are counted: a writer that replaces the counts meanwhile makes this one begin
+            // again.
             let current = self.store.overview(place, *hour).await?;
             let counted = self.store.count_hour(place, hour.begin(), &wanted, now);
             let mut counted = counted.await?;
@@ -320,8 +328,9 @@ impl Counter {
             let changed = expectations
                 .iter()
                 .filter_map(|(_, expected)| match expected {
-                    Expected::Turn(at, position, digest) => {
-                        (counted.turns.get(position) != digest.as_ref()).then_some(at)
+                    Expected::Turn(turn) => {
+                        let seen = counted.turns.get(&turn.position);
+                        (seen != turn.state.as_ref()).then_some(&turn.at)
                     }
                     Expected::Present(_) | Expected::Retracted(_) | Expected::Gone(_) => None,
                 });
@@ -357,9 +366,9 @@ impl Counter {
                 None => !self.store.is_counted(tenant, *event).await?,
             },
             Expected::Gone(event) => !counted.seen.contains_key(event),
-            Expected::Turn(_, position, digest) => {
-                let seen = counted.turns.get(position);
-                seen == digest.as_ref() || seen == current.get(position)
+            Expected::Turn(turn) => {
+                let seen = counted.turns.get(&turn.position);
+                seen == turn.state.as_ref() || seen == current.get(&turn.position)
             }
         })
     }

@@ -22,7 +22,7 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
 
 /// Insights
 ///
-/// Counts and rates of the project's feedback by time: all together, and with `groupBy` by value. What users said and
+/// Counts and rates of the project's feedback by time: all together, and with `groupBy` by value. What users gave and
 /// what was inferred are counted apart, and each rate has its 95 % interval. An event is in the interval in which the
 /// feedback was given. A change is counted mostly within a minute. Requires `feedback:report`.
 #[utoipa::path(
@@ -59,7 +59,7 @@ async fn get_insights(
 /// Compare
 ///
 /// Whether feedback on the answers with one value, such as a prompt version, is better than on those with another: both
-/// rates, their difference, and a verdict. Each user counts once, by what they said. The interval of the difference is
+/// rates, their difference, and a verdict. Each user counts once, by what they gave. The interval of the difference is
 /// valid however often somebody looks. Requires `feedback:report`.
 #[utoipa::path(
     get,

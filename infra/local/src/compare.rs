@@ -1,15 +1,11 @@
 //! `hearback compare`: asks the API whether feedback on the answers with one value is better than on those with another.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
-use reqwest::{Client, Url};
+use reqwest::Method;
 use serde::Deserialize;
-use serde_json::Value;
 
-/// How long a request may take.
-const TIMEOUT: Duration = Duration::from_mins(1);
+use crate::api::{self, Api};
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -74,64 +70,23 @@ struct Turns {
     explicit_share: Option<f64>,
 }
 
-/// Asks the API at this URL, with a token that has `feedback:report` and the project.
-pub async fn ask(
-    (mut url, token): (Url, String),
-    project: &str,
-    question: &Question,
-) -> Result<Answer> {
-    url.path_segments_mut()
-        .ok()
-        .context("the URL cannot have a path")?
-        .pop_if_empty()
-        .extend(["v1", "projects", project, "insights", "compare"]);
+/// Asks the API with a token that has `feedback:report` and the project.
+pub async fn ask(api: &Api, project: &str, question: &Question) -> Result<Answer> {
     let points = question.points.to_string();
-    url.query_pairs_mut()
-        .append_pair("by", &question.by)
-        .append_pair("a", &question.a)
-        .append_pair("b", &question.b)
-        .append_pair("points", &points);
-    for (name, time) in [("from", &question.from), ("to", &question.to)] {
-        if let Some(time) = time {
-            url.query_pairs_mut().append_pair(name, time);
-        }
-    }
-    let request = Client::new().get(url).bearer_auth(token);
-    let response = request.timeout(TIMEOUT).send().await;
-    let response = response.context("the API cannot be reached")?;
-    let status = response.status();
-    let body: Value = response
-        .json()
-        .await
-        .with_context(|| format!("the API responded with {status}, and no JSON"))?;
-    let reasons = body
-        .get("errors")
-        .and_then(Value::as_array)
+    let mut query = vec![
+        ("by", question.by.as_str()),
+        ("a", &question.a),
+        ("b", &question.b),
+        ("points", &points),
+    ];
+    let period = [("from", &question.from), ("to", &question.to)];
+    let given = period
         .into_iter()
-        .flatten();
-    let reasons = reasons.map(|error| {
-        let text = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
-        format!(
-            "{} {}",
-            text("pointer").trim_start_matches('/'),
-            text("detail")
-        )
-    });
-    let reasons: Vec<_> = reasons.collect();
-    let detail = body
-        .get("detail")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let reason = if reasons.is_empty() {
-        detail.to_owned()
-    } else {
-        reasons.join("; ")
-    };
-    ensure!(
-        status.is_success(),
-        "the API responded with {status}: {reason}"
-    );
-    serde_json::from_value(body).context("the API was not understood")
+        .filter_map(|(name, time)| Some((name, time.as_deref()?)));
+    query.extend(given);
+    let path = ["v1", "projects", project, "insights", "compare"];
+    let answer = api::ask(api.request(Method::GET, &path, &query)?).await?;
+    serde_json::from_value(answer).context("the API was not understood")
 }
 
 impl Answer {

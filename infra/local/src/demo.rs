@@ -6,12 +6,14 @@ pub mod month;
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use hearback_domain::feedback::reaction::MIN_CONFIDENCE;
 use indicatif::{ProgressBar, ProgressStyle};
-use reqwest::{Client, Method, StatusCode, Url};
+use reqwest::Method;
 use serde_json::{Value, json};
+
+use crate::api::{self, Api};
 
 use month::{Conversation, DAYS, Month};
 
@@ -19,20 +21,15 @@ use month::{Conversation, DAYS, Month};
 const CONCURRENCY: usize = 8;
 /// Events of a batch.
 const BATCH: usize = 500;
-/// How long a request may take.
-const TIMEOUT: Duration = Duration::from_mins(1);
 /// Time between two queries of the progress.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the insights may take to count the events.
 const COUNTING: Duration = Duration::from_mins(5);
 
 /// The project to fill.
-#[derive(Debug)]
 pub struct DemoTarget {
-    /// URL of the API.
-    pub url: Url,
-    /// A token with the project and the scopes `feedback:on-behalf` and `feedback:report`.
-    pub token: String,
+    /// The API, with a token that has the project and the scopes `feedback:on-behalf` and `feedback:report`.
+    pub api: Api,
     /// The tenant of the token.
     pub tenant: String,
     /// The project.
@@ -66,23 +63,17 @@ impl std::ops::Add for DemoSummary {
 }
 
 /// Registers a month and the feedback on it, and waits until the insights have counted all of it.
-pub async fn fill(month: Month, target: &DemoTarget) -> Result<DemoSummary> {
-    let api = Api {
-        client: Client::builder().timeout(TIMEOUT).build()?,
-        target,
-    };
+pub async fn fill(mut month: Month, target: &DemoTarget) -> Result<DemoSummary> {
     let bar = ProgressBar::new(month.conversations.len().try_into()?).with_style(
         ProgressStyle::with_template("{bar:40} {pos}/{len} conversations, {eta} to go")?,
     );
-    let (first, mut events, mut withdrawn) = (month.first, Vec::new(), Vec::new());
-    let conversations = month.conversations.into_iter().map(|mut conversation| {
+    let (mut events, mut withdrawn) = (Vec::new(), Vec::new());
+    for conversation in &mut month.conversations {
         events.append(&mut conversation.events);
         withdrawn.append(&mut conversation.withdrawn);
-        conversation
-    });
-    let conversations: Vec<_> = conversations.collect();
-    let mut summary = stream::iter(conversations)
-        .map(|conversation| api.converse(conversation))
+    }
+    let mut summary = stream::iter(month.conversations)
+        .map(|conversation| target.converse(conversation))
         .buffered(CONCURRENCY)
         .inspect(|_| bar.inc(1))
         .try_fold(DemoSummary::default(), async |sum, one| Ok(sum + one))
@@ -90,26 +81,22 @@ pub async fn fill(month: Month, target: &DemoTarget) -> Result<DemoSummary> {
     summary.given += events.len();
     // After the turns that they are about.
     for events in events.chunks(BATCH) {
-        api.submit(events).await?;
+        target.submit(events).await?;
     }
     for id in withdrawn {
         let path = ["v1", "feedback", &id.to_string()];
-        api.send(Method::DELETE, &path, None).await?;
+        target.send(Method::DELETE, &path, None).await?;
     }
     bar.set_style(ProgressStyle::with_template(
         "{bar:40} {pos}/{len} events counted, {elapsed}",
     )?);
     bar.set_length((summary.given + summary.inferred).try_into()?);
-    let period = [
-        ("from", first.to_string() + "T00:00:00Z"),
-        (
-            "to",
-            (first + chrono::Days::new(DAYS)).to_string() + "T00:00:00Z",
-        ),
-    ];
+    let end = month.first + chrono::Days::new(DAYS);
+    let [from, to] = [month.first, end].map(|day| format!("{day}T00:00:00Z"));
+    let period = [("from", from.as_str()), ("to", &to)];
     let counted = tokio::time::timeout(COUNTING, async {
         loop {
-            let counted = api.counted(&period).await?;
+            let counted = target.counted(&period).await?;
             bar.set_position(counted);
             if bar.length() <= Some(counted) {
                 return anyhow::Ok(());
@@ -123,26 +110,18 @@ pub async fn fill(month: Month, target: &DemoTarget) -> Result<DemoSummary> {
     Ok(summary)
 }
 
-struct Api<'a> {
-    client: Client,
-    target: &'a DemoTarget,
-}
-
-impl Api<'_> {
+impl DemoTarget {
     /// Registers the turns of a conversation, each with its reaction.
     async fn converse(&self, conversation: Conversation) -> Result<DemoSummary> {
         let mut summary = DemoSummary {
             conversations: 1,
             ..DemoSummary::default()
         };
-        let DemoTarget {
-            tenant, project, ..
-        } = self.target;
         for turn in conversation.turns {
             let path = [
                 "conversations",
-                tenant,
-                project,
+                &self.tenant,
+                &self.project,
                 &conversation.id,
                 "turns",
                 &turn.id,
@@ -173,11 +152,9 @@ impl Api<'_> {
     }
 
     /// Events that are counted, also those that were withdrawn.
-    async fn counted(&self, period: &[(&str, String)]) -> Result<u64> {
-        let path = ["v1", "projects", &self.target.project, "insights"];
-        let url = self.url(&path)?;
-        let url = Url::parse_with_params(url.as_str(), period)?;
-        let insights = self.receive(self.client.get(url)).await?;
+    async fn counted(&self, period: &[(&str, &str)]) -> Result<u64> {
+        let path = ["v1", "projects", &self.project, "insights"];
+        let insights = api::ask(self.api.request(Method::GET, &path, period)?).await?;
         let total = |name: &str| {
             let total = insights.get("total").and_then(|total| total.get(name));
             total.and_then(Value::as_u64)
@@ -187,36 +164,13 @@ impl Api<'_> {
         Ok(events + retracted)
     }
 
-    fn url(&self, path: &[&str]) -> Result<Url> {
-        let mut url = self.target.url.clone();
-        url.path_segments_mut()
-            .ok()
-            .context("the URL cannot have a path")?
-            .pop_if_empty()
-            .extend(path);
-        Ok(url)
-    }
-
     async fn send(&self, method: Method, path: &[&str], body: Option<&Value>) -> Result<Value> {
-        let mut request = self.client.request(method, self.url(path)?);
-        if let Some(body) = body {
-            request = request.json(body);
-        }
-        self.receive(request).await
-    }
-
-    async fn receive(&self, request: reqwest::RequestBuilder) -> Result<Value> {
-        let response = request.bearer_auth(&self.target.token).send().await;
-        let response = response.context("the API cannot be reached")?;
-        let status = response.status();
-        if status == StatusCode::NO_CONTENT {
-            return Ok(Value::Null);
-        }
-        let body = response.text().await?;
-        if !status.is_success() {
-            bail!("the API responded with {status}: {body}");
-        }
-        serde_json::from_str(&body).context("the API responded with no JSON")
+        let request = self.api.request(method, path, &[])?;
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        api::ask(request).await
     }
 }
 

@@ -10,6 +10,7 @@
 //!
 //! The functions are the same code as in Lambda, and call the engines as they call AWS.
 
+pub mod api;
 mod atomic;
 mod body;
 pub mod bundle;

@@ -1,4 +1,4 @@
-//! `hearback replay`: registers the turns of a file of conversations with a running bundle, through its HTTP API.
+//! `hearback replay`: registers the turns of a file of conversations through the API.
 //!
 //! Each line is `{"conversation_id": …, "turns": [{"turn_id": …, "user": …, "assistant": …}]}`. `user` and `assistant`
 //! are a string or an object with `text`; a turn can have all other members of a registration. A turn without
@@ -13,19 +13,18 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use indicatif::{ProgressBar, ProgressStyle};
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
+
+use crate::api::{self, Api};
 
 /// Registrations in progress at a time.
 const CONCURRENCY: usize = 8;
 
-/// The bundle and the project that a replay writes to.
-#[derive(Debug)]
+/// The project that a replay writes to.
 pub struct ReplayTarget {
-    /// The gateway, as `host:port`.
-    pub address: String,
-    /// A token for the gateway.
-    pub token: String,
+    /// The API, with a token that has the project.
+    pub api: Api,
     /// The tenant of the token.
     pub tenant: String,
     /// The project.
@@ -81,9 +80,8 @@ pub async fn replay(file: &Path, target: &ReplayTarget) -> Result<ReplaySummary>
     let bar = ProgressBar::new(turns.len().try_into()?).with_style(ProgressStyle::with_template(
         "{bar:40} {pos}/{len} turns, {per_sec}, {eta} to go",
     )?);
-    let client = Client::new();
     let registrations = stream::iter(turns)
-        .map(|turn| register(&client, target, turn))
+        .map(|turn| register(target, turn))
         .buffered(CONCURRENCY)
         .inspect(|_| bar.inc(1));
     let summary = registrations
@@ -146,28 +144,21 @@ fn turn_of(conversation: &str, turn: &Map<String, Value>) -> Option<Turn> {
     })
 }
 
-async fn register(client: &Client, target: &ReplayTarget, turn: Turn) -> Result<Registration> {
-    let mut url = Url::parse(&format!("http://{}", target.address))?;
-    url.path_segments_mut()
-        .map_err(|()| anyhow::anyhow!("{} is not an address", target.address))?
-        .extend([
-            "conversations",
-            &target.tenant,
-            &target.project,
-            &turn.conversation,
-            "turns",
-            &turn.turn,
-        ]);
-    let request = client.put(url).bearer_auth(&target.token).json(&turn.body);
-    let response = request
-        .send()
-        .await
-        .with_context(|| format!("no bundle answers at {}; is it running?", target.address))?;
-    Ok(match response.status() {
+async fn register(target: &ReplayTarget, turn: Turn) -> Result<Registration> {
+    let path = [
+        "conversations",
+        &target.tenant,
+        &target.project,
+        &turn.conversation,
+        "turns",
+        &turn.turn,
+    ];
+    let request = target.api.request(Method::PUT, &path, &[])?;
+    let (status, problem) = api::exchange(request.json(&turn.body)).await?;
+    Ok(match status {
         StatusCode::CREATED => Registration::New,
         StatusCode::OK => Registration::Known,
         status if status.is_client_error() => {
-            let problem: Value = response.json().await.unwrap_or_default();
             let error = problem.get("error").and_then(Value::as_str);
             let error = error.unwrap_or("rejected");
             Registration::Rejected(format!(

@@ -26,6 +26,11 @@ use crate::insights::TurnDigest;
 use crate::table::{EXPIRES_AT, HOUR, OCCURRED_AT, PK, SK};
 use crate::{Error, Store, keys};
 
+/// The item of a record before the change.
+const OLD: &str = "OldImage";
+/// The item of a record after the change.
+const NEW: &str = "NewImage";
+
 /// The items that a pipe sends, by sort key.
 #[derive(Debug, Clone, Copy)]
 pub enum ItemFilter {
@@ -106,14 +111,14 @@ impl ItemFilter {
                 "eventName": ["INSERT"],
                 "dynamodb": {
                     "Keys": {"SK": {"S": [key]}},
-                    "NewImage": {(SENT): {"S": [{"exists": false}]}},
+                    (NEW): {(SENT): {"S": [{"exists": false}]}},
                 },
             }),
             Self::Written(prefix, attribute) => serde_json::json!({
                 "eventName": ["INSERT", "MODIFY"],
                 "dynamodb": {
                     "Keys": {"SK": {"S": [{"prefix": prefix}]}},
-                    "NewImage": {(attribute): {"S": [{"exists": true}]}},
+                    (NEW): {(attribute): {"S": [{"exists": true}]}},
                 },
             }),
             Self::Deleted(prefix, attribute) => serde_json::json!({
@@ -121,7 +126,7 @@ impl ItemFilter {
                 "userIdentity": {"type": [{"exists": false}]},
                 "dynamodb": {
                     "Keys": {"SK": {"S": [{"prefix": prefix}]}},
-                    "OldImage": {(attribute): {"S": [{"exists": true}]}},
+                    (OLD): {(attribute): {"S": [{"exists": true}]}},
                 },
             }),
         }
@@ -138,11 +143,11 @@ impl ItemFilter {
                 .and_then(|stream| stream.get(image));
             image.and_then(|image| image.get(name)?.get("S")).is_some()
         };
-        let has = |name: &str| has_in("NewImage", name);
+        let has = |name: &str| has_in(NEW, name);
         match self {
             Self::Deleted(prefix, attribute) => {
                 let by_table = record.pointer("/userIdentity/type").is_some();
-                let is_kind = sort_key.starts_with(prefix) && has_in("OldImage", attribute);
+                let is_kind = sort_key.starts_with(prefix) && has_in(OLD, attribute);
                 event == "REMOVE" && is_kind && !by_table
             }
             Self::New(key) => event == "INSERT" && sort_key == key,
@@ -186,7 +191,7 @@ impl Pipe {
         }
         serde_json::json!({
             "eventName": record.get("eventName"),
-            "dynamodb": {"Keys": record.pointer("/dynamodb/Keys"), "NewImage": image},
+            "dynamodb": {"Keys": record.pointer("/dynamodb/Keys"), (NEW): image},
         })
     }
 }
@@ -199,7 +204,7 @@ pub(crate) fn message_of(item: &HashMap<String, AttributeValue>) -> String {
     }
     let record = json!({
         "eventName": "INSERT",
-        "dynamodb": {"Keys": keys, "NewImage": image(item)},
+        "dynamodb": {"Keys": keys, (NEW): image(item)},
     });
     SUBMITTED.message(&record)
 }
@@ -231,7 +236,7 @@ impl Store {
         Ok(response.item.map(|item| {
             let mut record = key_record(dead_letter);
             if let Some(Value::Object(stream)) = record.get_mut("dynamodb") {
-                stream.insert("NewImage".to_owned(), image(&item));
+                stream.insert(NEW.to_owned(), image(&item));
             }
             record
         }))
@@ -297,16 +302,23 @@ pub fn submitted(body: &str) -> Result<Submitted, Error> {
 /// The turn whose row was deleted, and the key of its log.
 #[must_use]
 pub fn deleted_turn(record: &Value) -> Option<(TurnRef, String)> {
-    let key = sort_key(record).filter(|key| key.starts_with(keys::TURN_PREFIX));
-    key.filter(|_| record.get("eventName").and_then(Value::as_str) == Some("REMOVE"))?;
-    let part = |name: &str| {
-        let image = record.pointer("/dynamodb/OldImage")?;
-        image.get(name)?.get("S")?.as_str()
-    };
-    let at = part(CORE).and_then(|core| serde_json::from_str(core).ok());
-    let partition = record.pointer("/dynamodb/Keys/PK/S")?.as_str();
-    let at = at.or_else(|| keys::turn_of(partition?, key?))?;
-    Some((at, part(HOSTED_URI)?.to_owned()))
+    let is_turn = sort_key(record).is_some_and(|key| key.starts_with(keys::TURN_PREFIX));
+    if !is_turn || !is_removal(record) {
+        return None;
+    }
+    let log = text(record, OLD, HOSTED_URI)?;
+    Some((turn_of(record, OLD)?, log.to_owned()))
+}
+
+/// The turn of a record: as its key names it, or as this image does.
+fn turn_of(record: &Value, image: &str) -> Option<TurnRef> {
+    let partition = record
+        .pointer("/dynamodb/Keys/PK/S")
+        .and_then(Value::as_str);
+    let named = partition.zip(sort_key(record));
+    let named = named.and_then(|(partition, key)| keys::turn_of(partition, key));
+    // The key of a turn with long names has digests of them.
+    named.or_else(|| image_part(record, image, CORE).ok())
 }
 
 /// A record of [`RESULTS`].
@@ -351,10 +363,10 @@ pub fn result(record: &Value) -> Result<ResultRecord, Error> {
             Ok(ResultRecord::Unchanged)
         };
     }
-    if record.get("eventName").and_then(Value::as_str) != Some("REMOVE") {
+    if !is_removal(record) {
         return part(record, OUTCOME).map(ResultRecord::Outcome);
     }
-    match image_part(record, "OldImage", OUTCOME)? {
+    match image_part(record, OLD, OUTCOME)? {
         Outcome::Processed(erased) => Ok(ResultRecord::Erased(erased)),
         outcome @ Outcome::Deduplicated { .. } => Ok(ResultRecord::Outcome(outcome)),
     }
@@ -367,7 +379,7 @@ fn changes_counts(record: &Value) -> bool {
             .pointer("/dynamodb")
             .and_then(|stream| stream.get(name))
     };
-    let (Some(old), Some(new)) = (image("OldImage"), image("NewImage")) else {
+    let (Some(old), Some(new)) = (image(OLD), image(NEW)) else {
         return true;
     };
     let counted = [OCCURRED_AT, FACTS, IS_EXPLICIT, IS_INFERRED, EXPIRES_AT];
@@ -375,29 +387,18 @@ fn changes_counts(record: &Value) -> bool {
 }
 
 fn counted_turn(record: &Value) -> Result<CountedTurn, Error> {
-    let is_deleted = record.get("eventName").and_then(Value::as_str) == Some("REMOVE");
-    let image = if is_deleted { "OldImage" } else { "NewImage" };
-    let attribute = |name: &str| {
-        let stream = record.pointer("/dynamodb")?;
-        stream.get(image)?.get(name)
-    };
-    let text = |name: &str| attribute(name)?.get("S")?.as_str();
-    let is_set = |name: &str| attribute(name).and_then(|set| set.get("BOOL")?.as_bool());
+    let is_deleted = is_removal(record);
+    let image = if is_deleted { OLD } else { NEW };
+    let text = |name: &str| text(record, image, name);
+    let is_set = |name: &str| attribute(record, image, name)?.get("BOOL")?.as_bool();
     let feedback = TurnFeedback {
         is_explicit: is_set(IS_EXPLICIT) == Some(true),
         is_inferred: is_set(IS_INFERRED) == Some(true),
     };
     let state = || TurnDigest::new(text(FACTS).unwrap_or_default(), feedback);
-    let partition = record
-        .pointer("/dynamodb/Keys/PK/S")
-        .and_then(Value::as_str);
-    let named = partition.zip(sort_key(record));
-    let named = named.and_then(|(partition, key)| keys::turn_of(partition, key));
-    // The key of a turn with long names has digests of them.
-    let at = named.or_else(|| serde_json::from_str(text(CORE)?).ok());
     let hour = text(HOUR).and_then(keys::hour_of);
     let position = text(OCCURRED_AT).map(ToOwned::to_owned);
-    let place = at.zip(hour).zip(position);
+    let place = turn_of(record, image).zip(hour).zip(position);
     let ((at, hour), position) =
         place.ok_or_else(|| Error::unreadable("stream record", "its turn or hour is invalid"))?;
     Ok(CountedTurn {
@@ -409,15 +410,24 @@ fn counted_turn(record: &Value) -> Result<CountedTurn, Error> {
 }
 
 fn part<T: DeserializeOwned>(record: &Value, name: &str) -> Result<T, Error> {
-    image_part(record, "NewImage", name)
+    image_part(record, NEW, name)
 }
 
 fn image_part<T: DeserializeOwned>(record: &Value, image: &str, name: &str) -> Result<T, Error> {
-    let text = record
-        .pointer("/dynamodb")
-        .and_then(|stream| stream.get(image)?.get(name))
-        .and_then(|attribute| attribute.get("S"))
-        .and_then(Value::as_str)
+    let text = text(record, image, name)
         .ok_or_else(|| Error::unreadable("stream record", format!("{name} is missing")))?;
     serde_json::from_str(text).map_err(|error| Error::undecodable("stream record", &error))
+}
+
+fn text<'a>(record: &'a Value, image: &str, name: &str) -> Option<&'a str> {
+    attribute(record, image, name)?.get("S")?.as_str()
+}
+
+fn attribute<'a>(record: &'a Value, image: &str, name: &str) -> Option<&'a Value> {
+    record.pointer("/dynamodb")?.get(image)?.get(name)
+}
+
+/// Whether a record says that an item was deleted.
+fn is_removal(record: &Value) -> bool {
+    record.get("eventName").and_then(Value::as_str) == Some("REMOVE")
 }

@@ -8,6 +8,7 @@ use hearback_domain::identity::identifier::TenantId;
 use reqwest::Url;
 
 use super::{identifier, not_started};
+use crate::api::Api;
 use crate::atomic::read_json;
 use crate::files::{GATEWAY_FILE, TOKEN_KEY_FILE};
 use crate::secrets::secret;
@@ -30,11 +31,11 @@ pub(super) struct ApiArgs {
 }
 
 impl ApiArgs {
-    /// The URL of the API, and a token. A running bundle's token is signed for this command, with these scopes.
-    pub(super) fn access(&self, sub: &str, project: &str, scope: String) -> Result<(Url, String)> {
+    /// The API. A running bundle's token is signed for this command: for this user, with these scopes.
+    pub(super) fn connect(&self, sub: &str, project: &str, scope: String) -> Result<Api> {
         if let Some(url) = &self.url {
             let token = std::env::var(TOKEN).with_context(|| format!("{TOKEN} is not set"))?;
-            return Ok((url.clone(), token));
+            return Api::new(url.clone(), token);
         }
         let tokens = Tokens::new(&secret(&self.data, TOKEN_KEY_FILE)?);
         let token = tokens.sign(Claims {
@@ -43,7 +44,7 @@ impl ApiArgs {
             projects: vec![project.to_owned()],
             scope,
         })?;
-        Ok((running(&self.data)?, token))
+        Api::new(running(&self.data)?, token)
     }
 }
 

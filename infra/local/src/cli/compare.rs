@@ -29,8 +29,8 @@ impl Compare {
 
     pub(super) async fn run(self) -> Result<ExitCode> {
         let scope = Scope::Report.as_str().to_owned();
-        let access = self.api.access("hearback-compare", &self.project, scope)?;
-        let answer = compare::ask(access, &self.project, &self.question).await?;
+        let api = self.api.connect("hearback-compare", &self.project, scope)?;
+        let answer = compare::ask(&api, &self.project, &self.question).await?;
         writeln!(std::io::stdout(), "{answer}")?;
         Ok(ExitCode::from(u8::from(answer.is_worse())))
     }

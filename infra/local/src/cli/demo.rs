@@ -32,12 +32,11 @@ impl Demo {
         anyhow::ensure!(until <= yesterday, "the month must end before today");
         let project = self.project;
         let scope = format!("{} {}", Scope::OnBehalf.as_str(), Scope::Report.as_str());
-        let (url, token) = self.api.access("hearback-demo", &project, scope)?;
+        let api = self.api.connect("hearback-demo", &project, scope)?;
         let month = Month::until(until, &project);
         let (first, tuesday) = (month.first, month.tuesday);
         let target = DemoTarget {
-            url,
-            token,
+            api,
             tenant: self.api.tenant,
             project: project.clone(),
         };

@@ -3,17 +3,14 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use hearback_domain::identity::caller::Scope;
-use hearback_domain::identity::identifier::{ProjectId, TenantId, UserId};
+use hearback_domain::identity::identifier::{ProjectId, UserId};
 
-use super::{identifier, not_started};
-use crate::atomic::read_json;
-use crate::files::{GATEWAY_FILE, TOKEN_KEY_FILE};
+use super::api::ApiArgs;
+use super::identifier;
 use crate::replay::{self, ReplayTarget};
-use crate::secrets::secret;
-use crate::token::{Claims, Tokens};
 
 const MAX_REJECTED_SHOWN: usize = 20;
 
@@ -24,31 +21,19 @@ pub(super) struct Replay {
     /// The project
     #[arg(long, value_parser = identifier::<ProjectId>)]
     project: String,
-    /// The tenant
-    #[arg(long, default_value = "acme", value_parser = identifier::<TenantId>)]
-    tenant: String,
-    /// User that owns the turns
-    #[arg(long, default_value = "replay", value_parser = identifier::<UserId>)]
+    /// User that owns the turns; with `--url`, that of the token does
+    #[arg(long, default_value = "replay", value_parser = identifier::<UserId>, conflicts_with = "url")]
     sub: String,
-    /// Data folder of the running bundle
-    #[arg(long, default_value = ".hearback", value_name = "DIR")]
-    data: PathBuf,
+    #[command(flatten)]
+    api: ApiArgs,
 }
 
 impl Replay {
     pub(super) async fn run(self) -> Result<()> {
-        let file = self.data.join(GATEWAY_FILE);
-        let address: String = read_json(&file)?.with_context(|| not_started(&self.data))?;
-        let tokens = Tokens::new(&secret(&self.data, TOKEN_KEY_FILE)?);
+        let scope = Scope::OnBehalf.as_str().to_owned();
         let target = ReplayTarget {
-            address,
-            token: tokens.sign(Claims {
-                sub: self.sub,
-                tenant: self.tenant.clone(),
-                projects: vec![self.project.clone()],
-                scope: Scope::OnBehalf.as_str().to_owned(),
-            })?,
-            tenant: self.tenant,
+            api: self.api.connect(&self.sub, &self.project, scope)?,
+            tenant: self.api.tenant,
             project: self.project,
         };
         let summary = replay::replay(&self.file, &target).await?;

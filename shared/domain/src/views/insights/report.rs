@@ -289,10 +289,10 @@ impl Part {
     }
 
     /// Each group with its value, and whether it is all others. Turns have no value in dimensions of how feedback was
-    /// given.
-    fn groups(&self, has_turns: bool) -> Vec<(Option<&str>, bool, Group)> {
+    /// given, those without verdicts by user.
+    fn groups(&self, has_user_verdicts: bool) -> Vec<(Option<&str>, bool, Group)> {
         let mut all = self.all.only_group();
-        if !has_turns {
+        if !has_user_verdicts {
             all.counts.turns = TurnCounts::default();
         }
         let none = self.by.without_value(&all);
