@@ -1,0 +1,69 @@
+"""What the generated methods of `Api` and `AsyncApi` call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from ._operation import Operation, Parameter
+from ._transport import AsyncTransport, Transport
+
+T = TypeVar("T")
+C = TypeVar("C", bound="Calls")
+A = TypeVar("A", bound="AsyncCalls")
+
+
+class Calls:
+    """Operations over a transport, each within a deadline in seconds, or else that of the transport."""
+
+    def __init__(self, transport: Transport, deadline: float | None = None, *, retry: bool = True) -> None:
+        self._transport = transport
+        self._deadline = deadline
+        self._retry = retry
+
+    def within(self: C, seconds: float, *, retry: bool = True) -> C:
+        """The same operations with another deadline for each call: `api.within(2.0).get_turn(…)`.
+
+        Without `retry`, the first failure is the error of the call.
+        """
+        return type(self)(self._transport, seconds, retry=retry)
+
+    def _send(
+        self,
+        operation: Operation[T],
+        *,
+        path: Mapping[str, str] = {},
+        query: Mapping[str, Parameter] = {},
+        headers: Mapping[str, str | None] = {},
+        body: object = None,
+    ) -> T:
+        request = operation.request(path=path, query=query, headers=headers, body=body)
+        return self._transport.send(operation, request, self._deadline, retry=self._retry)
+
+
+class AsyncCalls:
+    """The same for asyncio."""
+
+    def __init__(self, transport: AsyncTransport, deadline: float | None = None, *, retry: bool = True) -> None:
+        self._transport = transport
+        self._deadline = deadline
+        self._retry = retry
+
+    def within(self: A, seconds: float, *, retry: bool = True) -> A:
+        """The same operations with another deadline for each call: `api.within(2.0).get_turn(…)`.
+
+        Without `retry`, the first failure is the error of the call.
+        """
+        return type(self)(self._transport, seconds, retry=retry)
+
+    async def _send(
+        self,
+        operation: Operation[T],
+        *,
+        path: Mapping[str, str] = {},
+        query: Mapping[str, Parameter] = {},
+        headers: Mapping[str, str | None] = {},
+        body: object = None,
+    ) -> T:
+        request = operation.request(path=path, query=query, headers=headers, body=body)
+        return await self._transport.send(operation, request, self._deadline, retry=self._retry)

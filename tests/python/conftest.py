@@ -1,0 +1,25 @@
+import uuid
+
+import bundle as bundles
+import pytest
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory):
+    """A bundle for all tests: each test has users and conversations of its own."""
+    running = bundles.Bundle(tmp_path_factory.mktemp("bundle"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def user():
+    """The name of a user without any data."""
+    return f"user-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    """No test depends on the settings of whoever runs it."""
+    for name in ("HEARBACK_URL", "HEARBACK_TOKEN", "HEARBACK_TENANT"):
+        monkeypatch.delenv(name, raising=False)
