@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import inspect
 import logging
 import threading
@@ -258,24 +259,24 @@ def test_after_some_failures_nobody_waits_until_the_background_reaches_hearback_
 def test_a_response_that_is_lost_does_not_make_a_second_turn_or_a_conflict(bundle, user, connect):
     async def scenario(url):
         async with connect(url, bundle.token(user), patience=5.0) as hb:
-            turn = await hb.project(PROJECT).conversation("lost").begin("Hi", turn_id="t")
+            turn = await hb.project(PROJECT).conversation(f"lost-{user}").begin("Hi", turn_id="t")
             assert (await waited(await turn.complete("Hello"))).status == "accepted"
             assert hb.stats.failed == 0
 
     with CuttingProxy(bundle.port, "before response", None, "before response", "response") as proxy:
         asyncio.run(scenario(proxy.url))
-    assert stored(bundle, bundle.token(user), "lost", "t")["status"] == "complete"
+    assert stored(bundle, bundle.token(user), f"lost-{user}", "t")["status"] == "complete"
 
 
 def test_a_reaction_to_a_turn_that_could_not_begin_registers_it(bundle, user, connect):
     async def scenario(url):
         async with connect(url, bundle.token(user), patience=0.05) as hb:
-            turn = await hb.project(PROJECT).conversation("c-late").begin("Hi", turn_id="t")
+            turn = await hb.project(PROJECT).conversation(f"late-{user}").begin("Hi", turn_id="t")
             return await waited(await turn.ok())
 
     with CuttingProxy(bundle.port, "request") as proxy:
         assert asyncio.run(scenario(proxy.url)).status == "accepted"
-    assert stored(bundle, bundle.token(user), "c-late", "t")["status"] == "open"
+    assert stored(bundle, bundle.token(user), f"late-{user}", "t")["status"] == "open"
 
 
 def test_a_conversation_waits_for_its_own_answer_only(connect):
@@ -347,6 +348,7 @@ def test_an_asynchronous_function_for_the_token(bundle, user):
     asyncio.run(scenario())
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_one_asynchronous_client_in_two_event_loops(bundle, user):
     hb = AsyncHearback(bundle.url, bundle.token(user))
     conversation = hb.project(PROJECT).conversation()
@@ -359,6 +361,9 @@ def test_one_asynchronous_client_in_two_event_loops(bundle, user):
     asyncio.run(say("How do I return an item?"))
     assert asyncio.run(say(CORRECTION)).previous.rejected
     asyncio.run(hb.close())
+    # The connections of the first loop end with it, without having been closed.
+    del hb, conversation
+    gc.collect()
 
 
 def test_a_cancelled_wait_leaves_the_item_in_the_background(bundle, user):
