@@ -1,6 +1,7 @@
 """The feed and other lists, page by page, against a bundle; the feed also while the bundle is restarted."""
 
 import asyncio
+import itertools
 import threading
 import uuid
 
@@ -8,8 +9,6 @@ import httpx
 import pytest
 from bundle import PROJECT, TENANT, Bundle, eventually
 from hearback import AsyncHearback, Hearback, NotFound, ServerError, _feed
-
-REPORT = "feedback:on-behalf feedback:report"
 
 
 def dwell_time(user, id=None):
@@ -113,7 +112,7 @@ def page(*events, last, cursor=None):
 
 
 def read(feed, count):
-    return [(message.id, message.cursor) for message, _ in zip(feed, range(count))]
+    return [(message.id, message.cursor) for message in itertools.islice(feed, count)]
 
 
 def test_a_cursor_never_lies_after_something_that_may_still_appear(impatient):
@@ -155,10 +154,7 @@ def test_a_followed_feed_survives_what_may_pass_and_nothing_else(impatient):
         assert next(feed).id == "1"
         with pytest.raises(NotFound):
             next(feed)
-    with (
-        Hearback("http://x", "token", transport=Pages(503).transport) as hb,
-        pytest.raises(ServerError),
-    ):
+    with Hearback("http://x", "token", transport=Pages(503).transport) as hb, pytest.raises(ServerError):
         next(_feed.Feed(hb.api.within(0.01)))
 
 
@@ -168,10 +164,12 @@ def test_the_pages_of_lists_whose_cursor_is_in_the_query_in_the_body_or_a_number
     for turn in turns:
         turn.not_ok()
     assert hb.flush(30)
-    listed = hb.pages(
-        hb.api.list_turns_by_status, tenant=TENANT, project=PROJECT, user_feedback_status="rejected", limit=2
-    )
-    assert [turn["turn_id"] for page in listed for turn in page["turns"]] == [turn.id for turn in reversed(turns)]
+
+    def rejected():
+        query = {"tenant": TENANT, "project": PROJECT, "user_feedback_status": "rejected", "limit": 2}
+        return [turn["turn_id"] for page in hb.pages(hb.api.list_turns_by_status, **query) for turn in page["turns"]]
+
+    eventually(rejected, [turn.id for turn in reversed(turns)])
 
     report = hb.pages(
         hb.api.list_turns_with_feedback,

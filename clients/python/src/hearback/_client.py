@@ -20,7 +20,15 @@ from ._tokens import AsyncToken, Token
 from ._transport import AsyncTransport, Transport
 from ._turns import Submit, now
 from .api import Api, AsyncApi
-from .types import Channel, CorrectionData, FeedbackData, FeedbackEvent, FeedbackEventContext, FeedbackType, PrivacyFlags
+from .types import (
+    Channel,
+    CorrectionData,
+    FeedbackData,
+    FeedbackEvent,
+    FeedbackEventContext,
+    FeedbackType,
+    PrivacyFlags,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

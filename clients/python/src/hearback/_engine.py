@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from . import _settings
 from ._buffer import Buffer
 from ._bursts import Bursts, named
-from ._delivery import Delivery
+from ._delivery import Delivery, Lane
 from ._receipt import AsyncReceipt, Receipt, settled
 from ._transport import DEADLINE, TIMEOUT, AsyncTransport, Transport
 from ._turns import Call, Draft, Knowledge, Opening, React, ReadContext, Register, Submit, Write
@@ -24,8 +24,6 @@ from .errors import DeadlineExceeded
 from .types import BatchResults, FeedbackRecord
 
 T = TypeVar("T")
-
-Lane = Hashable
 
 
 class Background:

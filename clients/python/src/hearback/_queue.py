@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ._delivery import Accepted, Delivery, DeliveryStatus, Divided, Lane, Outcome, Postponed, Refused
 from ._retry import FIRST_PAUSE
-from .errors import ApiError, BadRequest
+from .errors import ApiError, BadRequest, HearbackError
 
 # What one request may carry; see docs/reference/batches.md. The rest is for the brackets around the events.
 BATCH_EVENTS = 1_000
@@ -62,6 +62,7 @@ class Queue:
         self._hurried = 0
         self._resume_at = 0.0
         self._failures = 0  # failed requests since the last one that was answered
+        self._outage = 0  # those of them that may have failed whatever they contain
         self._batch_events = BATCH_EVENTS
 
     def __len__(self) -> int:
@@ -80,7 +81,7 @@ class Queue:
     @property
     def is_unreachable(self) -> bool:
         """Whether Hearback fails to respond, and something will be tried again."""
-        return self._failures >= _UNREACHABLE and bool(self._items)
+        return self._outage >= _UNREACHABLE and bool(self._items)
 
     @property
     def stats(self) -> Stats:
@@ -195,9 +196,10 @@ class Queue:
             self._batch_events = min(2 * self._batch_events, BATCH_EVENTS)
         failed = postponed + [error for error in divided if not isinstance(error, BadRequest)]
         if len(failed) < len(sent):
-            self._failures = 0
+            self._failures = self._outage = 0
             return
         self._failures += 1
+        self._outage = 0 if _is_due_to_item(failed[0]) else self._outage + 1
         asked = failed[0].retry_after if isinstance(failed[0], ApiError) else None
         self._resume_at = now + (asked or 0.0) + _pause(self._failures)
 
@@ -226,6 +228,10 @@ class Queue:
         delivery.progress = accepted
         if delivery.strikes >= _STRIKES:
             self.end(delivery, "failed", error)
+
+
+def _is_due_to_item(error: Exception) -> bool:
+    return not isinstance(error, HearbackError) or (isinstance(error, ApiError) and error.status == 500)
 
 
 def _pause(failures: int) -> float:
