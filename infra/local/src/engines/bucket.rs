@@ -24,6 +24,7 @@ use super::authentication::check_origin;
 use super::keys::KeyPair;
 use super::object_keys::ObjectKeys;
 use super::rejection::EngineRejection;
+use crate::connections::set_nodelay;
 use crate::files::BUCKET_FOLDER;
 use crate::object_metadata;
 use crate::rejections::RejectionLog;
@@ -101,12 +102,13 @@ pub(super) fn start(
         let connections = GracefulShutdown::new();
         loop {
             // Unlike the socket's own `accept`, this one waits while the process has no free file descriptor.
-            let Some((socket, _)) = stop
+            let Some((mut socket, _)) = stop
                 .run_until_cancelled(Listener::accept(&mut listener))
                 .await
             else {
                 break;
             };
+            set_nodelay(&mut socket);
             let connection = server
                 .serve_connection(
                     TokioIo::new(socket),

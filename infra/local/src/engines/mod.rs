@@ -22,6 +22,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
+use axum::serve::ListenerExt;
 use hearback_lambda::aws::Aws;
 use hearback_sqs::Sqs;
 use tokio::net::TcpListener;
@@ -33,6 +34,7 @@ pub use self::keys::KeyPair;
 pub use self::maintenance::Maintenance;
 use self::sigv4::Verifier;
 use crate::atomic::read_json;
+use crate::connections::set_nodelay;
 use crate::data_dir::DataDir;
 use crate::files::{BUCKET_FOLDER, ENDPOINTS_FILE, QUEUES_FILE, TABLE_FILE};
 use crate::health::Health;
@@ -289,7 +291,8 @@ fn serve(
 ) -> impl Future<Output = ()> + use<> {
     let stopped = stop.clone().cancelled_owned();
     async move {
-        let served = axum::serve(listener, engine).with_graceful_shutdown(stopped);
+        let served =
+            axum::serve(listener.tap_io(set_nodelay), engine).with_graceful_shutdown(stopped);
         if let Err(error) = served.await {
             tracing::error!(name, %error, "an engine stopped");
         }
