@@ -103,7 +103,8 @@ class Types:
             yield "\n"
         for member, schema in members.items():
             # The description of what may be null is that of the variant.
-            described = next(filter(None, (of.get("description") for of in [schema, *schema.get("oneOf", [])])), None)
+            variants: list[Schema] = [schema, *schema.get("oneOf", [])]
+            described: str | None = next((of["description"] for of in variants if "description" in of), None)
             yield f"{fit(f'    {member}: ', annotation(schema))}\n{doc(described, '    ')}"
 
 
@@ -152,7 +153,7 @@ class Method:
             given.append(f"Repeat.{'UNSAFE' if self.name in UNSAFE_POSTS else 'CONDITIONAL'}")
         if self.name in SETTLED_BY:
             given.append(f'settled_by="{SETTLED_BY[self.name]}"')
-        return listed(f"_{self.name.upper()}: Operation[{self.returned()}] = Operation(", given, ")\n")
+        return listed(f"{self.name.upper()}: Operation[{self.returned()}] = Operation(", given, ")\n")
 
     def returned(self) -> str:
         """The type of the body of every success."""
@@ -175,7 +176,7 @@ class Method:
         parameters = ["self", *(["*", *accepted] if accepted else [])]
         yield listed(f"\n    {before}def {self.name}(", parameters, f") -> {self.returned()}:\n", "    ")
         yield doc(self.description(), "        ")
-        arguments = [f"_{self.name.upper()}"]
+        arguments: list[str] = []
         for place, argument in (("path", "path"), ("query", "query"), ("header", "headers")):
             names = [parameter["name"] for parameter in self.parameters if parameter["in"] == place]
             if names:
@@ -183,7 +184,8 @@ class Method:
                 arguments.append(listed(f"{argument}={{", pairs, "}", " " * 12))
         if self.body:
             arguments.append("body=body")
-        yield listed(f"        return {awaited}self._send(", arguments, ")\n")
+        yield listed(f"        request = {self.name.upper()}.request(", arguments, ")\n")
+        yield f"        return {awaited}self.send(request)\n"
 
     def type(self, parameter: Schema) -> str:
         schema = parameter["schema"]
@@ -205,7 +207,8 @@ class Method:
     def parameter(self, parameter: Schema) -> str:
         schema = parameter["schema"]
         default = f" Default: {json.dumps(schema['default'])}." if "default" in schema else ""
-        return f"- `{snake(parameter['name'])}`: {parameter.get('description', '')}{default}"
+        described = " ".join(parameter.get("description", "").split())
+        return f"- `{snake(parameter['name'])}`: {described}{default}"
 
 
 def annotation(schema: Schema, prefix: str = "") -> str:

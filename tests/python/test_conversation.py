@@ -31,9 +31,9 @@ class Sync:
 
         async def call(*args, **kwargs):
             result = value(*args, **kwargs)
-            return Sync(result) if hasattr(result, "complete") or hasattr(result, "begin") else result
+            return Sync(result) if hasattr(result, "begin") or hasattr(result, "ok") else result
 
-        plain = {"project", "conversation"}
+        plain = {"project", "conversation", "turn"}
         return (lambda *args, **kwargs: Sync(value(*args, **kwargs))) if name in plain else call
 
 
@@ -158,6 +158,25 @@ def test_a_user_changes_and_withdraws_a_reaction(bundle, user, connect):
             return conversation.id
 
     assert stored(bundle, bundle.token(user), asyncio.run(scenario()), "t")["reactions"] == []
+
+
+def test_a_click_may_arrive_in_another_process(bundle, user, back_end, connect):
+    async def scenario():
+        async with connect(bundle.url, back_end) as hb:
+            turn = await hb.project(PROJECT).conversation("clicks", user_id=user).register("Hi", "Hello")
+            await waited(turn.receipt)
+        async with connect(bundle.url, back_end) as hb:
+            registered = hb.project(PROJECT).conversation("clicks", user_id=user).turn(turn.id)
+            assert registered.id == turn.id
+            assert (await waited(await registered.not_ok("wrong"), processed=True)).status == "processed"
+            unknown = hb.project(PROJECT).conversation("clicks", user_id=user).turn("unknown")
+            assert (await waited(await unknown.ok())).error.status == 404
+            tenant = hb.tenant()
+            return turn.id, await tenant if inspect.isawaitable(tenant) else tenant
+
+    turn_id, tenant = asyncio.run(scenario())
+    assert tenant == TENANT
+    assert stored(bundle, back_end, "clicks", turn_id, user_id=user)["user_feedback_status"] == "rejected"
 
 
 def test_a_submitted_event_gets_an_id_at_once_and_its_outcome_later(bundle, user, connect):

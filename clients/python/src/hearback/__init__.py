@@ -9,7 +9,16 @@
 """
 
 from ._client import AsyncHearback, Hearback, NewEvent
-from ._conversation import AsyncConversation, AsyncProject, AsyncTurn, Conversation, Project, Turn
+from ._conversation import (
+    AsyncConversation,
+    AsyncProject,
+    AsyncRegisteredTurn,
+    AsyncTurn,
+    Conversation,
+    Project,
+    RegisteredTurn,
+    Turn,
+)
 from ._feed import AsyncFeed, Feed, FeedFilter, FeedMessage
 from ._queue import Stats
 from ._receipt import AsyncReceipt, Receipt, Status
@@ -41,6 +50,7 @@ __all__ = [
     "AsyncHearback",
     "AsyncProject",
     "AsyncReceipt",
+    "AsyncRegisteredTurn",
     "AsyncTurn",
     "BadRequest",
     "Conflict",
@@ -60,6 +70,7 @@ __all__ = [
     "Project",
     "RateLimited",
     "Receipt",
+    "RegisteredTurn",
     "ServerError",
     "Stats",
     "Status",

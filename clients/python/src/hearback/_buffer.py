@@ -22,6 +22,7 @@ from ._delivery import (
     Postponed,
     Refused,
     Send,
+    feedback_id_of,
     outcome_of_error,
     outcomes_of_batch,
 )
@@ -219,7 +220,7 @@ class Buffer:
             send = sent[0].send
             if send is not None:
                 reply = send(decode(sent[0].content))
-                return [Accepted(reply.get("feedback_id"))]
+                return [Accepted(feedback_id_of(reply))]
             reply = self._send_batch({"events": [decode(delivery.content) for delivery in sent]})
             return outcomes_of_batch(reply, len(sent))
         except Exception as error:

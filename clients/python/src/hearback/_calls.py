@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TypeVar
 
-from ._operation import Operation, Parameter
+from ._operation import Request
 from ._transport import AsyncTransport, Transport
 
 T = TypeVar("T")
@@ -28,17 +27,9 @@ class Calls:
         """
         return type(self)(self._transport, seconds, retry=retry)
 
-    def _send(
-        self,
-        operation: Operation[T],
-        *,
-        path: Mapping[str, str] = {},
-        query: Mapping[str, Parameter] = {},
-        headers: Mapping[str, str | None] = {},
-        body: object = None,
-    ) -> T:
-        request = operation.request(path=path, query=query, headers=headers, body=body)
-        return self._transport.send(operation, request, self._deadline, retry=self._retry)
+    def send(self, request: Request[T]) -> T:
+        """Sends a request of an operation. The other methods are this, with types."""
+        return self._transport.send(request, self._deadline, retry=self._retry)
 
 
 class AsyncCalls:
@@ -56,14 +47,6 @@ class AsyncCalls:
         """
         return type(self)(self._transport, seconds, retry=retry)
 
-    async def _send(
-        self,
-        operation: Operation[T],
-        *,
-        path: Mapping[str, str] = {},
-        query: Mapping[str, Parameter] = {},
-        headers: Mapping[str, str | None] = {},
-        body: object = None,
-    ) -> T:
-        request = operation.request(path=path, query=query, headers=headers, body=body)
-        return await self._transport.send(operation, request, self._deadline, retry=self._retry)
+    async def send(self, request: Request[T]) -> T:
+        """Sends a request of an operation. The other methods are this, with types."""
+        return await self._transport.send(request, self._deadline, retry=self._retry)

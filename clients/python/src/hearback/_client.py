@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypedDict, TypeVar
 
 import httpx
 
@@ -18,7 +17,7 @@ from ._queue import Stats
 from ._receipt import AsyncReceipt, Receipt
 from ._tokens import AsyncToken, Token
 from ._transport import AsyncTransport, Transport
-from ._turns import Submit, now
+from ._turns import submission
 from .api import Api, AsyncApi
 from .types import (
     Channel,
@@ -104,12 +103,12 @@ class Hearback:
     def project(self, name: str) -> Project:
         """A project of the tenant. Raises `ValueError` if the tenant is not known."""
         if not callable(self._token):
-            self._engine.background_tenant()
+            self._engine.tenant()
         return Project(self._engine, name)
 
     def submit(self, event: NewEvent | FeedbackEvent) -> Receipt:
         """Sends a feedback event in the background, with others in a batch."""
-        return self._engine.deliver(Submit(), _identified(event))
+        return self._engine.deliver(submission(event))
 
     def feed(self, cursor: str | None = None, *, follow: bool = False, **filter: Unpack[FeedFilter]) -> Feed:
         """The messages of the feed, the oldest first: from the beginning, or from a message's `cursor`.
@@ -121,9 +120,13 @@ class Hearback:
     def pages(self, operation: Callable[P, Page], *args: P.args, **kwargs: P.kwargs) -> Iterator[Page]:
         """Each page of a list, from an operation of `api` and its arguments:
 
-            hb.pages(hb.api.list_turns_by_status, tenant="acme", project="p", user_feedback_status="rejected")
+            hb.pages(hb.api.list_turns_by_status, tenant=hb.tenant(), project="p", user_feedback_status="rejected")
         """
         return pages(operation, *args, **kwargs)
+
+    def tenant(self) -> str:
+        """The tenant, which many operations of `api` need. Raises `ValueError` if it is not known."""
+        return self._engine.tenant()
 
     @property
     def stats(self) -> Stats:
@@ -186,12 +189,12 @@ class AsyncHearback:
     def project(self, name: str) -> AsyncProject:
         """A project of the tenant. Raises `ValueError` if the tenant is not known."""
         if not callable(self._token):
-            self._engine.background_tenant()
+            self._engine.tenant()
         return AsyncProject(self._engine, name)
 
     async def submit(self, event: NewEvent | FeedbackEvent) -> AsyncReceipt:
         """Sends a feedback event in the background, with others in a batch. Waits for nothing, unless strict."""
-        return await self._engine.deliver(Submit(), _identified(event))
+        return await self._engine.deliver(submission(event))
 
     def feed(self, cursor: str | None = None, *, follow: bool = False, **filter: Unpack[FeedFilter]) -> AsyncFeed:
         """The messages of the feed, the oldest first: from the beginning, or from a message's `cursor`.
@@ -203,6 +206,10 @@ class AsyncHearback:
     def pages(self, operation: Callable[P, Awaitable[Page]], *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Page]:
         """Each page of a list, from an operation of `api` and its arguments."""
         return async_pages(operation, *args, **kwargs)
+
+    async def tenant(self) -> str:
+        """The tenant, which many operations of `api` need. Raises `ValueError` if it is not known."""
+        return await self._engine.tenant_async()
 
     @property
     def stats(self) -> Stats:
@@ -226,11 +233,6 @@ class AsyncHearback:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
-
-
-def _identified(event: NewEvent | FeedbackEvent) -> Mapping[str, Any]:
-    """With an id and a time, so that every repeat is the same."""
-    return {"feedbackId": str(uuid.uuid4()), "timestamp": now(), **event}
 
 
 def _blocking(token: AsyncToken | None) -> Token | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ._engine import AsyncEngine, Engine
 from ._receipt import AsyncReceipt, Receipt
-from ._turns import Draft, Knowledge, React, Register, Text, TurnMembers, draft
+from ._turns import Draft, Knowledge, Text, TurnMembers, TurnPath, draft, reaction_call
 from .types import Reaction
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ class _ConversationState:
         self._project = project
         self._user_id = user_id
         self._labels = dict(labels or {})
+
+    def _path_of(self, turn_id: str) -> TurnPath:
+        return TurnPath(self._project, self.id, turn_id)
 
     def _draft(self, user: Text, turn_id: str | None, message_id: str | None, members: TurnMembers) -> Draft:
         return draft(
@@ -35,20 +38,31 @@ class _ConversationState:
         )
 
 
-class _TurnState:
+class _Identified:
+    """Which turn it is, and whose."""
+
+    def __init__(self, path: TurnPath, user_id: str | None) -> None:
+        self._path = path
+        self._user_id = user_id
+
+    @property
+    def id(self) -> str:
+        return self._path.turn_id
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}>"
+
+
+class _Begun:
     """What is known about a turn when it begins. It does not change afterwards, but for `message_id`."""
 
-    def __init__(self, draft: Draft, known: Knowledge) -> None:
+    def _know(self, draft: Draft, known: Knowledge) -> None:
         self._draft = draft
         self._registered = known.registered
         self.previous = known.previous
         """What the user's message says about the answer before it."""
         self.context = known.context
         """For the prompt: what to do differently, if the user rejected the answer before. Otherwise it is empty."""
-
-    @property
-    def id(self) -> str:
-        return self._draft.path.turn_id
 
     @property
     def message_id(self) -> str:
@@ -60,27 +74,13 @@ class _TurnState:
         """Whether to ask the user what they mean, instead of answering."""
         return self.previous.clarify
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.id}>"
 
+class RegisteredTurn(_Identified):
+    """A turn that is registered, perhaps by another process."""
 
-class Turn(_TurnState):
-    """One exchange: what the user wrote, and the answer."""
-
-    def __init__(self, engine: Engine, draft: Draft, known: Knowledge) -> None:
-        super().__init__(draft, known)
+    def __init__(self, engine: Engine, path: TurnPath, user_id: str | None) -> None:
+        super().__init__(path, user_id)
         self._engine = engine
-        self.receipt: Receipt | None = None
-        """Of the answer, once there is one."""
-
-    def complete(
-        self, answer: Text, *, message_id: str | None = None, **members: Unpack[TurnMembers]
-    ) -> Receipt:
-        """Registers the answer. Members of the turn that are only known now can be added."""
-        self._draft = self._draft.answered(message_id, members)
-        self._registered = True
-        self.receipt = self._engine.deliver(Register(self._draft.path), self._draft.whole(answer))
-        return self.receipt
 
     def ok(self, text: str | None = None) -> Receipt:
         """The user likes the answer. A user has one reaction to a turn: each replaces the one before."""
@@ -99,10 +99,32 @@ class Turn(_TurnState):
         return self._react(None, None)
 
     def _react(self, reaction: Reaction | None, text: str | None) -> Receipt:
+        return self._engine.deliver(reaction_call(self._path, self._user_id, reaction, text))
+
+
+class Turn(RegisteredTurn, _Begun):
+    """One exchange: what the user wrote, and the answer."""
+
+    def __init__(self, engine: Engine, draft: Draft, known: Knowledge) -> None:
+        super().__init__(engine, draft.path, draft.user_id)
+        self._know(draft, known)
+        self.receipt: Receipt | None = None
+        """Of the answer, once there is one."""
+
+    def complete(
+        self, answer: Text, *, message_id: str | None = None, **members: Unpack[TurnMembers]
+    ) -> Receipt:
+        """Registers the answer. Members of the turn that are only known now can be added."""
+        self._draft = self._draft.answered(message_id, members)
+        self._registered = True
+        self.receipt = self._engine.deliver(self._draft.whole(answer))
+        return self.receipt
+
+    def _react(self, reaction: Reaction | None, text: str | None) -> Receipt:
         if not self._registered:
             self._registered = True
-            self._engine.deliver(Register(self._draft.path), self._draft.opening())
-        return self._engine.deliver(React(self._draft.path), self._draft.reaction(reaction, text))
+            self._engine.deliver(self._draft.opening())
+        return super()._react(reaction, text)
 
 
 class Conversation(_ConversationState):
@@ -134,6 +156,10 @@ class Conversation(_ConversationState):
         """
         draft = self._draft(user, turn_id, message_id, members)
         return Turn(self._engine, draft, self._engine.open(draft))
+
+    def turn(self, id: str) -> RegisteredTurn:
+        """A turn that is registered: for a click that arrives later, or in another process."""
+        return RegisteredTurn(self._engine, self._path_of(id), self._user_id)
 
     def register(
         self,
@@ -167,23 +193,15 @@ class Project:
         return Conversation(self._engine, self.name, id, user_id, labels)
 
 
-class AsyncTurn(_TurnState):
-    """One exchange: what the user wrote, and the answer. Its methods wait for nothing, unless the client is strict."""
+class AsyncRegisteredTurn(_Identified):
+    """A turn that is registered, perhaps by another process.
 
-    def __init__(self, engine: AsyncEngine, draft: Draft, known: Knowledge) -> None:
-        super().__init__(draft, known)
+    Its methods wait for nothing, unless the client is strict.
+    """
+
+    def __init__(self, engine: AsyncEngine, path: TurnPath, user_id: str | None) -> None:
+        super().__init__(path, user_id)
         self._engine = engine
-        self.receipt: AsyncReceipt | None = None
-        """Of the answer, once there is one."""
-
-    async def complete(
-        self, answer: Text, *, message_id: str | None = None, **members: Unpack[TurnMembers]
-    ) -> AsyncReceipt:
-        """Registers the answer. Members of the turn that are only known now can be added."""
-        self._draft = self._draft.answered(message_id, members)
-        self._registered = True
-        self.receipt = await self._engine.deliver(Register(self._draft.path), self._draft.whole(answer))
-        return self.receipt
 
     async def ok(self, text: str | None = None) -> AsyncReceipt:
         """The user likes the answer. A user has one reaction to a turn: each replaces the one before."""
@@ -202,10 +220,32 @@ class AsyncTurn(_TurnState):
         return await self._react(None, None)
 
     async def _react(self, reaction: Reaction | None, text: str | None) -> AsyncReceipt:
+        return await self._engine.deliver(reaction_call(self._path, self._user_id, reaction, text))
+
+
+class AsyncTurn(AsyncRegisteredTurn, _Begun):
+    """One exchange: what the user wrote, and the answer."""
+
+    def __init__(self, engine: AsyncEngine, draft: Draft, known: Knowledge) -> None:
+        super().__init__(engine, draft.path, draft.user_id)
+        self._know(draft, known)
+        self.receipt: AsyncReceipt | None = None
+        """Of the answer, once there is one."""
+
+    async def complete(
+        self, answer: Text, *, message_id: str | None = None, **members: Unpack[TurnMembers]
+    ) -> AsyncReceipt:
+        """Registers the answer. Members of the turn that are only known now can be added."""
+        self._draft = self._draft.answered(message_id, members)
+        self._registered = True
+        self.receipt = await self._engine.deliver(self._draft.whole(answer))
+        return self.receipt
+
+    async def _react(self, reaction: Reaction | None, text: str | None) -> AsyncReceipt:
         if not self._registered:
             self._registered = True
-            await self._engine.deliver(Register(self._draft.path), self._draft.opening())
-        return await self._engine.deliver(React(self._draft.path), self._draft.reaction(reaction, text))
+            await self._engine.deliver(self._draft.opening())
+        return await super()._react(reaction, text)
 
 
 class AsyncConversation(_ConversationState):
@@ -237,6 +277,10 @@ class AsyncConversation(_ConversationState):
         """
         draft = self._draft(user, turn_id, message_id, members)
         return AsyncTurn(self._engine, draft, await self._engine.open(draft))
+
+    def turn(self, id: str) -> AsyncRegisteredTurn:
+        """A turn that is registered: for a click that arrives later, or in another process."""
+        return AsyncRegisteredTurn(self._engine, self._path_of(id), self._user_id)
 
     async def register(
         self,

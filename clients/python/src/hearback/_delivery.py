@@ -59,6 +59,18 @@ class Delivery:
         self.progress = 0
         """How much had been accepted when it failed last."""
 
+    @classmethod
+    def accepted(cls, reply: Mapping[str, Any]) -> Delivery:
+        """One that was sent in the foreground, with the response's body."""
+        delivery = cls(b"", None, None, feedback_id_of(reply))
+        delivery.status = "accepted"
+        return delivery
+
+
+def feedback_id_of(reply: Mapping[str, Any]) -> str | None:
+    """The id in the response to an event, a batch's result or a reaction. A turn has none."""
+    return reply.get("feedbackId") or reply.get("feedback_id")
+
 
 @dataclass(frozen=True)
 class Accepted:

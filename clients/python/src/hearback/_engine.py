@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from ._bursts import Bursts, named
 from ._delivery import Delivery, Lane
 from ._receipt import AsyncReceipt, Receipt, settled
 from ._transport import DEADLINE, TIMEOUT, AsyncTransport, Transport
-from ._turns import Call, Draft, Knowledge, Opening, React, ReadContext, Register, Submit, Write
+from ._turns import Call, Draft, Knowledge, Opening
 from .api import Api, AsyncApi
 from .errors import DeadlineExceeded
 from .types import BatchResults, FeedbackRecord
@@ -48,17 +49,19 @@ class Background:
         # The buffer has its own pauses, which `flush` and `close` cut short.
         self._once = Api(transport).within(TIMEOUT, retry=False)
 
-    def background_tenant(self) -> str:
+    def tenant(self) -> str:
         return _settings.tenant(self._given_tenant, self._background.token())
 
-    def put(self, write: Write, body: Any) -> Delivery:
-        if isinstance(write, Submit):
-            return self.buffer.put(body, lane=_lane_of_event(body), feedback_id=body["feedbackId"])
+    def put(self, call: Call) -> Delivery:
+        if call.at is None:
+            return self.buffer.put(call.body, lane=_lane_of_event(call.body), feedback_id=call.body["feedbackId"])
+        without_body = replace(call, body=None)  # the buffer has it
 
         def send(body: Any) -> Any:
-            return _send(self._once, self.background_tenant(), write, body)
+            again = replace(without_body, body=body)
+            return self._once.send(again.request(self.tenant()))
 
-        return self.buffer.put(body, lane=_lane(write), send=send)
+        return self.buffer.put(call.body, lane=call.at.lane, send=send)
 
     def _send_batch(self, body: Any) -> BatchResults:
         return self._once.submit_feedback_batch(body=body)
@@ -66,7 +69,7 @@ class Background:
     def _opening(self, draft: Draft) -> Opening | None:
         """Nothing if there is no use in waiting: the buffer finds out when Hearback is back."""
         if self._strict or not self.buffer.is_unreachable:
-            return Opening(draft, self.buffer.latest(_lane(Register(draft.path))))
+            return Opening(draft, self.buffer.latest(draft.path.lane))
         self.buffer.count_unanswered()
         return None
 
@@ -82,11 +85,9 @@ class Engine(Background):
         super().__init__(transport, tenant, **options)
         self._api = api
 
-    def deliver(self, write: Write, body: Any) -> Receipt:
-        if self._strict:
-            reply = _send(self._api, self.background_tenant(), write, body)
-            return Receipt(self.buffer, _delivered(reply), self._read)
-        return Receipt(self.buffer, self.put(write, body), self._read)
+    def deliver(self, call: Call) -> Receipt:
+        delivery = Delivery.accepted(self._send(self._api, call)) if self._strict else self.put(call)
+        return Receipt(self.buffer, delivery, self._read)
 
     def open(self, draft: Draft) -> Knowledge:
         """Learns what it can about the turn. Takes no longer than the patience, and raises nothing, unless strict."""
@@ -113,9 +114,12 @@ class Engine(Background):
                 if isinstance(step, Delivery):
                     reply = self.buffer.wait(step, left) or _raise_late()
                 else:
-                    reply = _call(self._api.within(left), self.background_tenant(), step)
+                    reply = self._send(self._api.within(left), step)
         except StopIteration:
             pass
+
+    def _send(self, api: Api, call: Call) -> Any:
+        return api.send(call.request(self.tenant() if call.at else ""))
 
     def _read(self, feedback_id: str, seconds: float) -> FeedbackRecord:
         return self._api.within(min(seconds, DEADLINE)).get_feedback(feedback_id=feedback_id)
@@ -131,11 +135,9 @@ class AsyncEngine(Background):
         self._api = api
         self._transport = transport
 
-    async def deliver(self, write: Write, body: Any) -> AsyncReceipt:
-        if self._strict:
-            reply = await _send_async(self._api, await self._tenant(), write, body)
-            return AsyncReceipt(self.buffer, _delivered(reply), self._read)
-        return AsyncReceipt(self.buffer, self.put(write, body), self._read)
+    async def deliver(self, call: Call) -> AsyncReceipt:
+        delivery = Delivery.accepted(await self._send(self._api, call)) if self._strict else self.put(call)
+        return AsyncReceipt(self.buffer, delivery, self._read)
 
     async def open(self, draft: Draft) -> Knowledge:
         """Learns what it can about the turn. Takes no longer than the patience, and raises nothing, unless strict."""
@@ -164,19 +166,18 @@ class AsyncEngine(Background):
                 if isinstance(step, Delivery):
                     reply = await settled(self.buffer, step, left) or _raise_late()
                 else:
-                    reply = await _call_async(self._api.within(left), await self._tenant(), step)
+                    reply = await self._send(self._api.within(left), step)
         except StopIteration:
             pass
 
-    async def _tenant(self) -> str:
+    async def _send(self, api: AsyncApi, call: Call) -> Any:
+        return await api.send(call.request(await self.tenant_async() if call.at else ""))
+
+    async def tenant_async(self) -> str:
         return _settings.tenant(self._given_tenant, await self._transport.token())
 
     async def _read(self, feedback_id: str, seconds: float) -> FeedbackRecord:
         return await self._api.within(min(seconds, DEADLINE)).get_feedback(feedback_id=feedback_id)
-
-
-def _lane(write: Register | React) -> Lane:
-    return (write.at.project, write.at.conversation_id)
 
 
 def _lane_of_event(event: Any) -> Lane | None:
@@ -184,12 +185,6 @@ def _lane_of_event(event: Any) -> Lane | None:
     context: Any = event.get("context") or {}
     lane: tuple[Any, Any] = (context.get("projectId"), context.get("conversationId"))
     return lane if all(isinstance(name, str) for name in lane) else None
-
-
-def _delivered(reply: Any) -> Delivery:
-    delivery = Delivery(b"", None, None, reply.get("feedbackId") or reply.get("feedback_id"))
-    delivery.status = "accepted"
-    return delivery
 
 
 def _raise_late() -> bool:
@@ -212,62 +207,3 @@ def _within(seconds: float, call: Callable[[], T]) -> T:
         return future.result(seconds)
     except FutureTimeoutError:
         raise DeadlineExceeded("no response in time") from None
-
-
-# The same requests, for threads and for asyncio.
-
-
-def _send(api: Api, tenant: str, write: Write, body: Any) -> Any:
-    match write:
-        case Submit():
-            return api.submit_feedback(body=body)
-        case Register(at):
-            return api.register_turn(
-                tenant=tenant, project=at.project, conversation_id=at.conversation_id, turn_id=at.turn_id, body=body
-            )
-        case React(at):
-            return api.react_to_turn(
-                tenant=tenant, project=at.project, conversation_id=at.conversation_id, turn_id=at.turn_id, body=body
-            )
-
-
-async def _send_async(api: AsyncApi, tenant: str, write: Write, body: Any) -> Any:
-    match write:
-        case Submit():
-            return await api.submit_feedback(body=body)
-        case Register(at):
-            return await api.register_turn(
-                tenant=tenant, project=at.project, conversation_id=at.conversation_id, turn_id=at.turn_id, body=body
-            )
-        case React(at):
-            return await api.react_to_turn(
-                tenant=tenant, project=at.project, conversation_id=at.conversation_id, turn_id=at.turn_id, body=body
-            )
-
-
-def _call(api: Api, tenant: str, call: Call) -> Any:
-    match call.request:
-        case Register() as register:
-            return _send(api, tenant, register, call.body)
-        case ReadContext(at, user_id):
-            return api.get_feedback_context(
-                tenant=tenant,
-                project=at.project,
-                conversation_id=at.conversation_id,
-                turn_id=at.turn_id,
-                user_id=user_id,
-            )
-
-
-async def _call_async(api: AsyncApi, tenant: str, call: Call) -> Any:
-    match call.request:
-        case Register() as register:
-            return await _send_async(api, tenant, register, call.body)
-        case ReadContext(at, user_id):
-            return await api.get_feedback_context(
-                tenant=tenant,
-                project=at.project,
-                conversation_id=at.conversation_id,
-                turn_id=at.turn_id,
-                user_id=user_id,
-            )

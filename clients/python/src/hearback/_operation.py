@@ -43,7 +43,7 @@ class Operation(Generic[T]):
         query: Mapping[str, Parameter] = {},
         headers: Mapping[str, str | None] = {},
         body: object = None,
-    ) -> Request:
+    ) -> Request[T]:
         """Raises `ValueError` or `TypeError` for what cannot be sent."""
         given = {name: value for name, value in headers.items() if value is not None}
         if body is not None:
@@ -60,8 +60,8 @@ class Operation(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Request:
-    """A request without the token, which each attempt adds."""
+class Request(Generic[T]):
+    """A request of an operation, without the token, which each attempt adds."""
 
     method: str
     path: str

@@ -48,7 +48,7 @@ _READ_FEEDBACK: Operation[Any] = Operation("GET", "/v1/feedback/{feedbackId}")
 class Attempt:
     """What a driver does next: pause, then send the request, and wait for the response until a time."""
 
-    request: Request
+    request: Request[Any]
     pause: float
     until: float
     """A time of `time.monotonic`."""
@@ -77,7 +77,7 @@ class Lost:
 
 
 def exchange(
-    request: Request, *, timeout: float, end: float, renewable: bool, retry: bool = True
+    request: Request[Any], *, timeout: float, end: float, renewable: bool, retry: bool = True
 ) -> Generator[Attempt, Response | Lost, Any]:
     """Attempts a request, each time for at most `timeout` seconds, until it succeeds or the time is `end`.
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import httpx
 
-from ._operation import Operation, Request
+from ._operation import Request
 from ._retry import Attempt, Lost, Response, exchange
 from ._settings import base_url
 from ._tokens import AsyncToken, AsyncTokens, Secret, Token, Tokens
@@ -58,9 +58,7 @@ class Transport:
         self._client = self._connect()
         self._tokens.unlock()
 
-    def send(
-        self, operation: Operation[T], request: Request, deadline: float | None = None, *, retry: bool = True
-    ) -> T:
+    def send(self, request: Request[T], deadline: float | None = None, *, retry: bool = True) -> T:
         """Returns the body of the success, or `None` if it has none. Raises a `HearbackError`."""
         end = time.monotonic() + (self._deadline if deadline is None else deadline)
         renewable = self._tokens.renewable
@@ -124,9 +122,7 @@ class AsyncTransport:
         if client is not None:
             await client.aclose()
 
-    async def send(
-        self, operation: Operation[T], request: Request, deadline: float | None = None, *, retry: bool = True
-    ) -> T:
+    async def send(self, request: Request[T], deadline: float | None = None, *, retry: bool = True) -> T:
         """Returns the body of the success, or `None` if it has none. Raises a `HearbackError`."""
         end = time.monotonic() + (self._deadline if deadline is None else deadline)
         renewable = self._tokens.renewable

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any, TypedDict, cast
 
-from ._delivery import Delivery
+from . import api
+from ._delivery import Delivery, Lane
+from ._operation import Operation, Request
 from .types import (
     DetectedCorrectionType,
     DetectedFeedbackType,
@@ -16,9 +18,7 @@ from .types import (
     FeedbackContext,
     FollowUp,
     Reaction,
-    ReactionRequest,
     RegisteredTurn,
-    TurnRequest,
 )
 
 Text = str | Mapping[str, Any]
@@ -83,29 +83,24 @@ class TurnPath:
     conversation_id: str
     turn_id: str
 
-
-@dataclass(frozen=True)
-class Register:
-    at: TurnPath
-
-
-@dataclass(frozen=True)
-class React:
-    at: TurnPath
+    @property
+    def lane(self) -> Lane:
+        return (self.project, self.conversation_id)
 
 
 @dataclass(frozen=True)
-class Submit:
-    pass
+class Call:
+    """A call of an operation, whose tenant is known once it is made."""
 
+    operation: Operation[Any]
+    body: Any = None
+    at: TurnPath | None = None
+    """The turn that it is about; an event has none."""
+    query: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
 
-@dataclass(frozen=True)
-class ReadContext:
-    at: TurnPath
-    user_id: str | None
-
-
-Write = Register | React | Submit
+    def request(self, tenant: str) -> Request[Any]:
+        path = {"tenant": tenant, **asdict(self.at)} if self.at else {}
+        return self.operation.request(path=path, query=self.query, body=self.body)
 
 
 @dataclass(frozen=True)
@@ -119,24 +114,28 @@ class Draft:
     ts: str
     members: TurnMembers
 
-    def opening(self) -> TurnRequest:
+    def opening(self) -> Call:
         """What the detection needs. A completion may add members, but not change one: the others come with it."""
-        body: dict[str, Any] = {"user": self.user, "user_id": self.user_id, "ts": self.ts}
-        body["language"] = self.members.get("language")
-        return cast("TurnRequest", _present(body))
+        return self._register(self._user())
 
-    def whole(self, answer: Text) -> TurnRequest:
+    def whole(self, answer: Text) -> Call:
         assistant = {"message_id": self.message_id, **_text_object(answer)}
-        return cast("TurnRequest", _present({**self.opening(), **self.members, "assistant": assistant}))
+        return self._register({**self._user(), **self.members, "assistant": assistant})
 
     def answered(self, message_id: str | None, members: TurnMembers) -> Draft:
         """With what the caller adds to the answer."""
         return replace(self, message_id=message_id or self.message_id, members=_merged(self.members, members))
 
-    def reaction(self, reaction: Reaction | None, text: str | None) -> ReactionRequest:
-        """With the time of the call: a reaction that is delivered late does not replace a later one."""
-        body: dict[str, Any] = {"user_id": self.user_id, "text": text, "ts": now()}
-        return cast("ReactionRequest", {**_present(body), "reaction": reaction})
+    def context_of(self, turn_id: str) -> Call:
+        """Reads what the user did not like about another turn of the conversation."""
+        return Call(api.GET_FEEDBACK_CONTEXT, at=replace(self.path, turn_id=turn_id), query={"user_id": self.user_id})
+
+    def _user(self) -> dict[str, Any]:
+        language = self.members.get("language")
+        return {"user": self.user, "user_id": self.user_id, "ts": self.ts, "language": language}
+
+    def _register(self, body: Mapping[str, Any]) -> Call:
+        return Call(api.REGISTER_TURN, _present(body), self.path)
 
 
 def draft(
@@ -160,6 +159,17 @@ def draft(
         ts=members.get("ts") or now(),
         members=merged,
     )
+
+
+def reaction_call(at: TurnPath, user_id: str | None, reaction: Reaction | None, text: str | None) -> Call:
+    """With the time of the call: a reaction that is delivered late does not replace a later one."""
+    body = {"user_id": user_id, "text": text, "ts": now()}
+    return Call(api.REACT_TO_TURN, {**_present(body), "reaction": reaction}, at)
+
+
+def submission(event: Mapping[str, Any]) -> Call:
+    """Fills in an id and a time, so that every repeat is the same."""
+    return Call(api.SUBMIT_FEEDBACK, {"feedbackId": str(uuid.uuid4()), "timestamp": now(), **event})
 
 
 def now() -> str:
@@ -189,12 +199,6 @@ class Knowledge:
     context: str = ""
 
 
-@dataclass(frozen=True)
-class Call:
-    request: Register | ReadContext
-    body: TurnRequest | None = None
-
-
 class Opening:
     """The steps of `begin`. A driver executes each, and sends back what it returns; it may stop at any time."""
 
@@ -207,13 +211,11 @@ class Opening:
         if self._latest is not None:
             # The answer before is still on its way. Without it, there is nothing that the message could reject.
             yield self._latest
-        path = self._draft.path
-        turn: RegisteredTurn = yield Call(Register(path), self._draft.opening())
+        turn: RegisteredTurn = yield self._draft.opening()
         previous = _previous(turn.get("detection"))
         self.known = Knowledge(registered=True, previous=previous)
         if previous.rejected and previous.turn_id is not None:
-            rejected = replace(path, turn_id=previous.turn_id)
-            context: FeedbackContext = yield Call(ReadContext(rejected, self._draft.user_id))
+            context: FeedbackContext = yield self._draft.context_of(previous.turn_id)
             self.known = replace(self.known, context=_prompt(context))
 
 

@@ -9,79 +9,79 @@ from . import types
 from ._calls import AsyncCalls, Calls
 from ._operation import Operation, Repeat
 
-_LIST_MESSAGE_SIGNALS: Operation[types.MessageSignalPage] = Operation("GET", "/api/v1/feedback")
-_SEND_MESSAGE_SIGNAL: Operation[types.MessageSignalId] = Operation("POST", "/api/v1/feedback")
-_WITHDRAW_MESSAGE_SIGNAL: Operation[None] = Operation("DELETE", "/api/v1/feedback")
-_LIST_CONVERSATIONS_IN_PERIOD: Operation[types.PeriodPage] = Operation(
+LIST_MESSAGE_SIGNALS: Operation[types.MessageSignalPage] = Operation("GET", "/api/v1/feedback")
+SEND_MESSAGE_SIGNAL: Operation[types.MessageSignalId] = Operation("POST", "/api/v1/feedback")
+WITHDRAW_MESSAGE_SIGNAL: Operation[None] = Operation("DELETE", "/api/v1/feedback")
+LIST_CONVERSATIONS_IN_PERIOD: Operation[types.PeriodPage] = Operation(
     "POST",
     "/conversations/{tenant}/{project}/feedback/conversations-in-period",
 )
-_INFER_FEEDBACK: Operation[types.InferredFeedback] = Operation(
+INFER_FEEDBACK: Operation[types.InferredFeedback] = Operation(
     "POST",
     "/conversations/{tenant}/{project}/feedback/infer",
 )
-_SEARCH_STRATEGIES: Operation[types.Strategies] = Operation(
+SEARCH_STRATEGIES: Operation[types.Strategies] = Operation(
     "POST",
     "/conversations/{tenant}/{project}/strategies/search",
 )
-_LIST_TURNS_BY_STATUS: Operation[types.ListedTurnPage] = Operation("GET", "/conversations/{tenant}/{project}/turns")
-_REFRESH_TIMELINE: Operation[types.Refresh] = Operation(
+LIST_TURNS_BY_STATUS: Operation[types.ListedTurnPage] = Operation("GET", "/conversations/{tenant}/{project}/turns")
+REFRESH_TIMELINE: Operation[types.Refresh] = Operation(
     "POST",
     "/conversations/{tenant}/{project}/{conversation_id}/timeline/refresh",
 )
-_LIST_TURNS_WITH_FEEDBACK: Operation[types.TurnReportPage] = Operation(
+LIST_TURNS_WITH_FEEDBACK: Operation[types.TurnReportPage] = Operation(
     "POST",
     "/conversations/{tenant}/{project}/{conversation_id}/turns-with-feedbacks",
 )
-_GET_TURN: Operation[types.TurnDetail] = Operation(
+GET_TURN: Operation[types.TurnDetail] = Operation(
     "GET",
     "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}",
 )
-_REGISTER_TURN: Operation[types.RegisteredTurn] = Operation(
+REGISTER_TURN: Operation[types.RegisteredTurn] = Operation(
     "PUT",
     "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}",
 )
-_REACT_TO_TURN: Operation[types.ReactionResult] = Operation(
+REACT_TO_TURN: Operation[types.ReactionResult] = Operation(
     "POST",
     "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}/feedback",
 )
-_GET_FEEDBACK_CONTEXT: Operation[types.FeedbackContext] = Operation(
+GET_FEEDBACK_CONTEXT: Operation[types.FeedbackContext] = Operation(
     "GET",
     "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}/feedback-context",
 )
-_SUBMIT_FEEDBACK_BATCH: Operation[types.BatchResults] = Operation("POST", "/v1/feedback/batch")
-_DETECT_FEEDBACK: Operation[types.Detection] = Operation("POST", "/v1/feedback/detect")
-_LIST_EVENTS: Operation[types.FeedPage] = Operation("GET", "/v1/feedback/events")
-_CREATE_STREAM_TICKET: Operation[types.StreamTicket] = Operation("POST", "/v1/feedback/events/ticket", Repeat.UNSAFE)
-_SUBMIT_FEEDBACK: Operation[types.QueuedFeedback] = Operation(
+SUBMIT_FEEDBACK_BATCH: Operation[types.BatchResults] = Operation("POST", "/v1/feedback/batch")
+DETECT_FEEDBACK: Operation[types.Detection] = Operation("POST", "/v1/feedback/detect")
+LIST_EVENTS: Operation[types.FeedPage] = Operation("GET", "/v1/feedback/events")
+CREATE_STREAM_TICKET: Operation[types.StreamTicket] = Operation("POST", "/v1/feedback/events/ticket", Repeat.UNSAFE)
+SUBMIT_FEEDBACK: Operation[types.QueuedFeedback] = Operation(
     "POST",
     "/v1/feedback/submit",
     settled_by="duplicate_feedback_id",
 )
-_GET_FEEDBACK: Operation[types.FeedbackRecord] = Operation("GET", "/v1/feedback/{feedbackId}")
-_WITHDRAW_FEEDBACK: Operation[None] = Operation("DELETE", "/v1/feedback/{feedbackId}")
-_GET_PREFERENCES: Operation[types.UserPreferences] = Operation("GET", "/v1/preferences/{userId}")
-_UPDATE_PREFERENCES: Operation[types.PreferencesUpdated] = Operation("PUT", "/v1/preferences/{userId}")
-_LIST_PREFERENCE_VERSIONS: Operation[types.PreferencesHistory] = Operation("GET", "/v1/preferences/{userId}/history")
-_RESET_PREFERENCES: Operation[types.PreferencesUpdated] = Operation(
+GET_FEEDBACK: Operation[types.FeedbackRecord] = Operation("GET", "/v1/feedback/{feedbackId}")
+WITHDRAW_FEEDBACK: Operation[None] = Operation("DELETE", "/v1/feedback/{feedbackId}")
+GET_PREFERENCES: Operation[types.UserPreferences] = Operation("GET", "/v1/preferences/{userId}")
+UPDATE_PREFERENCES: Operation[types.PreferencesUpdated] = Operation("PUT", "/v1/preferences/{userId}")
+LIST_PREFERENCE_VERSIONS: Operation[types.PreferencesHistory] = Operation("GET", "/v1/preferences/{userId}/history")
+RESET_PREFERENCES: Operation[types.PreferencesUpdated] = Operation(
     "POST",
     "/v1/preferences/{userId}/reset",
     Repeat.CONDITIONAL,
 )
-_RESOLVE_PREFERENCES: Operation[types.ResolvedPreferences] = Operation("GET", "/v1/preferences/{userId}/resolved")
-_GET_INSIGHTS: Operation[types.InsightsReport] = Operation("GET", "/v1/projects/{projectId}/insights")
-_GET_COMPARISON: Operation[types.ComparisonReport] = Operation("GET", "/v1/projects/{projectId}/insights/compare")
-_ERASE_USER_DATA: Operation[types.ErasureDocument] = Operation("DELETE", "/v1/users/{userId}/data")
-_GET_ERASURE: Operation[types.ErasureDocument] = Operation("GET", "/v1/users/{userId}/data/erasure")
-_LIST_WEBHOOKS: Operation[types.WebhookList] = Operation("GET", "/v1/webhooks")
-_PUT_WEBHOOK: Operation[types.WebhookDocument] = Operation("PUT", "/v1/webhooks/{name}")
-_DELETE_WEBHOOK: Operation[None] = Operation("DELETE", "/v1/webhooks/{name}", settled_by="not_found")
-_ROTATE_WEBHOOK_SECRET: Operation[types.WebhookSecretDocument] = Operation(
+RESOLVE_PREFERENCES: Operation[types.ResolvedPreferences] = Operation("GET", "/v1/preferences/{userId}/resolved")
+GET_INSIGHTS: Operation[types.InsightsReport] = Operation("GET", "/v1/projects/{projectId}/insights")
+GET_COMPARISON: Operation[types.ComparisonReport] = Operation("GET", "/v1/projects/{projectId}/insights/compare")
+ERASE_USER_DATA: Operation[types.ErasureDocument] = Operation("DELETE", "/v1/users/{userId}/data")
+GET_ERASURE: Operation[types.ErasureDocument] = Operation("GET", "/v1/users/{userId}/data/erasure")
+LIST_WEBHOOKS: Operation[types.WebhookList] = Operation("GET", "/v1/webhooks")
+PUT_WEBHOOK: Operation[types.WebhookDocument] = Operation("PUT", "/v1/webhooks/{name}")
+DELETE_WEBHOOK: Operation[None] = Operation("DELETE", "/v1/webhooks/{name}", settled_by="not_found")
+ROTATE_WEBHOOK_SECRET: Operation[types.WebhookSecretDocument] = Operation(
     "POST",
     "/v1/webhooks/{name}/secret",
     Repeat.UNSAFE,
 )
-_TEST_WEBHOOK: Operation[types.WebhookTest] = Operation("POST", "/v1/webhooks/{name}/test", Repeat.UNSAFE)
+TEST_WEBHOOK: Operation[types.WebhookTest] = Operation("POST", "/v1/webhooks/{name}/test", Repeat.UNSAFE)
 
 
 class Api(Calls):
@@ -106,10 +106,10 @@ class Api(Calls):
         - `cursor`: `next_cursor` of the previous page.
         - `user_id`: The user whose signals are listed, with `feedback:on-behalf`; the caller if left out.
         """
-        return self._send(
-            _LIST_MESSAGE_SIGNALS,
+        request = LIST_MESSAGE_SIGNALS.request(
             query={"message_id": message_id, "signal": signal, "limit": limit, "cursor": cursor, "user_id": user_id},
         )
+        return self.send(request)
 
     def send_message_signal(self, *, body: types.MessageSignalRequest) -> types.MessageSignalId:
         """Rate a message.
@@ -123,7 +123,8 @@ class Api(Calls):
 
         Raises `Conflict`: The user's data is being erased.
         """
-        return self._send(_SEND_MESSAGE_SIGNAL, body=body)
+        request = SEND_MESSAGE_SIGNAL.request(body=body)
+        return self.send(request)
 
     def withdraw_message_signal(
         self,
@@ -140,10 +141,10 @@ class Api(Calls):
         - `signal`: The signal.
         - `user_id`: The user whose signal it is, with `feedback:on-behalf`; the caller if left out.
         """
-        return self._send(
-            _WITHDRAW_MESSAGE_SIGNAL,
+        request = WITHDRAW_MESSAGE_SIGNAL.request(
             query={"message_id": message_id, "signal": signal, "user_id": user_id},
         )
+        return self.send(request)
 
     def list_conversations_in_period(
         self,
@@ -161,7 +162,8 @@ class Api(Calls):
         - `tenant`: The token's tenant.
         - `project`: A project of the token.
         """
-        return self._send(_LIST_CONVERSATIONS_IN_PERIOD, path={"tenant": tenant, "project": project}, body=body)
+        request = LIST_CONVERSATIONS_IN_PERIOD.request(path={"tenant": tenant, "project": project}, body=body)
+        return self.send(request)
 
     def infer_feedback(self, *, tenant: str, project: str, body: types.InferRequest) -> types.InferredFeedback:
         """Infer feedback from a message.
@@ -176,7 +178,8 @@ class Api(Calls):
 
         Raises `Conflict`: The user's data is being erased.
         """
-        return self._send(_INFER_FEEDBACK, path={"tenant": tenant, "project": project}, body=body)
+        request = INFER_FEEDBACK.request(path={"tenant": tenant, "project": project}, body=body)
+        return self.send(request)
 
     def search_strategies(
         self,
@@ -193,7 +196,8 @@ class Api(Calls):
         - `tenant`: The token's tenant.
         - `project`: A project of the token.
         """
-        return self._send(_SEARCH_STRATEGIES, path={"tenant": tenant, "project": project}, body=body)
+        request = SEARCH_STRATEGIES.request(path={"tenant": tenant, "project": project}, body=body)
+        return self.send(request)
 
     def list_turns_by_status(
         self,
@@ -221,8 +225,7 @@ class Api(Calls):
         - `cursor`: `next_cursor` of the previous page.
         - `user_id`: The user in whose view the turns are listed, with `feedback:on-behalf`; the caller if left out.
         """
-        return self._send(
-            _LIST_TURNS_BY_STATUS,
+        request = LIST_TURNS_BY_STATUS.request(
             path={"tenant": tenant, "project": project},
             query={
                 "user_feedback_status": user_feedback_status,
@@ -233,6 +236,7 @@ class Api(Calls):
                 "user_id": user_id,
             },
         )
+        return self.send(request)
 
     def refresh_timeline(
         self,
@@ -251,11 +255,11 @@ class Api(Calls):
         - `project`: A project of the token.
         - `conversation_id`: The conversation.
         """
-        return self._send(
-            _REFRESH_TIMELINE,
+        request = REFRESH_TIMELINE.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id},
             body=body,
         )
+        return self.send(request)
 
     def list_turns_with_feedback(
         self,
@@ -276,11 +280,11 @@ class Api(Calls):
         - `project`: A project of the token.
         - `conversation_id`: The conversation.
         """
-        return self._send(
-            _LIST_TURNS_WITH_FEEDBACK,
+        request = LIST_TURNS_WITH_FEEDBACK.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id},
             body=body,
         )
+        return self.send(request)
 
     def get_turn(
         self,
@@ -306,11 +310,11 @@ class Api(Calls):
 
         Raises `NotFound`: No such turn, or not the caller's.
         """
-        return self._send(
-            _GET_TURN,
+        request = GET_TURN.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
             query={"user_id": user_id, "cursor": cursor},
         )
+        return self.send(request)
 
     def register_turn(
         self,
@@ -335,11 +339,11 @@ class Api(Calls):
         Raises `Conflict`: The turn is registered with another body or by another user, its message belongs to
         another turn, or its user's data is being erased.
         """
-        return self._send(
-            _REGISTER_TURN,
+        request = REGISTER_TURN.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
             body=body,
         )
+        return self.send(request)
 
     def react_to_turn(
         self,
@@ -365,11 +369,11 @@ class Api(Calls):
 
         Raises `Conflict`: The user's data is being erased.
         """
-        return self._send(
-            _REACT_TO_TURN,
+        request = REACT_TO_TURN.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
             body=body,
         )
+        return self.send(request)
 
     def get_feedback_context(
         self,
@@ -393,11 +397,11 @@ class Api(Calls):
 
         Raises `NotFound`: No such turn, or not the caller's.
         """
-        return self._send(
-            _GET_FEEDBACK_CONTEXT,
+        request = GET_FEEDBACK_CONTEXT.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
             query={"user_id": user_id},
         )
+        return self.send(request)
 
     def submit_feedback_batch(self, *, body: types.BatchRequest) -> types.BatchResults:
         """Submit many feedback events.
@@ -405,14 +409,16 @@ class Api(Calls):
         Responds once each event is stored or rejected: the body has the result of each. The same `feedbackId` is
         accepted once. Of several events with one dedupe key the first by position counts.
         """
-        return self._send(_SUBMIT_FEEDBACK_BATCH, body=body)
+        request = SUBMIT_FEEDBACK_BATCH.request(body=body)
+        return self.send(request)
 
     def detect_feedback(self, *, body: types.DetectRequest) -> types.Detection:
         """Detect feedback in a message.
 
         Returns the feedback of a follow-up message on the answer before it. Nothing is stored.
         """
-        return self._send(_DETECT_FEEDBACK, body=body)
+        request = DETECT_FEEDBACK.request(body=body)
+        return self.send(request)
 
     def list_events(
         self,
@@ -445,13 +451,11 @@ class Api(Calls):
         - `outcome`: Feedback with this outcome. Retractions are listed whatever the outcome of their event.
         - `project_id`: Feedback in this project.
         - `user_id`: Feedback of this user. Another user requires `feedback:on-behalf`, which lists message signals
-          only in the
-        projects of the token, or `feedback:report`, which lists none.
+          only in the projects of the token, or `feedback:report`, which lists none.
         - `limit`: The maximum number of events on the page. Default: 100.
         - `cursor`: `next_cursor` of the previous page.
         """
-        return self._send(
-            _LIST_EVENTS,
+        request = LIST_EVENTS.request(
             query={
                 "after": after,
                 "since": since,
@@ -465,6 +469,7 @@ class Api(Calls):
                 "cursor": cursor,
             },
         )
+        return self.send(request)
 
     def create_stream_ticket(self) -> types.StreamTicket:
         """Ticket for the live feed.
@@ -477,7 +482,8 @@ class Api(Calls):
 
         Is not repeated after a request that may have reached the server.
         """
-        return self._send(_CREATE_STREAM_TICKET)
+        request = CREATE_STREAM_TICKET.request()
+        return self.send(request)
 
     def submit_feedback(self, *, body: types.FeedbackEvent) -> types.QueuedFeedback:
         """Submit a feedback event.
@@ -489,7 +495,8 @@ class Api(Calls):
 
         Raises `Conflict`: The feedbackId was submitted before.
         """
-        return self._send(_SUBMIT_FEEDBACK, body=body)
+        request = SUBMIT_FEEDBACK.request(body=body)
+        return self.send(request)
 
     def get_feedback(self, *, feedback_id: str) -> types.FeedbackRecord:
         """An event and its outcome.
@@ -502,7 +509,8 @@ class Api(Calls):
 
         Raises `NotFound`: No such event, or not the caller's.
         """
-        return self._send(_GET_FEEDBACK, path={"feedbackId": feedback_id})
+        request = GET_FEEDBACK.request(path={"feedbackId": feedback_id})
+        return self.send(request)
 
     def withdraw_feedback(self, *, feedback_id: str) -> None:
         """Withdraw a feedback event.
@@ -519,7 +527,8 @@ class Api(Calls):
         Raises `Conflict`: The event records a reaction or a message signal, which can be withdrawn itself; or the
         user's data is being erased.
         """
-        return self._send(_WITHDRAW_FEEDBACK, path={"feedbackId": feedback_id})
+        request = WITHDRAW_FEEDBACK.request(path={"feedbackId": feedback_id})
+        return self.send(request)
 
     def get_preferences(self, *, user_id: str, anonymous: bool | None = None) -> types.UserPreferences:
         """Preferences of a user.
@@ -530,7 +539,8 @@ class Api(Calls):
 
         Raises `NotFound`: The user has none.
         """
-        return self._send(_GET_PREFERENCES, path={"userId": user_id}, query={"anonymous": anonymous})
+        request = GET_PREFERENCES.request(path={"userId": user_id}, query={"anonymous": anonymous})
+        return self.send(request)
 
     def update_preferences(
         self,
@@ -549,7 +559,8 @@ class Api(Calls):
 
         Raises `Conflict`: Another version is the newest: `currentVersion`; or the user's data is being erased.
         """
-        return self._send(_UPDATE_PREFERENCES, path={"userId": user_id}, headers={"If-Match": if_match}, body=body)
+        request = UPDATE_PREFERENCES.request(path={"userId": user_id}, headers={"If-Match": if_match}, body=body)
+        return self.send(request)
 
     def list_preference_versions(
         self,
@@ -571,11 +582,11 @@ class Api(Calls):
 
         Raises `NotFound`: The user has none.
         """
-        return self._send(
-            _LIST_PREFERENCE_VERSIONS,
+        request = LIST_PREFERENCE_VERSIONS.request(
             path={"userId": user_id},
             query={"limit": limit, "before": before, "anonymous": anonymous},
         )
+        return self.send(request)
 
     def reset_preferences(self, *, user_id: str, if_match: str | None = None) -> types.PreferencesUpdated:
         """Reset preferences to the defaults.
@@ -592,7 +603,8 @@ class Api(Calls):
 
         Without `if_match`, is not repeated after a request that may have reached the server.
         """
-        return self._send(_RESET_PREFERENCES, path={"userId": user_id}, headers={"If-Match": if_match})
+        request = RESET_PREFERENCES.request(path={"userId": user_id}, headers={"If-Match": if_match})
+        return self.send(request)
 
     def resolve_preferences(
         self,
@@ -614,8 +626,7 @@ class Api(Calls):
         - `project_id`: The project, which precedes the task type.
         - `anonymous`: `true`: with what was learned from the caller's own anonymous events. Default: false.
         """
-        return self._send(
-            _RESOLVE_PREFERENCES,
+        request = RESOLVE_PREFERENCES.request(
             path={"userId": user_id},
             query={
                 "artifactType": artifact_type,
@@ -624,6 +635,7 @@ class Api(Calls):
                 "anonymous": anonymous,
             },
         )
+        return self.send(request)
 
     def get_insights(
         self,
@@ -638,27 +650,25 @@ class Api(Calls):
         """Insights.
 
         Counts and rates of the project's feedback by time: all together, and with `groupBy` by value. What users
-        said and what was inferred are counted apart, and each rate has its 95 % interval. An event is in the
+        gave and what was inferred are counted apart, and each rate has its 95 % interval. An event is in the
         interval in which the feedback was given. A change is counted mostly within a minute. Requires
         `feedback:report`.
 
         - `project_id`: A project of the token.
         - `from_`: Feedback that was given from this time on (RFC 3339); by default 30 days before `to`. The interval
-          that
-        contains it is counted as a whole.
+          that contains it is counted as a whole.
         - `to`: Feedback that was given before this time; by default now. The interval that contains it is counted as
           a whole.
         - `interval`: The length of the intervals, in UTC. Default: "day".
         - `group_by`: What events are grouped by: `channel`, `type`, `outcome`, `origin`, `artifactType`, `taskType`,
-          `agentId`,
-        `strategy`, or `label.` and the key of a label.
+          `agentId`, `strategy`, or `label.` and the key of a label.
         - `values`: How many values are listed, those with the most events; all others are one group. Default: 10.
         """
-        return self._send(
-            _GET_INSIGHTS,
+        request = GET_INSIGHTS.request(
             path={"projectId": project_id},
             query={"from": from_, "to": to, "interval": interval, "groupBy": group_by, "values": values},
         )
+        return self.send(request)
 
     def get_comparison(
         self,
@@ -674,7 +684,7 @@ class Api(Calls):
         """Compare.
 
         Whether feedback on the answers with one value, such as a prompt version, is better than on those with
-        another: both rates, their difference, and a verdict. Each user counts once, by what they said. The interval
+        another: both rates, their difference, and a verdict. Each user counts once, by what they gave. The interval
         of the difference is valid however often somebody looks. Requires `feedback:report`.
 
         - `project_id`: A project of the token.
@@ -683,17 +693,16 @@ class Api(Calls):
         - `a`: The value to compare with.
         - `b`: The value that may be better or worse.
         - `from_`: Feedback that was given from this time on (RFC 3339); by default 30 days before `to`. The day that
-          contains it
-        is counted as a whole.
+          contains it is counted as a whole.
         - `to`: Feedback that was given before this time; by default now. The day that contains it is counted as a
           whole.
         - `points`: The difference that matters, in percentage points. Default: 5.
         """
-        return self._send(
-            _GET_COMPARISON,
+        request = GET_COMPARISON.request(
             path={"projectId": project_id},
             query={"by": by, "a": a, "b": b, "from": from_, "to": to, "points": points},
         )
+        return self.send(request)
 
     def erase_user_data(self, *, user_id: str) -> types.ErasureDocument:
         """Erase a user's data.
@@ -706,7 +715,8 @@ class Api(Calls):
 
         Raises `Conflict`: The user's pseudonym is being erased separately.
         """
-        return self._send(_ERASE_USER_DATA, path={"userId": user_id})
+        request = ERASE_USER_DATA.request(path={"userId": user_id})
+        return self.send(request)
 
     def get_erasure(self, *, user_id: str) -> types.ErasureDocument:
         """Progress of an erasure.
@@ -717,14 +727,16 @@ class Api(Calls):
 
         Raises `NotFound`: No erasure was requested.
         """
-        return self._send(_GET_ERASURE, path={"userId": user_id})
+        request = GET_ERASURE.request(path={"userId": user_id})
+        return self.send(request)
 
     def list_webhooks(self) -> types.WebhookList:
         """List the webhooks.
 
         All webhooks of the tenant, each with its status. Needs `feedback:admin`, like every route of webhooks.
         """
-        return self._send(_LIST_WEBHOOKS)
+        request = LIST_WEBHOOKS.request()
+        return self.send(request)
 
     def put_webhook(self, *, name: str, body: types.WebhookRequest) -> types.WebhookDocument:
         """Put a webhook.
@@ -736,7 +748,8 @@ class Api(Calls):
 
         Raises `Conflict`: The tenant has 20 webhooks already.
         """
-        return self._send(_PUT_WEBHOOK, path={"name": name}, body=body)
+        request = PUT_WEBHOOK.request(path={"name": name}, body=body)
+        return self.send(request)
 
     def delete_webhook(self, *, name: str) -> None:
         """Remove a webhook.
@@ -747,7 +760,8 @@ class Api(Calls):
 
         Raises `NotFound`: There is no such webhook.
         """
-        return self._send(_DELETE_WEBHOOK, path={"name": name})
+        request = DELETE_WEBHOOK.request(path={"name": name})
+        return self.send(request)
 
     def rotate_webhook_secret(self, *, name: str) -> types.WebhookSecretDocument:
         """Renew a secret.
@@ -760,7 +774,8 @@ class Api(Calls):
 
         Is not repeated after a request that may have reached the server.
         """
-        return self._send(_ROTATE_WEBHOOK_SECRET, path={"name": name})
+        request = ROTATE_WEBHOOK_SECRET.request(path={"name": name})
+        return self.send(request)
 
     def test_webhook(self, *, name: str) -> types.WebhookTest:
         """Test a webhook.
@@ -773,7 +788,8 @@ class Api(Calls):
 
         Is not repeated after a request that may have reached the server.
         """
-        return self._send(_TEST_WEBHOOK, path={"name": name})
+        request = TEST_WEBHOOK.request(path={"name": name})
+        return self.send(request)
 
 
 class AsyncApi(AsyncCalls):
@@ -798,10 +814,10 @@ class AsyncApi(AsyncCalls):
         - `cursor`: `next_cursor` of the previous page.
         - `user_id`: The user whose signals are listed, with `feedback:on-behalf`; the caller if left out.
         """
-        return await self._send(
-            _LIST_MESSAGE_SIGNALS,
+        request = LIST_MESSAGE_SIGNALS.request(
             query={"message_id": message_id, "signal": signal, "limit": limit, "cursor": cursor, "user_id": user_id},
         )
+        return await self.send(request)
 
     async def send_message_signal(self, *, body: types.MessageSignalRequest) -> types.MessageSignalId:
         """Rate a message.
@@ -815,7 +831,8 @@ class AsyncApi(AsyncCalls):
 
         Raises `Conflict`: The user's data is being erased.
         """
-        return await self._send(_SEND_MESSAGE_SIGNAL, body=body)
+        request = SEND_MESSAGE_SIGNAL.request(body=body)
+        return await self.send(request)
 
     async def withdraw_message_signal(
         self,
@@ -832,10 +849,10 @@ class AsyncApi(AsyncCalls):
         - `signal`: The signal.
         - `user_id`: The user whose signal it is, with `feedback:on-behalf`; the caller if left out.
         """
-        return await self._send(
-            _WITHDRAW_MESSAGE_SIGNAL,
+        request = WITHDRAW_MESSAGE_SIGNAL.request(
             query={"message_id": message_id, "signal": signal, "user_id": user_id},
         )
+        return await self.send(request)
 
     async def list_conversations_in_period(
         self,
@@ -853,7 +870,8 @@ class AsyncApi(AsyncCalls):
         - `tenant`: The token's tenant.
         - `project`: A project of the token.
         """
-        return await self._send(_LIST_CONVERSATIONS_IN_PERIOD, path={"tenant": tenant, "project": project}, body=body)
+        request = LIST_CONVERSATIONS_IN_PERIOD.request(path={"tenant": tenant, "project": project}, body=body)
+        return await self.send(request)
 
     async def infer_feedback(
         self,
@@ -874,7 +892,8 @@ class AsyncApi(AsyncCalls):
 
         Raises `Conflict`: The user's data is being erased.
         """
-        return await self._send(_INFER_FEEDBACK, path={"tenant": tenant, "project": project}, body=body)
+        request = INFER_FEEDBACK.request(path={"tenant": tenant, "project": project}, body=body)
+        return await self.send(request)
 
     async def search_strategies(
         self,
@@ -891,7 +910,8 @@ class AsyncApi(AsyncCalls):
         - `tenant`: The token's tenant.
         - `project`: A project of the token.
         """
-        return await self._send(_SEARCH_STRATEGIES, path={"tenant": tenant, "project": project}, body=body)
+        request = SEARCH_STRATEGIES.request(path={"tenant": tenant, "project": project}, body=body)
+        return await self.send(request)
 
     async def list_turns_by_status(
         self,
@@ -919,8 +939,7 @@ class AsyncApi(AsyncCalls):
         - `cursor`: `next_cursor` of the previous page.
         - `user_id`: The user in whose view the turns are listed, with `feedback:on-behalf`; the caller if left out.
         """
-        return await self._send(
-            _LIST_TURNS_BY_STATUS,
+        request = LIST_TURNS_BY_STATUS.request(
             path={"tenant": tenant, "project": project},
             query={
                 "user_feedback_status": user_feedback_status,
@@ -931,6 +950,7 @@ class AsyncApi(AsyncCalls):
                 "user_id": user_id,
             },
         )
+        return await self.send(request)
 
     async def refresh_timeline(
         self,
@@ -949,11 +969,11 @@ class AsyncApi(AsyncCalls):
         - `project`: A project of the token.
         - `conversation_id`: The conversation.
         """
-        return await self._send(
-            _REFRESH_TIMELINE,
+        request = REFRESH_TIMELINE.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id},
             body=body,
         )
+        return await self.send(request)
 
     async def list_turns_with_feedback(
         self,
@@ -974,11 +994,11 @@ class AsyncApi(AsyncCalls):
         - `project`: A project of the token.
         - `conversation_id`: The conversation.
         """
-        return await self._send(
-            _LIST_TURNS_WITH_FEEDBACK,
+        request = LIST_TURNS_WITH_FEEDBACK.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id},
             body=body,
         )
+        return await self.send(request)
 
     async def get_turn(
         self,
@@ -1004,11 +1024,11 @@ class AsyncApi(AsyncCalls):
 
         Raises `NotFound`: No such turn, or not the caller's.
         """
-        return await self._send(
-            _GET_TURN,
+        request = GET_TURN.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
             query={"user_id": user_id, "cursor": cursor},
         )
+        return await self.send(request)
 
     async def register_turn(
         self,
@@ -1033,11 +1053,11 @@ class AsyncApi(AsyncCalls):
         Raises `Conflict`: The turn is registered with another body or by another user, its message belongs to
         another turn, or its user's data is being erased.
         """
-        return await self._send(
-            _REGISTER_TURN,
+        request = REGISTER_TURN.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
             body=body,
         )
+        return await self.send(request)
 
     async def react_to_turn(
         self,
@@ -1063,11 +1083,11 @@ class AsyncApi(AsyncCalls):
 
         Raises `Conflict`: The user's data is being erased.
         """
-        return await self._send(
-            _REACT_TO_TURN,
+        request = REACT_TO_TURN.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
             body=body,
         )
+        return await self.send(request)
 
     async def get_feedback_context(
         self,
@@ -1091,11 +1111,11 @@ class AsyncApi(AsyncCalls):
 
         Raises `NotFound`: No such turn, or not the caller's.
         """
-        return await self._send(
-            _GET_FEEDBACK_CONTEXT,
+        request = GET_FEEDBACK_CONTEXT.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
             query={"user_id": user_id},
         )
+        return await self.send(request)
 
     async def submit_feedback_batch(self, *, body: types.BatchRequest) -> types.BatchResults:
         """Submit many feedback events.
@@ -1103,14 +1123,16 @@ class AsyncApi(AsyncCalls):
         Responds once each event is stored or rejected: the body has the result of each. The same `feedbackId` is
         accepted once. Of several events with one dedupe key the first by position counts.
         """
-        return await self._send(_SUBMIT_FEEDBACK_BATCH, body=body)
+        request = SUBMIT_FEEDBACK_BATCH.request(body=body)
+        return await self.send(request)
 
     async def detect_feedback(self, *, body: types.DetectRequest) -> types.Detection:
         """Detect feedback in a message.
 
         Returns the feedback of a follow-up message on the answer before it. Nothing is stored.
         """
-        return await self._send(_DETECT_FEEDBACK, body=body)
+        request = DETECT_FEEDBACK.request(body=body)
+        return await self.send(request)
 
     async def list_events(
         self,
@@ -1143,13 +1165,11 @@ class AsyncApi(AsyncCalls):
         - `outcome`: Feedback with this outcome. Retractions are listed whatever the outcome of their event.
         - `project_id`: Feedback in this project.
         - `user_id`: Feedback of this user. Another user requires `feedback:on-behalf`, which lists message signals
-          only in the
-        projects of the token, or `feedback:report`, which lists none.
+          only in the projects of the token, or `feedback:report`, which lists none.
         - `limit`: The maximum number of events on the page. Default: 100.
         - `cursor`: `next_cursor` of the previous page.
         """
-        return await self._send(
-            _LIST_EVENTS,
+        request = LIST_EVENTS.request(
             query={
                 "after": after,
                 "since": since,
@@ -1163,6 +1183,7 @@ class AsyncApi(AsyncCalls):
                 "cursor": cursor,
             },
         )
+        return await self.send(request)
 
     async def create_stream_ticket(self) -> types.StreamTicket:
         """Ticket for the live feed.
@@ -1175,7 +1196,8 @@ class AsyncApi(AsyncCalls):
 
         Is not repeated after a request that may have reached the server.
         """
-        return await self._send(_CREATE_STREAM_TICKET)
+        request = CREATE_STREAM_TICKET.request()
+        return await self.send(request)
 
     async def submit_feedback(self, *, body: types.FeedbackEvent) -> types.QueuedFeedback:
         """Submit a feedback event.
@@ -1187,7 +1209,8 @@ class AsyncApi(AsyncCalls):
 
         Raises `Conflict`: The feedbackId was submitted before.
         """
-        return await self._send(_SUBMIT_FEEDBACK, body=body)
+        request = SUBMIT_FEEDBACK.request(body=body)
+        return await self.send(request)
 
     async def get_feedback(self, *, feedback_id: str) -> types.FeedbackRecord:
         """An event and its outcome.
@@ -1200,7 +1223,8 @@ class AsyncApi(AsyncCalls):
 
         Raises `NotFound`: No such event, or not the caller's.
         """
-        return await self._send(_GET_FEEDBACK, path={"feedbackId": feedback_id})
+        request = GET_FEEDBACK.request(path={"feedbackId": feedback_id})
+        return await self.send(request)
 
     async def withdraw_feedback(self, *, feedback_id: str) -> None:
         """Withdraw a feedback event.
@@ -1217,7 +1241,8 @@ class AsyncApi(AsyncCalls):
         Raises `Conflict`: The event records a reaction or a message signal, which can be withdrawn itself; or the
         user's data is being erased.
         """
-        return await self._send(_WITHDRAW_FEEDBACK, path={"feedbackId": feedback_id})
+        request = WITHDRAW_FEEDBACK.request(path={"feedbackId": feedback_id})
+        return await self.send(request)
 
     async def get_preferences(self, *, user_id: str, anonymous: bool | None = None) -> types.UserPreferences:
         """Preferences of a user.
@@ -1228,7 +1253,8 @@ class AsyncApi(AsyncCalls):
 
         Raises `NotFound`: The user has none.
         """
-        return await self._send(_GET_PREFERENCES, path={"userId": user_id}, query={"anonymous": anonymous})
+        request = GET_PREFERENCES.request(path={"userId": user_id}, query={"anonymous": anonymous})
+        return await self.send(request)
 
     async def update_preferences(
         self,
@@ -1247,12 +1273,8 @@ class AsyncApi(AsyncCalls):
 
         Raises `Conflict`: Another version is the newest: `currentVersion`; or the user's data is being erased.
         """
-        return await self._send(
-            _UPDATE_PREFERENCES,
-            path={"userId": user_id},
-            headers={"If-Match": if_match},
-            body=body,
-        )
+        request = UPDATE_PREFERENCES.request(path={"userId": user_id}, headers={"If-Match": if_match}, body=body)
+        return await self.send(request)
 
     async def list_preference_versions(
         self,
@@ -1274,11 +1296,11 @@ class AsyncApi(AsyncCalls):
 
         Raises `NotFound`: The user has none.
         """
-        return await self._send(
-            _LIST_PREFERENCE_VERSIONS,
+        request = LIST_PREFERENCE_VERSIONS.request(
             path={"userId": user_id},
             query={"limit": limit, "before": before, "anonymous": anonymous},
         )
+        return await self.send(request)
 
     async def reset_preferences(self, *, user_id: str, if_match: str | None = None) -> types.PreferencesUpdated:
         """Reset preferences to the defaults.
@@ -1295,7 +1317,8 @@ class AsyncApi(AsyncCalls):
 
         Without `if_match`, is not repeated after a request that may have reached the server.
         """
-        return await self._send(_RESET_PREFERENCES, path={"userId": user_id}, headers={"If-Match": if_match})
+        request = RESET_PREFERENCES.request(path={"userId": user_id}, headers={"If-Match": if_match})
+        return await self.send(request)
 
     async def resolve_preferences(
         self,
@@ -1317,8 +1340,7 @@ class AsyncApi(AsyncCalls):
         - `project_id`: The project, which precedes the task type.
         - `anonymous`: `true`: with what was learned from the caller's own anonymous events. Default: false.
         """
-        return await self._send(
-            _RESOLVE_PREFERENCES,
+        request = RESOLVE_PREFERENCES.request(
             path={"userId": user_id},
             query={
                 "artifactType": artifact_type,
@@ -1327,6 +1349,7 @@ class AsyncApi(AsyncCalls):
                 "anonymous": anonymous,
             },
         )
+        return await self.send(request)
 
     async def get_insights(
         self,
@@ -1341,27 +1364,25 @@ class AsyncApi(AsyncCalls):
         """Insights.
 
         Counts and rates of the project's feedback by time: all together, and with `groupBy` by value. What users
-        said and what was inferred are counted apart, and each rate has its 95 % interval. An event is in the
+        gave and what was inferred are counted apart, and each rate has its 95 % interval. An event is in the
         interval in which the feedback was given. A change is counted mostly within a minute. Requires
         `feedback:report`.
 
         - `project_id`: A project of the token.
         - `from_`: Feedback that was given from this time on (RFC 3339); by default 30 days before `to`. The interval
-          that
-        contains it is counted as a whole.
+          that contains it is counted as a whole.
         - `to`: Feedback that was given before this time; by default now. The interval that contains it is counted as
           a whole.
         - `interval`: The length of the intervals, in UTC. Default: "day".
         - `group_by`: What events are grouped by: `channel`, `type`, `outcome`, `origin`, `artifactType`, `taskType`,
-          `agentId`,
-        `strategy`, or `label.` and the key of a label.
+          `agentId`, `strategy`, or `label.` and the key of a label.
         - `values`: How many values are listed, those with the most events; all others are one group. Default: 10.
         """
-        return await self._send(
-            _GET_INSIGHTS,
+        request = GET_INSIGHTS.request(
             path={"projectId": project_id},
             query={"from": from_, "to": to, "interval": interval, "groupBy": group_by, "values": values},
         )
+        return await self.send(request)
 
     async def get_comparison(
         self,
@@ -1377,7 +1398,7 @@ class AsyncApi(AsyncCalls):
         """Compare.
 
         Whether feedback on the answers with one value, such as a prompt version, is better than on those with
-        another: both rates, their difference, and a verdict. Each user counts once, by what they said. The interval
+        another: both rates, their difference, and a verdict. Each user counts once, by what they gave. The interval
         of the difference is valid however often somebody looks. Requires `feedback:report`.
 
         - `project_id`: A project of the token.
@@ -1386,17 +1407,16 @@ class AsyncApi(AsyncCalls):
         - `a`: The value to compare with.
         - `b`: The value that may be better or worse.
         - `from_`: Feedback that was given from this time on (RFC 3339); by default 30 days before `to`. The day that
-          contains it
-        is counted as a whole.
+          contains it is counted as a whole.
         - `to`: Feedback that was given before this time; by default now. The day that contains it is counted as a
           whole.
         - `points`: The difference that matters, in percentage points. Default: 5.
         """
-        return await self._send(
-            _GET_COMPARISON,
+        request = GET_COMPARISON.request(
             path={"projectId": project_id},
             query={"by": by, "a": a, "b": b, "from": from_, "to": to, "points": points},
         )
+        return await self.send(request)
 
     async def erase_user_data(self, *, user_id: str) -> types.ErasureDocument:
         """Erase a user's data.
@@ -1409,7 +1429,8 @@ class AsyncApi(AsyncCalls):
 
         Raises `Conflict`: The user's pseudonym is being erased separately.
         """
-        return await self._send(_ERASE_USER_DATA, path={"userId": user_id})
+        request = ERASE_USER_DATA.request(path={"userId": user_id})
+        return await self.send(request)
 
     async def get_erasure(self, *, user_id: str) -> types.ErasureDocument:
         """Progress of an erasure.
@@ -1420,14 +1441,16 @@ class AsyncApi(AsyncCalls):
 
         Raises `NotFound`: No erasure was requested.
         """
-        return await self._send(_GET_ERASURE, path={"userId": user_id})
+        request = GET_ERASURE.request(path={"userId": user_id})
+        return await self.send(request)
 
     async def list_webhooks(self) -> types.WebhookList:
         """List the webhooks.
 
         All webhooks of the tenant, each with its status. Needs `feedback:admin`, like every route of webhooks.
         """
-        return await self._send(_LIST_WEBHOOKS)
+        request = LIST_WEBHOOKS.request()
+        return await self.send(request)
 
     async def put_webhook(self, *, name: str, body: types.WebhookRequest) -> types.WebhookDocument:
         """Put a webhook.
@@ -1439,7 +1462,8 @@ class AsyncApi(AsyncCalls):
 
         Raises `Conflict`: The tenant has 20 webhooks already.
         """
-        return await self._send(_PUT_WEBHOOK, path={"name": name}, body=body)
+        request = PUT_WEBHOOK.request(path={"name": name}, body=body)
+        return await self.send(request)
 
     async def delete_webhook(self, *, name: str) -> None:
         """Remove a webhook.
@@ -1450,7 +1474,8 @@ class AsyncApi(AsyncCalls):
 
         Raises `NotFound`: There is no such webhook.
         """
-        return await self._send(_DELETE_WEBHOOK, path={"name": name})
+        request = DELETE_WEBHOOK.request(path={"name": name})
+        return await self.send(request)
 
     async def rotate_webhook_secret(self, *, name: str) -> types.WebhookSecretDocument:
         """Renew a secret.
@@ -1463,7 +1488,8 @@ class AsyncApi(AsyncCalls):
 
         Is not repeated after a request that may have reached the server.
         """
-        return await self._send(_ROTATE_WEBHOOK_SECRET, path={"name": name})
+        request = ROTATE_WEBHOOK_SECRET.request(path={"name": name})
+        return await self.send(request)
 
     async def test_webhook(self, *, name: str) -> types.WebhookTest:
         """Test a webhook.
@@ -1476,4 +1502,5 @@ class AsyncApi(AsyncCalls):
 
         Is not repeated after a request that may have reached the server.
         """
-        return await self._send(_TEST_WEBHOOK, path={"name": name})
+        request = TEST_WEBHOOK.request(path={"name": name})
+        return await self.send(request)
