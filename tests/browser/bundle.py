@@ -27,7 +27,7 @@ FEED = "/v1/feedback/events"
 EVENTS_OF_RATING = 3
 
 
-def eventually(ask, expected, patience=PATIENCE):
+def eventually(ask, expected=True, patience=PATIENCE):
     """Calls `ask` until it returns the expected value; fails with the last value."""
     end = time.monotonic() + patience
     while (value := ask()) != expected:

@@ -1,13 +1,13 @@
 import uuid
 
-import bundle as bundles
 import pytest
+from support_bundle import SupportBundle
 
 
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory):
     """A bundle for all tests: each test has users and conversations of its own."""
-    running = bundles.Bundle(tmp_path_factory.mktemp("bundle"))
+    running = SupportBundle(tmp_path_factory.mktemp("bundle"))
     yield running
     running.stop()
 
@@ -20,6 +20,6 @@ def user():
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch):
-    """No test depends on the settings of whoever runs it."""
+    """The settings of the environment do not reach a test."""
     for name in ("HEARBACK_URL", "HEARBACK_TOKEN", "HEARBACK_TENANT"):
         monkeypatch.delenv(name, raising=False)

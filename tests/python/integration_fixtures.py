@@ -4,9 +4,10 @@ import contextlib
 import uuid
 
 import pytest
-from bundle import PROJECT, TENANT
+from bundle import TENANT
 from hearback import AsyncHearback, Hearback
 from model_provider import ModelProvider
+from support_bundle import PROJECT
 
 # Long enough for a busy machine.
 PATIENCE = 10

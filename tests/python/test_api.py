@@ -13,11 +13,12 @@ import urllib.request
 import uuid
 
 import pytest
-from bundle import PROJECT, TENANT, eventually
+from bundle import TENANT, eventually
 from hearback import errors
 from hearback._transport import AsyncTransport, Transport
 from hearback.api import Api, AsyncApi
 from shapes import Checked, CheckedAsync
+from support_bundle import PROJECT
 
 # Of what the user says second, and what it implies about the first answer.
 CORRECTION = "No, I meant online orders, not the shop"

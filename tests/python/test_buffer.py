@@ -13,10 +13,11 @@ import time
 import uuid
 
 import pytest
-from bundle import PATIENCE, PROJECT, Bundle, eventually
+from bundle import PATIENCE, eventually
 from hearback import Hearback, _buffer, _queue
 from hearback._buffer import Buffer
 from hearback.errors import BadRequest, ConnectionFailed, DeadlineExceeded, Forbidden, ServerError
+from support_bundle import PROJECT, SupportBundle
 
 # How many events survive a crash. 10,000 take a debug build half a minute.
 EVENTS = int(os.environ.get("HEARBACK_TEST_EVENTS", "300"))
@@ -568,7 +569,7 @@ def test_a_program_ends_soon_although_hearback_is_not_there():
 
 def test_a_crash_of_the_server_during_a_flush_loses_and_doubles_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(_queue, "BATCH_EVENTS", EVENTS // 10)
-    bundle = Bundle(tmp_path)
+    bundle = SupportBundle(tmp_path)
     ids = [str(uuid.uuid4()) for _ in range(EVENTS)]
     with Hearback(bundle.url, bundle.token("back-end", scope="feedback:on-behalf feedback:report")) as hb:
         receipts = [hb.submit(dwell_time(id)) for id in ids]

@@ -11,9 +11,10 @@ import uuid
 
 import httpx
 import pytest
-from bundle import PATIENCE, PROJECT, TENANT, Bundle, eventually
+from bundle import PATIENCE, TENANT, eventually
 from hearback import AsyncHearback, BadRequest, ConnectionFailed, Forbidden, Hearback, Previous, TokenError
 from network import CuttingProxy, Scripted, hangs
+from support_bundle import PROJECT, SupportBundle
 
 CORRECTION = "No, I meant online orders"
 
@@ -202,7 +203,7 @@ def test_a_submitted_event_gets_an_id_at_once_and_its_outcome_later(bundle, user
 
 
 def test_without_hearback_the_application_goes_on_and_the_turn_is_registered_later(tmp_path, connect, caplog):
-    bundle = Bundle(tmp_path)
+    bundle = SupportBundle(tmp_path)
     token = bundle.token("user-123")
     bundle.stop()
 

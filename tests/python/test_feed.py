@@ -7,8 +7,9 @@ import uuid
 
 import httpx
 import pytest
-from bundle import PROJECT, TENANT, Bundle, eventually
+from bundle import TENANT, eventually
 from hearback import AsyncHearback, Hearback, NotFound, ServerError, _feed
+from support_bundle import PROJECT, SupportBundle
 
 
 def dwell_time(user, id=None):
@@ -69,7 +70,7 @@ def test_nothing_is_missed_after_any_cursor(hb, user):
 
 
 def test_a_followed_feed_goes_on_over_a_restart_and_repeats_nothing(tmp_path, impatient):
-    bundle = Bundle(tmp_path)
+    bundle = SupportBundle(tmp_path)
     token = bundle.token("user-123")
     with Hearback(bundle.url, token) as hb:
         seen, enough = [], threading.Event()

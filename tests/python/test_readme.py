@@ -5,13 +5,14 @@ import pathlib
 import re
 
 import pytest
-from bundle import PATIENCE, PROJECT, ROOT, TENANT, eventually
+from bundle import PATIENCE, TENANT, eventually
 from hearback import AsyncHearback, Hearback
 from integration_fixtures import provider  # noqa: F401
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from support_bundle import PROJECT
 
-PAGE = (ROOT / "clients/python/README.md").read_text()
+PAGE = (pathlib.Path(__file__).parents[2] / "clients/python/README.md").read_text()
 BLOCK = re.compile(r"^(?:<!-- not run: (?P<why>\S.*) -->\n)?```python\n(?P<code>.*?)^```", re.DOTALL | re.MULTILINE)
 USER = "user-123"
 QUESTION = "Can I return an item?"

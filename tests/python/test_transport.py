@@ -17,13 +17,14 @@ import uuid
 import hearback._retry as policy
 import httpx
 import pytest
-from bundle import PROJECT, TENANT, eventually
+from bundle import TENANT, eventually
 from hearback import errors
 from hearback._operation import Operation
 from hearback._settings import base_url, tenant
 from hearback._transport import AsyncTransport, Transport
 from hearback.api import Api, AsyncApi
 from network import CuttingProxy, Reply, Scripted, date, hangs, hangs_up, trickles
+from support_bundle import PROJECT
 
 TOKEN = "a-token.that-nobody.may-see"
 DETECTED = {"feedback_type": "neutral", "confidence": 0.5, "evidence": []}

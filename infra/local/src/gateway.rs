@@ -1,5 +1,5 @@
 //! Replaces API Gateway: verifies the token, passes its claims to the function's router, and limits the load. Also serves
-//! `/health`, `/openapi.json`, `/docs` and `/demo`, which need no token.
+//! `/health`, `/openapi.json`, `/docs`, `/demo` and `/console`, which need no token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,6 +125,7 @@ impl Gateway {
         hearback_lambda::http::service(
             functions
                 .merge(demo_page::routes())
+                .merge(hearback_console::routes())
                 .merge(docs())
                 .merge(health(self.probe))
                 .layer(from_fn_with_state(Arc::new(self.hosts), check_host))

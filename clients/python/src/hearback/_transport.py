@@ -7,8 +7,8 @@ import functools
 import os
 import ssl
 import time
-from collections.abc import Iterator, Mapping
-from typing import TypeVar, cast
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 import httpx
@@ -25,7 +25,22 @@ TIMEOUT = 10.0
 DEADLINE = 30.0
 
 
-class Transport:
+class _Base:
+    """Where requests go, and how long they may take, in seconds: `timeout` one attempt, `deadline` a call."""
+
+    def __init__(self, url: str | None, timeout: float, deadline: float) -> None:
+        self._url = base_url(url)
+        self._timeout = timeout
+        self._deadline = deadline
+
+    def _exchange(
+        self, request: Request[Any], deadline: float | None, *, renewable: bool, retry: bool
+    ) -> Generator[Attempt, Response | Lost, Any]:
+        end = time.monotonic() + (self._deadline if deadline is None else deadline)
+        return exchange(request, timeout=self._timeout, end=end, renewable=renewable, retry=retry)
+
+
+class Transport(_Base):
     """A connection pool to one Hearback, with a token. Thread-safe."""
 
     def __init__(
@@ -37,11 +52,9 @@ class Transport:
         deadline: float = DEADLINE,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """`timeout` is for one attempt, `deadline` for a call, in seconds. `transport` replaces the network."""
-        self._url = base_url(url)
+        """`transport` replaces the network."""
+        super().__init__(url, timeout, deadline)
         self._tokens = Tokens(token)
-        self._timeout = timeout
-        self._deadline = deadline
         self._transport = transport
         self._client = self._connect()
         _transports.add(self)
@@ -60,9 +73,7 @@ class Transport:
 
     def send(self, request: Request[T], deadline: float | None = None, *, retry: bool = True) -> T:
         """Returns the body of the success, or `None` if it has none. Raises a `HearbackError`."""
-        end = time.monotonic() + (self._deadline if deadline is None else deadline)
-        renewable = self._tokens.renewable
-        attempts = exchange(request, timeout=self._timeout, end=end, renewable=renewable, retry=retry)
+        attempts = self._exchange(request, deadline, renewable=self._tokens.renewable, retry=retry)
         attempt, token = next(attempts), None
         while True:
             if attempt.pause:
@@ -92,7 +103,7 @@ class Transport:
         return Response(response.status_code, response.headers, bytes(content))
 
 
-class AsyncTransport:
+class AsyncTransport(_Base):
     """The same for asyncio, in any number of event loops."""
 
     def __init__(
@@ -104,10 +115,8 @@ class AsyncTransport:
         deadline: float = DEADLINE,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._url = base_url(url)
+        super().__init__(url, timeout, deadline)
         self._tokens = AsyncTokens(token)
-        self._timeout = timeout
-        self._deadline = deadline
         self._transport = transport
         # A connection belongs to the event loop that opened it.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
@@ -124,9 +133,7 @@ class AsyncTransport:
 
     async def send(self, request: Request[T], deadline: float | None = None, *, retry: bool = True) -> T:
         """Returns the body of the success, or `None` if it has none. Raises a `HearbackError`."""
-        end = time.monotonic() + (self._deadline if deadline is None else deadline)
-        renewable = self._tokens.renewable
-        attempts = exchange(request, timeout=self._timeout, end=end, renewable=renewable, retry=retry)
+        attempts = self._exchange(request, deadline, renewable=self._tokens.renewable, retry=retry)
         attempt, token = next(attempts), None
         while True:
             if attempt.pause:

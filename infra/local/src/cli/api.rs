@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use hearback_domain::identity::caller::Scope;
 use hearback_domain::identity::identifier::TenantId;
 use reqwest::Url;
 
@@ -37,14 +38,30 @@ impl ApiArgs {
             let token = std::env::var(TOKEN).with_context(|| format!("{TOKEN} is not set"))?;
             return Api::new(url.clone(), token);
         }
+        let token = self.token(sub, project, scope)?;
+        Api::new(running(&self.data)?, token)
+    }
+
+    /// A link to the console of the running bundle, with a token for the project; none of a deployed API.
+    pub(super) fn console(&self, project: &str) -> Result<Option<Url>> {
+        if self.url.is_some() {
+            return Ok(None);
+        }
+        let token = self.token("analyst", project, Scope::Report.as_str().to_owned())?;
+        let mut link = running(&self.data)?.join("/console/overview")?;
+        link.query_pairs_mut().append_pair("project", project);
+        link.set_fragment(Some(&format!("token={token}")));
+        Ok(Some(link))
+    }
+
+    fn token(&self, sub: &str, project: &str, scope: String) -> Result<String> {
         let tokens = Tokens::new(&secret(&self.data, TOKEN_KEY_FILE)?);
-        let token = tokens.sign(Claims {
+        tokens.sign(Claims {
             sub: sub.to_owned(),
             tenant: self.tenant.clone(),
             projects: vec![project.to_owned()],
             scope,
-        })?;
-        Api::new(running(&self.data)?, token)
+        })
     }
 }
 

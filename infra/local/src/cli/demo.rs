@@ -33,6 +33,7 @@ impl Demo {
         let project = self.project;
         let scope = format!("{} {}", Scope::OnBehalf.as_str(), Scope::Report.as_str());
         let api = self.api.connect("hearback-demo", &project, scope)?;
+        let console = self.api.console(&project)?;
         let month = Month::until(until, &project);
         let (first, tuesday) = (month.first, month.tuesday);
         let target = DemoTarget {
@@ -47,6 +48,7 @@ impl Demo {
             given,
             inferred,
         } = filled;
+        let console = console.map_or_else(String::new, |link| format!("\n\nLook at it: {link}"));
         writeln!(
             std::io::stdout(),
             "{project}: {conversations} conversations from {first} to {until}, {turns} turns;\n\
@@ -54,7 +56,7 @@ impl Demo {
              \n\
              On {tuesday}, a Tuesday, half of the users got prompt version {NEW}. Is it better than {OLD}?\n\
              \n\
-             hearback compare --project {project} --by label.prompt_version --a {OLD} --b {NEW} --from {tuesday}T00:00:00Z"
+             hearback compare --project {project} --by label.prompt_version --a {OLD} --b {NEW} --from {tuesday}T00:00:00Z{console}"
         )?;
         Ok(())
     }

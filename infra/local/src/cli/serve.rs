@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use hearback_domain::events::retention::Retention;
+use hearback_domain::identity::caller::Scope;
 use rustix::fs::Mode;
 
 use super::{nats, shutdown, webhooks};
@@ -102,18 +103,27 @@ impl Serve {
 
 /// Prints addresses, a token and example calls.
 fn print_welcome(bundle: &Bundle) -> Result<()> {
-    let token = bundle.tokens.sign(Claims {
-        sub: "user-123".to_owned(),
-        tenant: "acme".to_owned(),
-        projects: vec!["order-service".to_owned(), demo_page::PROJECT.to_owned()],
-        scope: String::new(),
-    })?;
+    let sign = |sub: &str, projects: &[&str], scope: &str| {
+        bundle.tokens.sign(Claims {
+            sub: sub.to_owned(),
+            tenant: "acme".to_owned(),
+            projects: projects.iter().map(|&project| project.to_owned()).collect(),
+            scope: scope.to_owned(),
+        })
+    };
+    let token = sign("user-123", &["order-service", demo_page::PROJECT], "")?;
+    let analyst = sign(
+        "analyst",
+        &["order-service", demo_page::PROJECT, "demo"],
+        Scope::Report.as_str(),
+    )?;
     let address = bundle.address;
     let mut out = std::io::stdout().lock();
     writeln!(
         out,
         "Hearback is listening on http://{address} (API at http://{address}/docs)\n\n\
-         Try it in a browser: http://{address}/demo#token={token}\n"
+         Try it in a browser: http://{address}/demo#token={token}\n\n\
+         See what users think: http://{address}/console#token={analyst}\n"
     )?;
     writeln!(
         out,

@@ -1,0 +1,86 @@
+//! The console, at `/console`: the files of `web/`, which call the API from the browser. Loading them needs no token; their
+//! calls do.
+//!
+//! A view is an address below `/console`, and all of them load the same page. Its files have addresses with a version,
+//! which changes with their content, so that browsers keep them.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+/// No other origin, no inline script or style, and no markup made of strings.
+const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// Where the page expects its files.
+const ASSETS: &str = "/console/assets/";
+
+const PAGE: &str = include_str!("../web/index.html");
+
+/// A file of `web/`.
+pub(crate) struct File {
+    /// Its path in the folder.
+    name: &'static str,
+    content: &'static [u8],
+    /// The content with gzip.
+    compressed: &'static [u8],
+}
+
+include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// The routes of the page and its files.
+pub fn routes() -> Router {
+    Router::new()
+        .route("/console", get(page))
+        .route("/console/", get(page))
+        .route("/console/{view}", get(page))
+        .route("/console/assets/{version}/{*name}", get(asset))
+}
+
+async fn page() -> Response {
+    let page = PAGE.replace(ASSETS, &format!("{ASSETS}{VERSION}/"));
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (CACHE_CONTROL, "no-cache"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, page).into_response()
+}
+
+async fn asset(Path((version, name)): Path<(String, String)>, request: HeaderMap) -> Response {
+    let file = FILES.iter().find(|file| file.name == name);
+    // Another version has other files under the same names, which do not fit together with these.
+    let Some(file) = file.filter(|_| version == VERSION) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let headers = [
+        (CONTENT_TYPE, media_type(file.name)),
+        (CACHE_CONTROL, "public, max-age=31536000, immutable"),
+        (VARY, "accept-encoding"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    let accepted = request
+        .get(ACCEPT_ENCODING)
+        .and_then(|value| value.to_str().ok());
+    if accepted.is_some_and(|encodings| encodings.contains("gzip")) {
+        return (headers, [(CONTENT_ENCODING, "gzip")], file.compressed).into_response();
+    }
+    (headers, file.content).into_response()
+}
+
+fn media_type(name: &str) -> &'static str {
+    match name.rsplit_once('.') {
+        Some((_, "js")) => "text/javascript; charset=utf-8",
+        Some((_, "css")) => "text/css; charset=utf-8",
+        Some((_, "svg")) => "image/svg+xml",
+        _ => "text/html; charset=utf-8",
+    }
+}

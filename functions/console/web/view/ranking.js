@@ -1,0 +1,37 @@
+/** The most frequent values, with bars. @module */
+
+import { draw, make } from "../dom.js";
+import { groupName, percent } from "../format.js";
+import { tablePanel } from "../panel.js";
+import { countColumn } from "../rate-columns.js";
+
+/** @param {{ title: string, column: string, report: any, file: string }} of */
+export function ranking({ title, column, report, file }) {
+  const all = report.total.events;
+  const most = Math.max(1, ...report.groups.map((/** @type {any} */ group) => group.total.events));
+  const share = (/** @type {any} */ group) => (all > 0 ? group.total.events / all : null);
+  return tablePanel(
+    { title },
+    {
+      caption: title,
+      file,
+      rows: report.groups,
+      columns: [
+        { title: column, value: groupName },
+        { title: "", look: "share", show: (group) => bar(group.total.events / most) },
+        countColumn("Events", (group) => group.total.events),
+        { title: "Share", look: "number", value: share, show: (group) => percent(share(group)) },
+      ],
+    },
+    ...(all === 0 ? [make("p", { class: "note" }, "No events in this period.")] : []),
+  );
+}
+
+/** @param {number} length 0 to 1 */
+function bar(length) {
+  return draw(
+    "svg",
+    { class: "bar-plot", height: 10, "aria-hidden": "true" },
+    draw("rect", { width: `${(length * 100).toFixed(2)}%`, height: 10, rx: 2 }),
+  );
+}

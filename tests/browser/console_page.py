@@ -1,0 +1,105 @@
+"""The console in a browser: its pages, its requests and its errors."""
+
+import re
+import urllib.parse
+
+from playwright.sync_api import expect
+
+from bundle import eventually
+
+GO = "address => { history.pushState(null, '', address); dispatchEvent(new Event('popstate')); }"
+INSIGHTS = re.compile(r"/v1/projects/[^/]+/insights")
+
+
+class ConsolePage:
+    """One tab with the console."""
+
+    def __init__(self, context, bundle):
+        self._url = bundle.url
+        self.page = context.new_page()
+        self._errors = []
+        self._expected = []
+        self._origins = set()
+        # Paths with queries that the server may have logged, or a proxy.
+        self._addresses = []
+        self.page.on("console", self._on_console)
+        self.page.on("pageerror", lambda error: self._errors.append(str(error)))
+        self.page.on("request", self._on_request)
+
+    def _on_console(self, message):
+        if message.type in ("error", "warning"):
+            self._errors.append(message.text)
+
+    def _on_request(self, request):
+        address = urllib.parse.urlsplit(request.url)
+        if address.scheme not in ("blob", "data"):
+            self._origins.add(f"{address.scheme}://{address.netloc}")
+            self._addresses.append(f"{address.path}?{address.query}")
+
+    def open(self, view="", user=None, **settings):
+        """Opens a view by its address, with the user's token as the printed link has it."""
+        query = urllib.parse.urlencode(settings)
+        path = f"/console/{view}" if view else "/console"
+        fragment = f"#token={user.token}" if user else ""
+        self.page.goto(f"{self._url}{path}{'?' if query else ''}{query}{fragment}")
+        if user:
+            self.settled()
+        return self
+
+    def show(self, view, **settings):
+        """Goes to a view without loading the page, as the Back button does."""
+        address = f"/console/{view}?{urllib.parse.urlencode(settings)}"
+        self.page.evaluate(GO, address)
+        self.settled()
+
+    def sign_in(self, token):
+        """Signs in with a pasted token."""
+        field = self.page.get_by_label("Token", exact=True)
+        assert field.get_attribute("type") == "password"
+        field.fill(token)
+        self.page.get_by_role("button", name="Sign in").click()
+
+    def settled(self):
+        """Waits until nothing loads."""
+        expect(self.page.locator("main h1")).to_be_visible()
+        expect(self.page.locator("[aria-busy]")).to_have_count(0)
+
+    def panel(self, title):
+        heading = self.page.get_by_role("heading", name=title)
+        return self.page.get_by_role("region", name=title, exact=True).filter(has=heading)
+
+    def rows(self, title):
+        """The texts of a table by the first cell of each row, as a screen reader finds them without opening it."""
+        rows = self.panel(title).locator("tbody tr")
+        cells = rows.evaluate_all("rows => rows.map(row => [...row.cells].map(cell => cell.textContent))")
+        return {first: [plain(cell) for cell in others] for first, *others in cells}
+
+    @property
+    def settings(self):
+        """The path and the query of the address."""
+        address = urllib.parse.urlsplit(self.page.url)
+        return address.path, dict(urllib.parse.parse_qsl(address.query))
+
+    def widths(self):
+        return self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+
+    def expect_error(self, text):
+        """Waits for an error of the browser that the test provokes."""
+        eventually(lambda: any(text in error for error in self._current_errors()), True)
+        self._expected.append(text)
+
+    def _current_errors(self):
+        # Playwright delivers events only during a call.
+        self.page.evaluate("0")
+        return self._errors
+
+    def assert_clean(self):
+        """No script failed, the policy stopped nothing, no other origin was asked, and no token was in an address."""
+        errors = [error for error in self._current_errors() if not any(text in error for text in self._expected)]
+        assert errors == []
+        assert self._origins == {self._url}
+        assert [address for address in self._addresses if "token=" in address] == []
+
+
+def plain(text):
+    return text.replace("\u202f", " ").replace("\u2212", "-")
