@@ -9,21 +9,27 @@ mod model;
 
 use crate::conversation::evidence;
 use crate::cue::{Cue, FeedbackStatus, RejectionKind, Role};
+use crate::pattern::Start;
+use crate::reply::Asked;
 use crate::verdict::{Case, NEUTRAL, Verdict};
 use features::Features;
+use hearback_text::Break;
 use model::{CLASSES, Opinion, weights};
 
-/// The minimum probabilities of verdicts of the phrases that are kept: a rejection, an acceptance, and neither.
-const KEPT: [f64; 3] = [0.2, 0.4, 0.2];
-/// The minimum probabilities of verdicts of the phrases that keep their confidence: a rejection, contentment, and an
-/// acceptance by going on.
-const TRUSTED: [f64; 3] = [0.5, 0.75, 0.6];
+/// The minimum probabilities of verdicts of the phrases that are kept: a rejection, and an acceptance.
+const KEPT: [f64; 2] = [0.5, 0.4];
+/// The same of a rejection that opens the message, or replies to an answer that asks something: "No, …" is rarely about
+/// anything else, even if the rest of the message does not complain.
+const KEPT_FIRST: f64 = 0.2;
 /// The minimum probability of a rejection that the phrases do not find. A false rejection costs more than a missed one.
 const REJECTS: f64 = 0.65;
-/// The minimum probabilities of verdicts of the model with a confidence for which a machine reaction is written: a
-/// rejection, and an acceptance. Of unseen writers' messages at or above them, nine of ten are classified right
+/// The same after an answer that asks something. Most messages then only reply, and of unseen writers' messages that the
+/// model takes for rejections, four of ten are none.
+const REJECTS_REPLY: f64 = 0.9;
+/// The minimum probability of verdicts with a confidence for which a machine reaction is written; for rejections that
+/// phrases find it is [`REJECTS`]. Of unseen writers' messages at or above them, nine of ten are classified right
 /// (docs/detection.md).
-const CERTAIN: [f64; 2] = [0.8, 0.85];
+const CERTAIN: f64 = 0.8;
 /// The minimum share of the tokens of a message that phrases cover for which the phrases decide alone: "No, that's wrong"
 /// leaves nothing to weigh.
 const COVERED: f64 = 0.7;
@@ -66,8 +72,13 @@ fn weighed(
     opinion: &Opinion,
     may_reject: bool,
 ) -> Verdict {
-    let class = opinion.class(may_reject);
-    if let Some(kept) = kept(&phrases, opinion, class) {
+    let rejects = if case.answer_asks() {
+        REJECTS_REPLY
+    } else {
+        REJECTS
+    };
+    let class = opinion.class(may_reject.then_some(rejects));
+    if let Some(kept) = kept(case, &phrases, opinion, class) {
         return kept;
     }
     let is_topic_change = matches!(phrases.because, Some((Cue::TopicChange, ..)));
@@ -116,24 +127,30 @@ impl Verdict {
 
 /// The verdict of a phrase that says something about the answer, unless the model, whose verdict is `class`, contradicts
 /// it.
-fn kept(phrases: &Verdict, opinion: &Opinion, class: FeedbackStatus) -> Option<Verdict> {
-    let (cue, ..) = phrases.because?;
+fn kept(
+    case: &Case<'_>,
+    phrases: &Verdict,
+    opinion: &Opinion,
+    class: FeedbackStatus,
+) -> Option<Verdict> {
+    let (cue, from, _) = phrases.because?;
     let probability = opinion.of(phrases.feedback_type);
-    let [rejection, acceptance, neither] = KEPT;
-    let [trusted_rejection, trusted_contentment, trusted_going_on] = TRUSTED;
+    let [rejection, acceptance] = KEPT;
     let (is_kept, is_trusted) = match phrases.feedback_type {
-        FeedbackStatus::Rejected => (probability >= rejection, probability >= trusted_rejection),
+        FeedbackStatus::Rejected => {
+            let is_first = case.matched.head(from) == Start::Message || case.answer_asks();
+            let least = if is_first { KEPT_FIRST } else { rejection };
+            (probability >= least, probability >= REJECTS)
+        }
         FeedbackStatus::Accepted if cue.goes_on() => {
             let is_kept = class != FeedbackStatus::Rejected;
-            (is_kept, probability >= trusted_going_on)
+            (is_kept, probability >= CERTAIN)
         }
-        FeedbackStatus::Accepted if cue.is_content() => (
-            probability >= acceptance,
-            probability >= trusted_contentment,
-        ),
+        FeedbackStatus::Accepted if cue.is_content() => {
+            (probability >= acceptance, probability >= CERTAIN)
+        }
         // "Ok" says no more than that it was read.
         FeedbackStatus::Neutral if cue == Cue::Agreement => (true, true),
-        FeedbackStatus::Neutral if cue != Cue::Unsure => (probability >= neither, true),
         FeedbackStatus::Accepted | FeedbackStatus::Neutral => (false, false),
     };
     let confidence = if is_trusted {
@@ -167,11 +184,24 @@ fn is_covered(case: &Case<'_>, phrases: &Verdict) -> bool {
     decided && number(count) >= COVERED * number(covered.len())
 }
 
+impl Case<'_> {
+    /// Whether the answer asks something, anywhere in it.
+    fn answer_asks(&self) -> bool {
+        let response = self.response();
+        let mut words = response.words.iter();
+        response.end == Break::Question
+            || words.any(|word| word.before == Break::Question)
+            || !matches!(self.asked(), Asked::Nothing | Asked::Unknown)
+    }
+}
+
 impl Opinion {
-    /// The class with the highest probability, or the second one if a rejection is not possible or not probable enough.
-    fn class(&self, may_reject: bool) -> FeedbackStatus {
+    /// The class with the highest probability, or the second one if a rejection is not possible or does not have the
+    /// probability `rejects`.
+    fn class(&self, rejects: Option<f64>) -> FeedbackStatus {
         let probable = |class: &FeedbackStatus| {
-            *class != FeedbackStatus::Rejected || (may_reject && self.of(*class) >= REJECTS)
+            *class != FeedbackStatus::Rejected
+                || rejects.is_some_and(|least| self.of(*class) >= least)
         };
         let classes = CLASSES.into_iter().filter(probable);
         let highest = classes.max_by(|one, other| self.of(*one).total_cmp(&self.of(*other)));
@@ -190,14 +220,11 @@ impl Opinion {
 
 /// The confidence in a class, in hundredths.
 fn confidence(class: FeedbackStatus, opinion: &Opinion) -> f64 {
+    if class == FeedbackStatus::Neutral {
+        return NEUTRAL;
+    }
     let probability = opinion.of(class);
-    let [rejection, acceptance] = CERTAIN;
-    let least = match class {
-        FeedbackStatus::Neutral => return NEUTRAL,
-        FeedbackStatus::Rejected => rejection,
-        FeedbackStatus::Accepted => acceptance,
-    };
-    let confidence = if probability >= least {
+    let confidence = if probability >= CERTAIN {
         probability
     } else {
         probability.clamp(NEUTRAL, UNCERTAIN)

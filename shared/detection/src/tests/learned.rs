@@ -129,6 +129,41 @@ fn a_similar_question_is_no_rejection() {
 }
 
 #[test]
+fn a_complaint_that_opens_the_message_is_kept_against_the_model() {
+    let exchange = after(
+        "how many bags of soil do I need",
+        "That depends on the volume of your bed.",
+        "No, the label names the volume. How many bags is that?",
+    );
+    let detector = Detector::embedded();
+    let [.., rejected] = detector.probabilities(&exchange);
+    assert!(rejected < 0.5, "{rejected}");
+    let detection = detector.detect(&exchange);
+    assert_eq!(
+        (detection.feedback_type, detection.evidence[0].cue),
+        (FeedbackStatus::Rejected, Cue::Negation)
+    );
+    assert!(detection.confidence < 0.7, "{detection:?}");
+}
+
+/// The model takes the words of the query for a request that is made again.
+#[test]
+fn a_reply_to_a_question_is_no_rejection() {
+    let exchange = after(
+        "I want a table for two",
+        "What time would you like?",
+        "I want a table at eight",
+    );
+    let detector = Detector::embedded();
+    let [.., rejected] = detector.probabilities(&exchange);
+    assert!(rejected > 0.65, "{rejected}");
+    assert_eq!(
+        detector.detect(&exchange).feedback_type,
+        FeedbackStatus::Neutral
+    );
+}
+
+#[test]
 fn the_confidence_of_a_cue_is_an_upper_bound() {
     for (message, cue) in [
         ("Tell me more about the first one", Cue::FollowUp),
