@@ -1,4 +1,4 @@
-"""A stand-in for the APIs of model providers: it answers each request with the next reply of the test."""
+"""Replaces the APIs of model providers: answers each request with the next reply of the test."""
 
 import json
 import threading
@@ -19,6 +19,11 @@ class ModelProvider:
     @property
     def url(self):
         return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
+    def options(self):
+        """The arguments of a client of this provider."""
+        return {"api_key": "none", "base_url": self.url, "max_retries": 0}
 
     def reply(self, body, status=200):
         self._replies.append((status, "application/json", json.dumps(body).encode(), None))

@@ -1,4 +1,4 @@
-"""What stands for a bad network in tests: a server with a script, and a proxy that cuts connections."""
+"""Simulates a bad network: a server with a script, and a proxy that cuts connections."""
 
 import contextlib
 import email.utils

@@ -1,22 +1,14 @@
 """Turns that a client of `anthropic` registers by itself."""
 
-import asyncio
 import json
 
 import anthropic
-import pydantic
 import pytest
 from hearback.integrations.anthropic import conversation, wrap
-from integration_fixtures import chat, provider  # noqa: F401
+from integration_fixtures import ANSWER, CORRECTION, QUESTION, Sdk, Verdict
+from integration_fixtures import chat, client, original, provider, run  # noqa: F401
 
-QUESTION = "How do I return an item?"
-ANSWER = "Within 30 days, with the receipt."
-CORRECTION = "No, I meant online orders"
 MODEL = "claude-1-20200101"
-
-
-class Verdict(pydantic.BaseModel):
-    days: int
 
 
 def asked(text=QUESTION, **options):
@@ -55,28 +47,9 @@ def events(*texts, stop_reason="end_turn"):
 
 
 @pytest.fixture
-def original(provider):
-    # The certificates that a client loads take longer than a test.
-    http_client = anthropic.DefaultHttpxClient(verify=False)
-    with anthropic.Anthropic(api_key="none", base_url=provider.url, max_retries=0, http_client=http_client) as client:
-        yield client
-
-
-@pytest.fixture
-def client(original, chat):
-    return wrap(original, chat.project)
-
-
-def run(provider, chat, test, **options):
-    """Runs an asynchronous test with a wrapped client."""
-
-    async def with_client():
-        async with chat.async_project() as project, anthropic.AsyncAnthropic(
-            api_key="none", base_url=provider.url, max_retries=0
-        ) as client:
-            return await test(wrap(client, project, **options))
-
-    return asyncio.run(with_client())
+def sdk():
+    clients = anthropic.Anthropic, anthropic.AsyncAnthropic
+    return Sdk(*clients, anthropic.DefaultHttpxClient, anthropic.DefaultAsyncHttpxClient, wrap)
 
 
 def test_an_answer_completes_the_turn_of_its_question(provider, chat, client):
@@ -266,7 +239,7 @@ def test_nothing_is_registered_outside_of_a_conversation(provider, chat, client)
 
 
 class TestAsync:
-    def test_an_answer_completes_the_turn_of_its_question(self, provider, chat):
+    def test_an_answer_completes_the_turn_of_its_question(self, provider, chat, run):
         provider.reply(message(ANSWER))
         provider.reply(message("Within 14 days."))
 
@@ -277,12 +250,12 @@ class TestAsync:
                 await client.messages.create(**asked(CORRECTION))
             return first, c.turn
 
-        first, second = run(provider, chat, test, add_context=True)
+        first, second = run(test, add_context=True)
         assert chat.texts(first) == (QUESTION, ANSWER)
         assert chat.texts(second) == (CORRECTION, "Within 14 days.")
         assert provider.requests[1]["system"] == second.context.strip()
 
-    def test_streams_are_collected_while_they_pass(self, provider, chat):
+    def test_streams_are_collected_while_they_pass(self, provider, chat, run):
         provider.stream(events(ANSWER))
         provider.stream(events("Yes."))
 
@@ -297,11 +270,11 @@ class TestAsync:
                     assert await stream.get_final_text() == "Yes."
             return first, c.turn
 
-        first, second = run(provider, chat, test)
+        first, second = run(test)
         assert chat.texts(first) == (QUESTION, ANSWER)
         assert chat.texts(second) == ("Online too?", "Yes.")
 
-    def test_a_raw_response_is_registered(self, provider, chat):
+    def test_a_raw_response_is_registered(self, provider, chat, run):
         provider.reply(message(ANSWER))
 
         async def test(client):
@@ -310,4 +283,4 @@ class TestAsync:
                 assert (await reply.parse()).content[0].text == ANSWER
             return c.turn
 
-        assert chat.texts(run(provider, chat, test)) == (QUESTION, ANSWER)
+        assert chat.texts(run(test)) == (QUESTION, ANSWER)

@@ -103,7 +103,7 @@ def test_events_wait_for_others_for_half_a_second_and_no_longer(open_buffer):
     assert 0.4 < time.monotonic() - start < 2
 
 
-def test_whoever_waits_for_an_event_does_not_wait_for_others_to_join_it(open_buffer):
+def test_a_caller_that_waits_for_an_event_does_not_wait_for_others_to_join_it(open_buffer):
     buffer = open_buffer(Server())
     start = time.monotonic()
     (delivery,) = put_events(buffer, "a")
@@ -161,7 +161,7 @@ def test_what_does_not_fit_is_dropped_and_counted(open_buffer, caplog, limit):
     assert (buffer.stats.accepted, buffer.stats.pending, buffer.stats.pending_bytes) == (3, 0, 0)
 
 
-def test_nobody_waits_for_the_network_but_who_asks_to(open_buffer):
+def test_only_a_caller_that_asks_to_waits_for_the_network(open_buffer):
     gate = Gate()
     buffer = open_buffer(Server(gate))
     put_events(buffer, "a")
@@ -567,7 +567,7 @@ def test_a_program_ends_soon_although_hearback_is_not_there():
     assert time.monotonic() - start < 5
 
 
-def test_a_crash_of_the_server_during_a_flush_loses_and_doubles_nothing(tmp_path, monkeypatch):
+def test_a_crash_of_the_server_during_a_flush_loses_and_repeats_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(_queue, "BATCH_EVENTS", EVENTS // 10)
     bundle = SupportBundle(tmp_path)
     ids = [str(uuid.uuid4()) for _ in range(EVENTS)]

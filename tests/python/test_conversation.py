@@ -263,7 +263,7 @@ def test_a_slow_function_for_the_token_takes_no_more_than_the_patience():
         released.set()
 
 
-def test_after_some_failures_nobody_waits_until_the_background_reaches_hearback_again(connect):
+def test_after_some_failures_no_caller_waits_until_the_background_reaches_hearback_again(connect):
     async def scenario():
         async with connect("http://127.0.0.1:9", "token", tenant=TENANT, patience=0.4) as hb:
             conversation = hb.project(PROJECT).conversation()

@@ -1,4 +1,4 @@
-"""The generated files are what the generator makes of the document of the running bundle."""
+"""The generated files are what the generator writes from the document of the running bundle."""
 
 import json
 import pathlib

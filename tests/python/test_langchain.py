@@ -4,14 +4,11 @@ import asyncio
 
 import pytest
 from hearback.integrations.langchain import AsyncHearbackCallbackHandler, HearbackCallbackHandler, conversation
-from integration_fixtures import chat  # noqa: F401
+from integration_fixtures import ANSWER, CORRECTION, QUESTION, chat  # noqa: F401
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 
-QUESTION = "How do I return an item?"
-ANSWER = "Within 30 days, with the receipt."
-CORRECTION = "No, I meant online orders"
 CALL = {"id": "call-1", "name": "find_order", "args": {}}
 
 

@@ -6,22 +6,15 @@ import threading
 import time
 
 import openai
-import pydantic
 import pytest
 from hearback import AsyncHearback, Hearback
 from hearback.integrations.openai import conversation, wrap
-from integration_fixtures import chat, provider  # noqa: F401
+from integration_fixtures import ANSWER, CORRECTION, QUESTION, Sdk, Verdict
+from integration_fixtures import chat, client, original, provider, run  # noqa: F401
 from opentelemetry import trace
 
-QUESTION = "How do I return an item?"
-ANSWER = "Within 30 days, with the receipt."
-CORRECTION = "No, I meant online orders"
 MODEL = "gpt-5-2025-08-07"
 TOOLS = [{"type": "function", "function": {"name": "find_order", "parameters": {"type": "object", "properties": {}}}}]
-
-
-class Verdict(pydantic.BaseModel):
-    days: int
 
 
 def asked(text=QUESTION):
@@ -87,32 +80,13 @@ def response_events(text):
 
 
 @pytest.fixture
-def original(provider):
-    # The certificates that a client loads take longer than a test.
-    http_client = openai.DefaultHttpxClient(verify=False)
-    with openai.OpenAI(api_key="none", base_url=provider.url, max_retries=0, http_client=http_client) as client:
-        yield client
-
-
-@pytest.fixture
-def client(original, chat):
-    return wrap(original, chat.project)
+def sdk():
+    clients = openai.OpenAI, openai.AsyncOpenAI
+    return Sdk(*clients, openai.DefaultHttpxClient, openai.DefaultAsyncHttpxClient, wrap)
 
 
 def create(client, text=QUESTION, **options):
     return client.chat.completions.create(model="gpt-5", messages=asked(text), **options)
-
-
-def run(provider, chat, test, **options):
-    """Runs an asynchronous test with a wrapped client."""
-
-    async def with_client():
-        async with chat.async_project() as project, openai.AsyncOpenAI(
-            api_key="none", base_url=provider.url, max_retries=0
-        ) as client:
-            return await test(wrap(client, project, **options))
-
-    return asyncio.run(with_client())
 
 
 class TestChatCompletions:
@@ -459,7 +433,7 @@ class TestConversation:
 
 
 class TestAsync:
-    def test_an_answer_completes_the_turn_of_its_question(self, provider, chat):
+    def test_an_answer_completes_the_turn_of_its_question(self, provider, chat, run):
         provider.reply(completion(ANSWER))
         provider.reply(response(output_message("Within 14 days.")))
 
@@ -470,13 +444,13 @@ class TestAsync:
                 await client.responses.create(model="gpt-5", input=CORRECTION, instructions="Be brief.")
             return first, c.turn
 
-        first, second = run(provider, chat, test, add_context=True)
+        first, second = run(test, add_context=True)
         assert chat.texts(first) == (QUESTION, ANSWER)
         assert chat.texts(second) == (CORRECTION, "Within 14 days.")
         assert second.previous.rejected
         assert provider.requests[1]["instructions"] == f"Be brief.\n\n{second.context.strip()}"
 
-    def test_streams_are_collected_while_they_pass(self, provider, chat):
+    def test_streams_are_collected_while_they_pass(self, provider, chat, run):
         provider.stream(chunks(ANSWER))
         provider.stream(chunks("Yes."))
         provider.stream(response_events("No."))
@@ -496,10 +470,10 @@ class TestAsync:
                     await stream.until_done()
             return [*turns, c.turn]
 
-        turns = run(provider, chat, test)
+        turns = run(test)
         assert [chat.texts(turn) for turn in turns] == [(QUESTION, ANSWER), ("Online?", "Yes."), ("Sundays?", "No.")]
 
-    def test_raw_responses_are_registered(self, provider, chat):
+    def test_raw_responses_are_registered(self, provider, chat, run):
         provider.reply(completion(ANSWER))
 
         async def test(client):
@@ -508,9 +482,9 @@ class TestAsync:
                 assert reply.parse().choices[0].message.content == ANSWER
             return c.turn
 
-        assert chat.texts(run(provider, chat, test)) == (QUESTION, ANSWER)
+        assert chat.texts(run(test)) == (QUESTION, ANSWER)
 
-    def test_a_stream_that_the_caller_stops_leaves_the_turn_open(self, provider, chat):
+    def test_a_stream_that_the_caller_stops_leaves_the_turn_open(self, provider, chat, run):
         provider.stream(chunks(ANSWER))
 
         async def test(client):
@@ -519,9 +493,9 @@ class TestAsync:
                     await anext(stream)
             return c.turn
 
-        assert chat.texts(run(provider, chat, test)) == (QUESTION, None)
+        assert chat.texts(run(test)) == (QUESTION, None)
 
-    def test_each_task_has_its_own_conversation(self, provider, chat):
+    def test_each_task_has_its_own_conversation(self, provider, chat, run):
         for _ in range(2):
             provider.reply(completion(ANSWER))
 
@@ -533,7 +507,7 @@ class TestAsync:
 
             return await asyncio.gather(talk("a"), talk("b"))
 
-        for name, turn in zip("ab", run(provider, chat, test), strict=True):
+        for name, turn in zip("ab", run(test), strict=True):
             assert chat.texts(turn, f"{chat.id}-{name}") == (f"I am {name}", ANSWER)
 
     def test_a_conversation_may_be_left_in_another_context(self, chat):

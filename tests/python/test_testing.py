@@ -8,7 +8,7 @@ from hearback.testing import FakeHearback
 
 
 class Bot:
-    """An application: it answers from a table, unless it is told what to do differently."""
+    """An application: it answers from a table, unless the test scripts another answer."""
 
     def __init__(self, hb):
         self.conversation = hb.project("shop").conversation("c-1", user_id="ada", labels={"model": "table"})

@@ -20,7 +20,7 @@ from ._delivery import (
     Lane,
     Outcome,
     Postponed,
-    Refused,
+    Rejected,
     Send,
     feedback_id_of,
     outcome_of_error,
@@ -30,7 +30,7 @@ from ._operation import decode, encode
 from ._queue import Queue, Stats
 from .errors import HearbackError
 
-# The thread ends after so many seconds without work: a client that nobody closed leaves none behind.
+# The thread ends after so many seconds without work: a client that was not closed leaves none behind.
 _IDLE = 5.0
 _EXIT_TIMEOUT = 5.0
 
@@ -230,8 +230,8 @@ class Buffer:
 
     def _report(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
-            if isinstance(outcome, Refused):
-                self._bursts.warn("refuse", "Hearback does not accept feedback: %s", named(outcome.error))
+            if isinstance(outcome, Rejected):
+                self._bursts.warn("reject", "Hearback does not accept feedback: %s", named(outcome.error))
             elif isinstance(outcome, Postponed):
                 self._bursts.warn("postpone", "Feedback waits to be sent again: %s", named(outcome.error))
 

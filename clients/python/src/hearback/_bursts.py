@@ -22,7 +22,7 @@ class Bursts:
         self._latest: dict[str, float] = {}
 
     def warn(self, kind: str, message: str, *values: object, cause: BaseException | None = None) -> None:
-        """`cause` adds the traceback of a failure that nobody expects."""
+        """`cause` adds the traceback of an unexpected failure."""
         now = time.monotonic()
         with self._lock:
             latest = self._latest.get(kind)

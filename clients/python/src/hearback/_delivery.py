@@ -80,7 +80,7 @@ class Accepted:
 
 
 @dataclass(frozen=True)
-class Refused:
+class Rejected:
     """It never will be stored."""
 
     error: Exception
@@ -102,7 +102,7 @@ class Divided:
     error: Exception
 
 
-Outcome = Accepted | Refused | Postponed | Divided
+Outcome = Accepted | Rejected | Postponed | Divided
 
 # Nothing was done, and it is not due to the request.
 _PASSING = {408, 429, 502, 503, 504}
@@ -117,7 +117,7 @@ def outcome_of_error(error: Exception, *, alone: bool) -> Outcome:
         return Divided(error)
     # A timeout and a 500 may be due to the item, and may pass. A request that cannot even be made never can.
     if _is_answer(status) or isinstance(error, TypeError | ValueError):
-        return Refused(error)
+        return Rejected(error)
     return Postponed(error, blamed=True)
 
 
@@ -146,4 +146,4 @@ def _outcome_of_result(result: Mapping[str, Any], pointer: str) -> Outcome:
     members: list[Mapping[str, str]] = problem.get("errors", [])
     named = [{**member, "pointer": member["pointer"].removeprefix(pointer)} for member in members]
     error = api_error(problem["status"], {**problem, "errors": named})
-    return Postponed(error, blamed=False) if result["status"] == "failed" else Refused(error)
+    return Postponed(error, blamed=False) if result["status"] == "failed" else Rejected(error)

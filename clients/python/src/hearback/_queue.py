@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ._delivery import Accepted, Delivery, DeliveryStatus, Divided, Lane, Outcome, Postponed, Refused
+from ._delivery import Accepted, Delivery, DeliveryStatus, Divided, Lane, Outcome, Postponed, Rejected
 from ._retry import FIRST_PAUSE
 from .errors import ApiError, BadRequest, HearbackError
 
@@ -31,7 +31,7 @@ _STRIKES = 10
 
 @dataclass(frozen=True)
 class Stats:
-    """What became of everything that was put into the background since the process started, or was forked."""
+    """The outcomes of everything that was put into the background since the process started, or was forked."""
 
     accepted: int = 0
     """Stored by Hearback."""
@@ -208,7 +208,7 @@ class Queue:
             case Accepted(feedback_id):
                 delivery.feedback_id = feedback_id or delivery.feedback_id
                 self.end(delivery, "accepted")
-            case Refused(error):
+            case Rejected(error):
                 self.end(delivery, "failed", error)
             case Divided():
                 self._retries += 1

@@ -9,7 +9,7 @@ certainly not executed. The repeat of an attempt that was executed gets the same
 - a submitted event is 409 `duplicate_feedback_id`. The event is read: if the caller may read it, it is a success, with
   the body of the first response. Otherwise somebody else's event has the id.
 - a removed webhook is 404. After an attempt that may have removed it, that is a success.
-- changed preferences, and with `If-Match` reset ones, are 409 `version_conflict`. The API does not tell whose change is
+- changed preferences, and with `If-Match` reset ones, are 409 `version_conflict`. The API does not show whose change is
   the current one, so the call fails. A caller who reads the preferences again, as after any conflict, sees it.
 - a new webhook is returned without its secret, which can be renewed.
 - a cleared reaction is `cleared: false`, and a new message signal 200 instead of 201.

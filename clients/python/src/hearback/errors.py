@@ -71,11 +71,11 @@ class ApiError(HearbackError):
         return [InvalidMember(member["pointer"], member["detail"]) for member in listed]
 
     def __str__(self) -> str:
-        said = " ".join(part for part in (str(self.status), self.error) if part)
-        said += f": {self.detail}" if self.detail else ""
+        message = " ".join(part for part in (str(self.status), self.error) if part)
+        message += f": {self.detail}" if self.detail else ""
         members = "; ".join(f"{member.pointer or 'and'} {member.detail}" for member in self.errors)
-        said += f" {members}" if members else ""
-        return f"{said} (request {self.request_id})" if self.request_id else said
+        message += f" {members}" if members else ""
+        return f"{message} (request {self.request_id})" if self.request_id else message
 
     def _text(self, name: str) -> str | None:
         value = self.problem.get(name)

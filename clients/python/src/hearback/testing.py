@@ -1,4 +1,4 @@
-"""A stand-in for Hearback, for the tests of an application.
+"""Replaces Hearback in the tests of an application.
 
     fake = FakeHearback()
     fake.detect("No, I meant online orders", "rejected", instructions=["Ask for the order number"])
@@ -39,7 +39,7 @@ _NEUTRAL = _Script("neutral", 0.5, clarify=False, instructions=[])
 
 
 class FakeHearback(httpx.MockTransport):
-    """Keeps in memory what a client sends. Detects what a test tells it to, and validates nothing.
+    """Keeps in memory what a client sends. Detects what a test scripts, and validates nothing.
 
     Processes each event at once, and lists none in the feed. What it does not know is 404, unless the test says how to
     `respond`.
@@ -64,11 +64,11 @@ class FakeHearback(httpx.MockTransport):
         self._lock = threading.Lock()
 
     def client(self, **options: Any) -> Hearback:
-        """A client of this stand-in, with options of `Hearback`."""
+        """A client of this fake, with options of `Hearback`."""
         return Hearback(**self._options(options))
 
     def async_client(self, **options: Any) -> AsyncHearback:
-        """A client of this stand-in, with options of `AsyncHearback`."""
+        """A client of this fake, with options of `AsyncHearback`."""
         return AsyncHearback(**self._options(options))
 
     def _options(self, given: dict[str, Any]) -> dict[str, Any]:
