@@ -3,12 +3,35 @@
 import re
 import urllib.parse
 
+import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from bundle import eventually
 
 GO = "address => { history.pushState(null, '', address); dispatchEvent(new Event('popstate')); }"
 INSIGHTS = re.compile(r"/v1/projects/[^/]+/insights")
+REPORT = "feedback:report"
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture
+def new_console(bundle, new_context):
+    """Opens the console in a tab, which must stay without unexpected errors."""
+    tabs = []
+
+    def make(**options):
+        tabs.append(ConsolePage(new_context(**options), bundle))
+        return tabs[-1]
+
+    yield make
+    for tab in tabs:
+        tab.assert_clean()
+
+
+@pytest.fixture
+def console(new_console):
+    return new_console()
 
 
 class ConsolePage:
@@ -82,6 +105,14 @@ class ConsolePage:
 
     def widths(self):
         return self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+
+    def assert_accessible(self, name, screenshots):
+        # Between the schemes, only colours differ.
+        for scheme, rules in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
+            self.page.emulate_media(color_scheme=scheme)
+            self.page.screenshot(path=screenshots / f"console-{name}-{scheme}.png", full_page=True)
+            found = Axe().run(self.page, options={"resultTypes": ["violations"]} | rules).response["violations"]
+            assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == [], (name, scheme)
 
     def expect_error(self, text):
         """Waits for an error of the browser that the test provokes."""

@@ -9,18 +9,15 @@ import re
 import uuid
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, expect
 
 from bundle import eventually
-from console_page import INSIGHTS, ConsolePage, plain
+from console_page import INSIGHTS, PHONE, REPORT, ConsolePage, console, new_console, plain
 
 WEB = pathlib.Path(__file__).resolve().parents[2] / "functions" / "console" / "web"
 PROJECT = "console-shop"
 EMPTY = "console-empty"
-REPORT = "feedback:report"
 VIEWS = ("overview", "compare")
-PHONE = {"width": 360, "height": 740}
 # Enough users of each version for a verdict, and too few of each model.
 OF_A_VERSION = 24
 OF_A_MODEL = 6
@@ -72,25 +69,6 @@ def analyst(bundle):
 
     eventually(counted, (len(events), 1))
     return analyst
-
-
-@pytest.fixture
-def new_console(bundle, new_context):
-    """Opens the console in a tab, which must stay without unexpected errors."""
-    tabs = []
-
-    def make(**options):
-        tabs.append(ConsolePage(new_context(**options), bundle))
-        return tabs[-1]
-
-    yield make
-    for tab in tabs:
-        tab.assert_clean()
-
-
-@pytest.fixture
-def console(new_console):
-    return new_console()
 
 
 @pytest.fixture(scope="module")
@@ -342,21 +320,13 @@ def test_the_views_fit_a_narrow_screen(new_console, analyst):
 
 
 def test_every_page_is_accessible_in_light_and_dark(console, desk, screenshots):
-    def assert_accessible(tab, name):
-        # Between the schemes, only colours differ.
-        for scheme, rules in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
-            tab.page.emulate_media(color_scheme=scheme)
-            tab.page.screenshot(path=screenshots / f"console-{name}-{scheme}.png", full_page=True)
-            found = Axe().run(tab.page, options={"resultTypes": ["violations"]} | rules).response["violations"]
-            assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == [], (name, scheme)
-
     console.open("overview")
     expect(console.page.get_by_role("heading", name="Hearback console")).to_be_visible()
-    assert_accessible(console, "sign-in")
+    console.assert_accessible("sign-in", screenshots)
     week = today() - datetime.timedelta(days=6)
     for view in VIEWS:
         desk.show(view, project=PROJECT, by="label.prompt_version", **{"from": week})
         desk.page.get_by_role("button", name=re.compile("^Table")).first.click()
-        assert_accessible(desk, view)
+        desk.assert_accessible(view, screenshots)
     desk.show("overview", project=EMPTY)
-    assert_accessible(desk, "empty")
+    desk.assert_accessible("empty", screenshots)

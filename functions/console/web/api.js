@@ -19,27 +19,97 @@ export class ApiError extends Error {
  * Counts of a project (docs/reference/insights.md).
  *
  * @param {string} project
- * @param {Record<string, string | number | undefined>} query
+ * @param {Query} query
  * @param {AbortSignal} signal
  */
 export function insights(project, query, signal) {
   return get(`/v1/projects/${encodeURIComponent(project)}/insights`, query, signal);
 }
 
-/** @param {string} project @param {Record<string, string | number | undefined>} query @param {AbortSignal} signal */
+/** @param {string} project @param {Query} query @param {AbortSignal} signal */
 export function comparison(project, query, signal) {
   return get(`/v1/projects/${encodeURIComponent(project)}/insights/compare`, query, signal);
 }
 
-/** @param {string} path @param {Record<string, string | number | undefined>} query @param {AbortSignal} signal */
-async function get(path, query, signal) {
-  const { token } = session;
+/**
+ * Conversations of a period with their feedback, those with the latest feedback first (docs/reference/reports.md).
+ *
+ * @param {string} project
+ * @param {object} body
+ * @param {AbortSignal} signal
+ */
+export function conversationsInPeriod(project, body, signal) {
+  return post(`${pathOf(project)}/feedback/conversations-in-period`, body, signal);
+}
+
+/**
+ * Accepted or rejected turns, the latest first (docs/reference/turns.md).
+ *
+ * @param {string} project
+ * @param {Query} query
+ * @param {AbortSignal} signal
+ */
+export function turnsByStatus(project, query, signal) {
+  return get(`${pathOf(project)}/turns`, query, signal);
+}
+
+/** @param {string} project @param {string} conversation @param {object} body @param {AbortSignal} signal */
+export function turnsWithFeedback(project, conversation, body, signal) {
+  return post(`${pathOf(project, conversation)}/turns-with-feedbacks`, body, signal);
+}
+
+/** @param {string} project @param {string} conversation @param {string} id @param {AbortSignal} signal */
+export function readTurn(project, conversation, id, signal) {
+  return get(`${pathOf(project, conversation)}/turns/${encodeURIComponent(id)}`, {}, signal);
+}
+
+/**
+ * Classifies a message, and stores nothing (docs/reference/implicit-feedback.md).
+ *
+ * @param {object} body
+ * @param {AbortSignal} signal
+ */
+export function detect(body, signal) {
+  return post("/v1/feedback/detect", body, signal);
+}
+
+/**
+ * What was published about feedback, the oldest first (docs/reference/feed.md).
+ *
+ * @param {Query} query
+ * @param {AbortSignal} signal
+ */
+export function feed(query, signal) {
+  return get("/v1/feedback/events", query, signal);
+}
+
+/** Of a project or one of its conversations. @param {...string} names */
+function pathOf(...names) {
+  return ["/conversations", ...[session.caller?.tenant ?? "", ...names].map(encodeURIComponent)].join("/");
+}
+
+/** @typedef {Record<string, string | number | undefined>} Query */
+
+/** @param {string} path @param {Query} query @param {AbortSignal} signal */
+function get(path, query, signal) {
   const known = Object.entries(query).filter(([, value]) => value !== undefined);
-  const search = new URLSearchParams(known.map(([key, value]) => [key, String(value)]));
+  const search = known.length > 0 ? `?${new URLSearchParams(known.map(([key, value]) => [key, String(value)]))}` : "";
+  return send(path + search, {}, signal);
+}
+
+/** @param {string} path @param {object} body @param {AbortSignal} signal */
+function post(path, body, signal) {
+  return send(path, { method: "POST", body: JSON.stringify(body) }, signal);
+}
+
+/** @param {string} address @param {RequestInit} request @param {AbortSignal} signal */
+async function send(address, request, signal) {
+  const { token } = session;
   let response;
   let text;
   try {
-    response = await fetch(`${path}?${search}`, {
+    response = await fetch(address, {
+      ...request,
       headers: { Accept: "application/json, application/problem+json", Authorization: `Bearer ${token}` },
       cache: "no-store",
       // A redirect to a sign-in page would look like a success.

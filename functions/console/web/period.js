@@ -126,3 +126,8 @@ export function starts(report, interval) {
     end: first + (index + 1) * step,
   }));
 }
+
+/** As the parameters of reports, whose end is inclusive. @param {Period} period */
+export function inclusive({ from, to }) {
+  return { start: `${from}T00:00:00Z`, end: `${to}T23:59:59.999999Z` };
+}

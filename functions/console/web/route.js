@@ -6,9 +6,11 @@
 
 const BASE = "/console";
 /** All settings, in the order in which an address has them. */
-const SETTINGS = ["project", "from", "to", "interval", "by", "a", "b", "points"];
+const SETTINGS = ["project", "from", "to", "interval", "by", "a", "b", "points", "status", "conversation", "turn"];
 /** Settings that another view has, too. */
 const SHARED = ["project", "from", "to", "by"];
+/** Settings of one project and period, without which a view shows all of it. */
+const WHOLE = { conversation: "", turn: "" };
 
 /** @typedef {{ view: string, [setting: string]: string }} Route A setting that the address does not have is "". */
 
@@ -41,7 +43,12 @@ class Router extends EventTarget {
   to(view) {
     const { current } = this;
     const kept = SETTINGS.map((name) => [name, SHARED.includes(name) || view === current.view ? current[name] : ""]);
-    return { ...Object.fromEntries(kept), view };
+    return { ...Object.fromEntries(kept), ...WHOLE, view };
+  }
+
+  /** Goes to another project or period, from a part of it to the whole. @param {Partial<Route>} changes */
+  goToWhole(changes) {
+    this.go({ ...WHOLE, ...changes });
   }
 
   /**

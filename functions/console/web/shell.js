@@ -7,6 +7,7 @@ import { openWithin, router } from "./route.js";
 import { session } from "./session.js";
 import { signInPage } from "./sign-in.js";
 import { Compare } from "./view/compare.js";
+import { Conversations } from "./view/conversations.js";
 import { Overview } from "./view/overview.js";
 
 /**
@@ -16,6 +17,7 @@ import { Overview } from "./view/overview.js";
 const VIEWS = {
   overview: { title: "Overview", element: Overview },
   compare: { title: "Compare", element: Compare },
+  conversations: { title: "Conversations", element: Conversations },
 };
 
 export class Shell extends HTMLElement {
@@ -40,7 +42,7 @@ export class Shell extends HTMLElement {
     }
     const route = this.#completed(caller);
     const { title, element } = VIEWS[route.view];
-    document.title = `${title} · ${route.project} · Hearback`;
+    document.title = [route.conversation, title, route.project, "Hearback"].filter((each) => each !== "").join(" · ");
     swap(this.#bar, ...this.#barOf(route, caller));
     if (!this.contains(this.#main)) {
       const skip = make("a", { class: "skip", href: "#main" }, "Skip to the content");
@@ -93,23 +95,18 @@ export class Shell extends HTMLElement {
             { id: "project", label: "Project" },
             options.map((name) => [name, name]),
             route.project,
-            (name) => router.go({ project: name, a: "", b: "" }),
+            (name) => router.goToWhole({ project: name, a: "", b: "" }),
           )
         : make("p", { class: "field" }, make("span", {}, "Project"), make("b", {}, route.project));
     const period = { from: route.from, to: route.to };
     return [
-      make(
-        "p",
-        { class: "brand" },
-        make("img", { src: ICON, alt: "", width: 22, height: 22 }),
-        "Hearback",
-      ),
+      make("p", { class: "brand" }, make("img", { src: ICON, alt: "", width: 22, height: 22 }), "Hearback"),
       make("nav", { "aria-label": "Views" }, ...links),
       make(
         "div",
         { class: "tools" },
         project,
-        periodPicker(period, (chosen) => router.go(chosen)),
+        periodPicker(period, (chosen) => router.goToWhole(chosen)),
       ),
       button("Sign out", () => session.signOut(), {
         id: "sign-out",

@@ -1,0 +1,186 @@
+/**
+ * Reads one conversation. The API lists the turns that have feedback; turns in which it was detected, and turns whose
+ * status is less certain than a reaction, are found from there.
+ *
+ * @module
+ */
+
+import { ApiError, detect, readTurn, turnsByStatus, turnsWithFeedback } from "../api.js";
+import { actsOn } from "./acts.js";
+import { readLedger } from "./ledger.js";
+
+const PAGE = 500;
+/** All feedback that is kept. */
+const DAYS = 3650;
+const MAX_TURNS = 200;
+/** A message that follows a turn later than this says nothing about it (docs/reference/rules.md#detection). */
+const SESSION_MS = 30 * 60_000;
+/** The limit of a detection's body. */
+const MAX_DETECTED = 200_000;
+
+/**
+ * What a turn's next message says about it. `cues` are `null` if the detector cannot find them again; `again` is its
+ * confidence now.
+ *
+ * @typedef {{ status: "rejected" | "accepted", confidence: number, correction: string | null, said: string | null,
+ *   about: string, detectedIn: string | null, isOutranked: boolean, cues: Cue[] | null,
+ *   again: number | null }} Inference
+ */
+/** @typedef {{ cue: string, start: number, end: number }} Cue Positions are in characters. */
+
+/**
+ * `log` is `null` if the caller may not read the turn, or it is gone. `read` are the inferences that this turn's message
+ * led to.
+ *
+ * @typedef {{ id: string, ts: string, log: any, acts: import("./acts.js").Act[], inference: Inference | null,
+ *   read: Inference[] }} Turn
+ */
+
+/**
+ * @param {{ project: string, conversation: string, turn: string }} of `turn` is read even if no feedback leads to it
+ * @param {AbortSignal} signal
+ */
+export async function readConversation({ project, conversation, turn }, signal) {
+  const reports = await readReports(project, conversation, signal);
+  const logs = new Map();
+  const follow = async (/** @type {string[]} */ ids) => {
+    let next = ids;
+    while (next.length > 0 && logs.size < MAX_TURNS) {
+      const batch = [...new Set(next)].filter((id) => !logs.has(id)).slice(0, MAX_TURNS - logs.size);
+      const read = await Promise.all(batch.map((id) => orNull(readTurn(project, conversation, id, signal))));
+      batch.forEach((id, index) => logs.set(id, read[index]));
+      next = read.map((log) => log?.user_feedback?.detected_in_turn).filter((id) => id && !logs.has(id));
+    }
+  };
+  await follow([...reports.keys(), ...(turn ? [turn] : [])]);
+  await follow(await decidedTurns(project, conversation, [...logs.values()], signal));
+
+  const readable = [...logs.values()].filter((log) => log !== null);
+  const [ledger, inferences] = await Promise.all([
+    readLedger(project, conversation, readable, reports, signal),
+    Promise.all(readable.map((log) => inferenceOf(log, logs.get(log.user_feedback?.detected_in_turn), signal))),
+  ]);
+  const turns = [...logs]
+    .map(([id, log]) => {
+      const reactions = reports.get(id) ?? [];
+      const found = inferences.filter((inference) => inference !== null);
+      return {
+        id,
+        ts: log?.ts ?? reactions.at(-1)?.reaction.ts ?? "",
+        log,
+        acts: actsOn(id, reactions, ledger.events),
+        inference: found.find(({ about }) => about === id) ?? null,
+        read: found.filter(({ detectedIn }) => detectedIn === id),
+      };
+    })
+    // Nobody has a turn of this name.
+    .filter(({ log, acts }) => log !== null || acts.length > 0)
+    .sort((a, b) => Date.parse(a.ts) - Date.parse(b.ts) || a.id.localeCompare(b.id));
+  return { turns, isCut: logs.size >= MAX_TURNS, isLedgerCut: ledger.isCut };
+}
+
+/**
+ * The reactions of each turn that has any, the latest first.
+ *
+ * @param {string} project
+ * @param {string} conversation
+ * @param {AbortSignal} signal
+ */
+async function readReports(project, conversation, signal) {
+  /** @type {Map<string, any[]>} */
+  const reports = new Map();
+  let cursor;
+  do {
+    const page = await turnsWithFeedback(project, conversation, { days: DAYS, limit: PAGE, cursor }, signal);
+    for (const { turn_id: id, reactions } of page.turns) {
+      reports.set(id, [...(reports.get(id) ?? []), ...reactions]);
+    }
+    cursor = page.next_cursor;
+  } while (cursor && reports.size < MAX_TURNS);
+  return reports;
+}
+
+/**
+ * The conversation's turns with a status, among those of the project at that time.
+ *
+ * @param {string} project
+ * @param {string} conversation
+ * @param {any[]} logs
+ * @param {AbortSignal} signal
+ */
+async function decidedTurns(project, conversation, logs, signal) {
+  const times = logs.filter((log) => log !== null).map(({ ts }) => Date.parse(ts));
+  if (times.length === 0) {
+    return [];
+  }
+  const from = new Date(Math.min(...times) - SESSION_MS).toISOString();
+  const to = new Date(Math.max(...times) + SESSION_MS).toISOString();
+  const lists = await Promise.all(
+    ["rejected", "accepted"].map((status) =>
+      turnsByStatus(project, { user_feedback_status: status, from, to, limit: PAGE }, signal),
+    ),
+  );
+  return lists
+    .flatMap(({ turns }) => turns)
+    .filter((each) => each.conversation_id === conversation)
+    .map((each) => each.turn_id);
+}
+
+/**
+ * @param {any} log
+ * @param {any} next the turn in which it was detected
+ * @param {AbortSignal} signal
+ * @returns {Promise<Inference | null>}
+ */
+async function inferenceOf(log, next, signal) {
+  const found = log.user_feedback;
+  if (!found || found.status === "neutral") {
+    return null;
+  }
+  return {
+    status: found.status,
+    confidence: found.confidence,
+    correction: found.correction_type,
+    said: found.user_said,
+    about: log.turn_id,
+    detectedIn: found.detected_in_turn,
+    isOutranked: log.user_feedback_status !== found.status || log.feedback_confidence !== found.confidence,
+    ...(next?.user ? await cuesOf(found, log, next, signal) : UNKNOWN_CUES),
+  };
+}
+
+const UNKNOWN_CUES = { cues: null, again: null };
+
+/**
+ * The cues of a detection are not kept. The detector finds them again in the same texts. It may be less certain, as it
+ * also knew earlier turns.
+ *
+ * @param {any} found
+ * @param {any} log
+ * @param {any} next
+ * @param {AbortSignal} signal
+ * @returns {Promise<{ cues: Cue[] | null, again: number | null }>}
+ */
+async function cuesOf(found, log, next, signal) {
+  const texts = { message: next.user.text, prev_query: log.user?.text, prev_response: log.assistant?.text };
+  if (Object.values(texts).join("").length > MAX_DETECTED) {
+    return UNKNOWN_CUES;
+  }
+  const detection = await orNull(detect({ ...texts, language: next.language ?? undefined }, signal));
+  const isSame =
+    detection?.feedback_type === found.status &&
+    (detection.correction_type ?? "") === (found.correction_type ?? "").replace("explicit_correction", "explicit");
+  return isSame ? { cues: detection.evidence, again: detection.confidence } : UNKNOWN_CUES;
+}
+
+/** `null` for what the caller may not read, or what is gone. @template T @param {Promise<T>} reading */
+export async function orNull(reading) {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof ApiError && [400, 403, 404, 413].includes(error.status)) {
+      return null;
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,221 @@
+/** The view of conversations: a list, the worst first, and one conversation with all feedback on it. @module */
+
+import { tokenCommand } from "../command-line.js";
+import { ConversationList } from "../conversation/list.js";
+import { linkId, listPanel } from "../conversation/list-panel.js";
+import { readConversation } from "../conversation/reading.js";
+import { elementId, turnItem } from "../conversation/turn.js";
+import { make } from "../dom.js";
+import { counted, moment } from "../format.js";
+import { command, emptyState } from "../panel.js";
+import { openWithin, router } from "../route.js";
+import { SCOPE, session } from "../session.js";
+import { View, noFeedback, viewHeading } from "./view.js";
+
+/** For how long the way back to the list does not load it again. */
+const LIST_KEPT_MS = 5 * 60_000;
+
+/** @typedef {import("../route.js").Route} Route */
+
+export class Conversations extends View {
+  /** The list that was shown last. @type {{ key: string, list: ConversationList, at: number } | null} */
+  #kept = null;
+  /** @type {Route | null} */
+  #shown = null;
+  /** The conversation from which the reader may come back to the list. */
+  #before = "";
+
+  /** @param {Route} route @param {AbortSignal} signal */
+  async load(route, signal) {
+    return route.conversation ? this.#one(route, signal) : this.#all(route, signal);
+  }
+
+  /** @param {Route} route */
+  async show(route) {
+    const before = this.#shown;
+    this.#shown = route;
+    await super.show(route);
+    if (this.#shown === route) {
+      this.#lead(before, route);
+    }
+  }
+
+  /**
+   * Leads the reader to what they opened, or back to where they were.
+   *
+   * @param {Route | null} before
+   * @param {Route} route
+   */
+  #lead(before, route) {
+    const isSame = before?.conversation === route.conversation && before?.turn === route.turn;
+    if (isSame || (before === null && !route.turn)) {
+      return;
+    }
+    if (route.conversation) {
+      const turn = route.turn ? document.getElementById(elementId(route.turn)) : null;
+      const target = turn ?? this.querySelector("h1");
+      target?.setAttribute("tabindex", "-1");
+      target?.focus({ preventScroll: true });
+      turn ? turn.scrollIntoView({ block: "nearest" }) : scrollTo(0, 0);
+    } else if (before?.conversation) {
+      const link = document.getElementById(linkId(before.conversation));
+      link?.focus({ preventScroll: true });
+      link?.scrollIntoView({ block: "center" });
+    }
+  }
+
+  /** @param {Route} route @param {AbortSignal} signal */
+  async #all(route, signal) {
+    const { project, from, to } = route;
+    const status = statusOf(route.status);
+    const before = this.#before;
+    this.#before = "";
+    const key = [session.token, project, from, to, status].join("\n");
+    const isBack = before !== "" && this.#kept?.key === key && Date.now() - this.#kept.at < LIST_KEPT_MS;
+    const list =
+      isBack && this.#kept ? this.#kept.list : new ConversationList({ project, period: { from, to }, status });
+    if (!isBack) {
+      await list.load(signal);
+      this.#kept = { key, list, at: Date.now() };
+    }
+    const heading = viewHeading(this.name, { project, countedAt: null, from, to }, search());
+    if (list.size === 0 && !list.hasMore && status === "") {
+      return [heading, scopeNotice(project), noFeedback(route)].filter((node) => node !== null);
+    }
+    return [heading, scopeNotice(project), listPanel(list, before, signal)].filter((node) => node !== null);
+  }
+
+  /** @param {Route} route @param {AbortSignal} signal */
+  async #one(route, signal) {
+    const { project, conversation, turn } = route;
+    this.#before = conversation;
+    const { turns, isCut, isLedgerCut } = await readConversation({ project, conversation, turn }, signal);
+    const heading = conversationHeading(route, turns);
+    if (turns.length === 0) {
+      return [heading, scopeNotice(project), unknown(conversation)].filter((node) => node !== null);
+    }
+    const notes = [
+      "Shown are the turns with feedback, and those whose message led to it. The API lists no others.",
+      turns.some(({ read }) => read.some(({ cues }) => cues !== null))
+        ? "Words are marked as the detector finds them today, as the API does not keep them."
+        : "",
+      isCut ? "The conversation has more turns than the console shows." : "",
+      isLedgerCut ? "Of users with much feedback, ratings, corrections and what was taught may be missing." : "",
+    ].filter((note) => note !== "");
+    return [
+      heading,
+      scopeNotice(project),
+      make("ol", { class: "turns" }, ...turns.map((each) => turnItem(each, turns))),
+      make("p", { class: "note" }, notes.join(" ")),
+    ].filter((node) => node !== null);
+  }
+
+  get name() {
+    return "Conversations";
+  }
+
+  get bones() {
+    return [56, 520];
+  }
+}
+
+/** @param {string} text @returns {import("../conversation/list.js").Status} */
+function statusOf(text) {
+  return text === "rejected" || text === "accepted" ? text : "";
+}
+
+/** Opens a conversation by its id. */
+function search() {
+  const field = make("input", {
+    id: "find-conversation",
+    type: "search",
+    required: true,
+    maxlength: 256,
+    placeholder: "Exact id",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+  const form = make(
+    "form",
+    { class: "row", role: "search" },
+    make("label", { class: "field", for: "find-conversation" }, make("span", {}, "Conversation"), field),
+    make("button", { type: "submit" }, "Open"),
+  );
+  form.addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    const conversation = field.value.trim();
+    if (conversation !== "") {
+      router.go({ conversation, turn: "" });
+    }
+  });
+  return form;
+}
+
+/** @param {Route} route @param {import("../conversation/reading.js").Turn[]} turns */
+function conversationHeading({ project, conversation }, turns) {
+  const list = { conversation: "", turn: "" };
+  const back = make("a", { id: "to-list", href: router.address({ ...router.current, ...list }) }, "All conversations");
+  openWithin(back, () => router.go(list));
+  const users = [...new Set(turns.map(({ log }) => log?.user_id).filter(Boolean))];
+  const facts = [
+    project,
+    users.length > 0 ? users.slice(0, 3).join(", ") + (users.length > 3 ? " and others" : "") : "",
+    turns.length > 0 ? counted(turns.length, "turn") : "",
+  ].filter((fact) => fact !== "");
+  const first = turns[0]?.ts;
+  return make(
+    "div",
+    { class: "view-heading" },
+    make(
+      "div",
+      {},
+      make("p", { class: "back" }, back),
+      make("h1", {}, "Conversation ", make("code", {}, conversation)),
+      make(
+        "p",
+        { class: "about" },
+        ...facts.map((fact) => make("span", {}, fact)),
+        first ? make("span", {}, moment(first)) : null,
+      ),
+    ),
+  );
+}
+
+/** What a token without the scope sees. @param {string} project */
+function scopeNotice(project) {
+  const { caller } = session;
+  return caller === null || caller.scopes.includes(SCOPE)
+    ? null
+    : make(
+        "div",
+        { class: "notice" },
+        make(
+          "p",
+          {},
+          make("strong", {}, `This token lacks the scope ${SCOPE}.`),
+          ` It sees only the feedback of ${caller.sub}, and the texts of their own turns.`,
+        ),
+        command(tokenCommand(project)),
+      );
+}
+
+/** @param {string} conversation */
+function unknown(conversation) {
+  return emptyState(
+    "Nothing to show",
+    make(
+      "p",
+      {},
+      "There is no feedback on a conversation ",
+      make("code", {}, conversation),
+      " in this project, or it is no longer kept.",
+    ),
+    make(
+      "p",
+      { class: "note" },
+      "Ids are case-sensitive. The API lists the turns of a conversation by their feedback, so a conversation without any is not found.",
+    ),
+  );
+}
+
+customElements.define("console-conversations", Conversations);
