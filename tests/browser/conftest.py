@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from bundle import Bundle, default_command
+from console_page import ConsolePage
 from demo_page import DemoPage
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -97,20 +98,41 @@ def new_context(browser):
 
 
 @pytest.fixture
-def new_demo(new_context):
-    """Opens the demo in a tab. At the end of the test no tab may have reported an unexpected error of a script or of
-    the content security policy."""
+def tabs(new_context):
+    """The tabs of a test, which must be clean at its end."""
     tabs = []
+    yield tabs
+    for tab in tabs:
+        tab.assert_clean()
+
+
+@pytest.fixture
+def new_demo(new_context, tabs):
+    """Opens the demo in a tab."""
 
     def make(user, context=None):
         tabs.append(DemoPage(context or new_context(), user))
         return tabs[-1].open()
 
-    yield make
-    for tab in tabs:
-        assert tab.unexpected_errors() == []
+    return make
 
 
 @pytest.fixture
 def demo(new_demo, user):
     return new_demo(user)
+
+
+@pytest.fixture
+def new_console(bundle, new_context, tabs):
+    """Makes a tab for the console."""
+
+    def make(**options):
+        tabs.append(ConsolePage(new_context(**options), bundle))
+        return tabs[-1]
+
+    return make
+
+
+@pytest.fixture
+def console(new_console):
+    return new_console()

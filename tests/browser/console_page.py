@@ -1,13 +1,13 @@
 """The console in a browser: its pages, its requests and its errors."""
 
+import contextlib
 import re
 import urllib.parse
 
-import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from bundle import eventually
+from tab import Tab
 
 GO = "address => { history.pushState(null, '', address); dispatchEvent(new Event('popstate')); }"
 INSIGHTS = re.compile(r"/v1/projects/[^/]+/insights")
@@ -15,43 +15,16 @@ REPORT = "feedback:report"
 PHONE = {"width": 360, "height": 740}
 
 
-@pytest.fixture
-def new_console(bundle, new_context):
-    """Opens the console in a tab, which must stay without unexpected errors."""
-    tabs = []
-
-    def make(**options):
-        tabs.append(ConsolePage(new_context(**options), bundle))
-        return tabs[-1]
-
-    yield make
-    for tab in tabs:
-        tab.assert_clean()
-
-
-@pytest.fixture
-def console(new_console):
-    return new_console()
-
-
-class ConsolePage:
+class ConsolePage(Tab):
     """One tab with the console."""
 
     def __init__(self, context, bundle):
+        super().__init__(context)
         self._url = bundle.url
-        self.page = context.new_page()
-        self._errors = []
-        self._expected = []
         self._origins = set()
         # Paths with queries that the server may have logged, or a proxy.
         self._addresses = []
-        self.page.on("console", self._on_console)
-        self.page.on("pageerror", lambda error: self._errors.append(str(error)))
         self.page.on("request", self._on_request)
-
-    def _on_console(self, message):
-        if message.type in ("error", "warning"):
-            self._errors.append(message.text)
 
     def _on_request(self, request):
         address = urllib.parse.urlsplit(request.url)
@@ -114,22 +87,21 @@ class ConsolePage:
             found = Axe().run(self.page, options={"resultTypes": ["violations"]} | rules).response["violations"]
             assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == [], (name, scheme)
 
-    def expect_error(self, text):
-        """Waits for an error of the browser that the test provokes."""
-        eventually(lambda: any(text in error for error in self._current_errors()), True)
-        self._expected.append(text)
-
-    def _current_errors(self):
-        # Playwright delivers events only during a call.
-        self.page.evaluate("0")
-        return self._errors
-
     def assert_clean(self):
-        """No script failed, the policy stopped nothing, no other origin was asked, and no token was in an address."""
-        errors = [error for error in self._current_errors() if not any(text in error for text in self._expected)]
-        assert errors == []
+        """Also, no other origin was asked, and no token was in an address."""
+        super().assert_clean()
         assert self._origins == {self._url}
         assert [address for address in self._addresses if "token=" in address] == []
+
+
+@contextlib.contextmanager
+def desk_of(user, browser, bundle, view, project):
+    """A tab in which the user is signed in. Tests go to a view of their own, without loading the page again."""
+    context = browser.new_context(reduced_motion="reduce")
+    tab = ConsolePage(context, bundle).open(view, user, project=project)
+    yield tab
+    tab.assert_clean()
+    context.close()
 
 
 def plain(text):

@@ -6,6 +6,7 @@ import urllib.parse
 from playwright.sync_api import expect
 
 from bundle import eventually
+from tab import Tab
 
 FEEDBACK = re.compile(r"/api/v1/feedback(\?|$)")
 SENT = "Thank you. Your feedback was sent."
@@ -15,24 +16,15 @@ SIGNALS = re.compile(r"POST|DELETE")
 LONG_URL = "https://example.com/" + "a-path-that-is-much-too-long-to-type/" * 12 + "?token=" + "0123456789abcdef" * 12
 
 
-class DemoPage:
+class DemoPage(Tab):
     """One tab with the demo."""
 
     def __init__(self, context, user):
+        super().__init__(context)
         self.user = user
-        self.page = context.new_page()
-        # Errors and warnings of the page and the browser.
-        self._errors = []
-        self._expected = []
         # Calls that change something, as "POST helpful".
         self.calls = []
-        self.page.on("console", self._on_console)
-        self.page.on("pageerror", lambda error: self._errors.append(str(error)))
         self.page.on("request", self._on_request)
-
-    def _on_console(self, message):
-        if message.type in ("error", "warning"):
-            self._errors.append(message.text)
 
     def _on_request(self, request):
         if FEEDBACK.search(request.url) and SIGNALS.match(request.method):
@@ -58,23 +50,6 @@ class DemoPage:
     def _pending(self):
         count = "all => all.filter(each => each.matches(':state(pending)')).length"
         return self.page.locator("hearback-feedback").evaluate_all(count)
-
-    def expect_error(self, text):
-        """Waits for an expected error of the browser, which may report it more than once."""
-        eventually(lambda: any(text in error for error in self.errors()), True)
-        self._expected.append(text)
-
-    def unexpected_errors(self):
-        def unexpected(error):
-            return not any(text in error for text in self._expected)
-
-        return list(filter(unexpected, self.errors()))
-
-    def errors(self):
-        """The errors and warnings so far."""
-        # Playwright delivers events only during a call.
-        self.page.evaluate("0")
-        return self._errors
 
     def intercept(self, method, signal=None):
         """Holds calls until the test continues them."""

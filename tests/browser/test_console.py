@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Error, expect
 
 from bundle import eventually
-from console_page import INSIGHTS, PHONE, REPORT, ConsolePage, console, new_console, plain
+from console_page import INSIGHTS, PHONE, REPORT, desk_of, plain
 
 WEB = pathlib.Path(__file__).resolve().parents[2] / "functions" / "console" / "web"
 PROJECT = "console-shop"
@@ -73,12 +73,8 @@ def analyst(bundle):
 
 @pytest.fixture(scope="module")
 def desk(browser, bundle, analyst):
-    """A tab in which the analyst is signed in. Tests go to a view of their own, without loading the page again."""
-    context = browser.new_context(reduced_motion="reduce")
-    tab = ConsolePage(context, bundle).open("overview", analyst, project=PROJECT)
-    yield tab
-    tab.assert_clean()
-    context.close()
+    with desk_of(analyst, browser, bundle, "overview", PROJECT) as desk:
+        yield desk
 
 
 def test_the_console_is_small_and_loads_at_once():

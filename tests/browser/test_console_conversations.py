@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from bundle import TENANT, eventually
-from console_page import PHONE, REPORT, ConsolePage, console, new_console, plain
+from console_page import PHONE, REPORT, desk_of, plain
 
 PROJECT = "console-talks"
 IN_PERIOD = re.compile("/feedback/conversations-in-period$")
@@ -84,12 +84,8 @@ def analyst(bundle, detection):
 
 @pytest.fixture(scope="module")
 def desk(browser, bundle, analyst):
-    """A tab in which the analyst is signed in. Tests go to a view of their own, without loading the page again."""
-    context = browser.new_context(reduced_motion="reduce")
-    tab = ConsolePage(context, bundle).open("conversations", analyst, project=PROJECT)
-    yield tab
-    tab.assert_clean()
-    context.close()
+    with desk_of(analyst, browser, bundle, "conversations", PROJECT) as desk:
+        yield desk
 
 
 def listed(tab):

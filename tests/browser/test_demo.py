@@ -46,7 +46,7 @@ def test_the_printed_link_does_not_change_the_users_real_project(bundle, new_con
     demo.answer("2").button("Regenerate").click()
     expect(demo.answer("2-other").element).to_be_visible()
     demo.settled()
-    assert demo.unexpected_errors() == []
+    demo.assert_clean()
     assert user.feedback("1") == {"helpful": None}
     assert everything() == before
 

@@ -43,7 +43,7 @@ export function dimensionPicker(by, choose) {
     type: "text",
     required: true,
     pattern: "[A-Za-z0-9_.\\-]{1,64}",
-    title: "Letters, digits, “_”, “.” and “-”",
+    title: "A to Z, a to z, 0 to 9, “_”, “.” and “-”",
     autocomplete: "off",
     spellcheck: "false",
     size: 14,

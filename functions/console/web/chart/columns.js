@@ -3,7 +3,7 @@
 import { draw, make } from "../dom.js";
 import { count } from "../format.js";
 import { countTicks } from "./scale.js";
-import { TimeChart, swatch } from "./time-chart.js";
+import { TimeChart, gridLines, swatch } from "./time-chart.js";
 
 /**
  * @typedef {{ look: "explicit" | "implicit" | "correction", name: string, counts: number[] }} Stack
@@ -22,16 +22,7 @@ class Columns extends TimeChart {
     const ticks = countTicks(Math.max(...sums));
     const top = ticks.at(-1) ?? 1;
     const y = (/** @type {number} */ value) => frame.bottom - (value / top) * (frame.bottom - frame.top);
-    const grid = ticks.flatMap((value) => [
-      draw("line", {
-        class: value === 0 ? "base" : "grid",
-        x1: frame.left,
-        x2: frame.right,
-        y1: y(value),
-        y2: y(value),
-      }),
-      draw("text", { class: "tick", x: frame.left - 8, y: y(value) + 4, "text-anchor": "end" }, count(value)),
-    ]);
+    const grid = gridLines(ticks, frame, y, count);
     const width = Math.max(1, Math.min(28, frame.band * 0.72));
     const below = intervals.map(() => 0);
     const columns = stacks.map(({ look, counts }) =>

@@ -249,3 +249,24 @@ export function mark(look, x, y, size) {
       return draw("circle", { class: "mark", cx: x, cy: y, r: size });
   }
 }
+
+/**
+ * The ticks of a value axis, with a line across the chart for each; that of 0 is the base.
+ *
+ * @param {number[]} ticks
+ * @param {Frame} frame
+ * @param {(value: number) => number} y
+ * @param {(value: number) => string} text
+ */
+export function gridLines(ticks, frame, y, text) {
+  return ticks.flatMap((value) => [
+    draw("line", {
+      class: value === 0 ? "base" : "grid",
+      x1: frame.left,
+      x2: frame.right,
+      y1: y(value),
+      y2: y(value),
+    }),
+    draw("text", { class: "tick", x: frame.left - 8, y: y(value) + 4, "text-anchor": "end" }, text(value)),
+  ]);
+}

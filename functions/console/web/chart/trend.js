@@ -3,7 +3,7 @@
 import { draw } from "../dom.js";
 import { count, percent, percentRange, users } from "../format.js";
 import { ceiling, spread } from "./scale.js";
-import { TimeChart, mark } from "./time-chart.js";
+import { TimeChart, gridLines, mark } from "./time-chart.js";
 
 /** Height of the bars of users, and of the space above them. */
 const USERS_PX = 40;
@@ -44,16 +44,7 @@ class Trend extends TimeChart {
   marks(frame, { series, intervals }) {
     const bottom = frame.bottom - USERS_PX - GAP_PX;
     const y = (/** @type {number} */ rate) => bottom - rate * (bottom - frame.top);
-    const grid = [0, 0.25, 0.5, 0.75, 1].flatMap((rate) => [
-      draw("line", {
-        class: rate === 0 ? "base" : "grid",
-        x1: frame.left,
-        x2: frame.right,
-        y1: y(rate),
-        y2: y(rate),
-      }),
-      draw("text", { class: "tick", x: frame.left - 8, y: y(rate) + 4, "text-anchor": "end" }, percent(rate)),
-    ]);
+    const grid = gridLines([0, 0.25, 0.5, 0.75, 1], frame, y, percent);
     const now = Date.now();
     const lines = series.map((each) => rateMarks(each, frame, y, (index) => intervals[index].end > now));
     return [...grid, ...lines, ...endLabels(series, frame, y, bottom), ...userBars(series, frame)];
