@@ -21,10 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut list = String::from("pub(crate) static FILES: &[File] = &[\n");
     for (number, path) in files.iter().enumerate() {
         let content = fs::read(path)?;
-        let name = path
-            .strip_prefix(&web)?
-            .to_str()
-            .ok_or("a name is not UTF-8")?;
+        let name = utf8(path.strip_prefix(&web)?)?;
         (name, &content).hash(&mut version);
         let compressed = out.join(format!("{number}.gz"));
         let mut encoder = GzEncoder::new(fs::File::create(&compressed)?, Compression::best());
