@@ -352,6 +352,22 @@ def test_a_token_without_the_right_fails_the_batch_without_a_search(open_buffer)
     assert (len(server.sent), buffer.stats.failed) == (1, 3)
 
 
+def test_rejections_for_different_reasons_are_all_logged(open_buffer, caplog):
+    def plan(sent):
+        raise failures.pop()
+
+    failures = [Forbidden(403, {}), BadRequest(400, {}), BadRequest(400, {})]
+    server = Server(plan)
+    buffer = open_buffer(server)
+    with caplog.at_level(logging.WARNING, "hearback"):
+        for number in range(3):
+            buffer.put({"turn": number}, send=server.write)
+        # The thread logs what callers know already.
+        eventually(
+            lambda: [record.args[0].split(":")[0] for record in caplog.records], ["BadRequest", "Forbidden"]
+        )
+
+
 def test_a_bug_is_logged_with_its_traceback_and_the_thread_goes_on(open_buffer, no_pauses, caplog):
     def plan(sent):
         if len(server.sent) == 1:
@@ -520,15 +536,18 @@ def run(script, **environment):
     return done
 
 
-def test_a_program_that_ends_without_closing_delivers_its_feedback(bundle, user):
+@pytest.mark.parametrize("ends", ["", "signal.raise_signal(signal.SIGTERM)"])
+def test_a_program_that_ends_without_closing_delivers_its_feedback(bundle, user, ends):
     token = bundle.token("back-end", scope="feedback:on-behalf feedback:report")
-    script = """
-        import hearback, os
+    script = f"""
+        import hearback, os, signal, sys
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         user = os.environ["USER_ID"]
         hb = hearback.Hearback()
         hb.project("support").conversation(user, user_id=user).register("Hi", "Hello", turn_id="turn-1").ok("thanks")
-        hb.submit({"userId": user, "sessionId": "s", "feedbackChannel": "explicit", "feedbackType": "rating",
-                   "feedbackId": os.environ["FEEDBACK_ID"], "data": {"rating": 5}})
+        hb.submit({{"userId": user, "sessionId": "s", "feedbackChannel": "explicit", "feedbackType": "rating",
+                   "feedbackId": os.environ["FEEDBACK_ID"], "data": {{"rating": 5}}}})
+        {ends}
     """
     feedback_id = str(uuid.uuid4())
     run(script, HEARBACK_URL=bundle.url, HEARBACK_TOKEN=token, USER_ID=user, FEEDBACK_ID=feedback_id)
@@ -565,6 +584,20 @@ def test_a_program_ends_soon_although_hearback_is_not_there():
     start = time.monotonic()
     assert "1 items were left" in run(script).stderr
     assert time.monotonic() - start < 5
+
+
+def test_a_second_interrupt_ends_a_program_at_once():
+    script = """
+        import hearback, logging, os, signal, threading
+        hb = hearback.Hearback("http://127.0.0.1:9", "token", tenant="acme")
+        hb.submit({"userId": "u", "sessionId": "s", "feedbackChannel": "explicit"})
+        interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        interrupt.daemon = True
+        interrupt.start()
+    """
+    done = run(script)
+    assert "1 items were left" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_crash_of_the_server_during_a_flush_loses_and_repeats_nothing(tmp_path, monkeypatch):

@@ -248,6 +248,21 @@ def test_a_hanging_server_takes_no_more_than_the_patience(connect):
         asyncio.run(scenario(server.url))
 
 
+def test_a_hanging_server_delays_three_callers_until_the_background_finds_out(connect):
+    async def scenario(url):
+        async with connect(url, "token", tenant=TENANT, patience=0.05) as hb:
+            for _ in range(10):
+                turn = await hb.project(PROJECT).conversation().begin("Hi")
+                await turn.complete("Hello")
+            assert hb.stats.unanswered == 10
+            await hb.close(0.0)
+
+    with Scripted(hangs) as server:
+        asyncio.run(scenario(server.url))
+        # Those of three callers, and one of the background.
+        assert len(server.requests) == 4
+
+
 def test_a_slow_function_for_the_token_takes_no_more_than_the_patience():
     released = threading.Event()
 

@@ -392,6 +392,32 @@ class TestWrap:
 
 
 class TestConversation:
+    def test_a_second_call_with_the_same_message_is_not_the_user_asking_again(self, provider, chat, original, caplog):
+        client = wrap(original, chat.project, add_context=True)
+        for text in (ANSWER, "online", "Within 14 days."):
+            provider.reply(completion(text))
+        with conversation(chat.id):
+            create(client)
+        with conversation(chat.id) as c:
+            for _ in range(2):
+                create(client, CORRECTION)
+        contexts = [request["messages"][0]["content"] for request in provider.requests[1:]]
+        assert contexts == [f"Be brief.\n\n{c.turn.context.strip()}"] * 2
+        assert chat.texts(c.turn) == (CORRECTION, "online")
+        assert chat.stored(c.turn)["user_feedback_status"] == "neutral"
+        assert chat.completed() == 2
+        assert "answered twice" in caplog.text and CORRECTION not in caplog.text
+
+    def test_a_message_that_is_sent_again_in_a_block_of_its_own_is_the_user_asking_again(self, provider, chat, client):
+        turns = []
+        for _ in range(2):
+            provider.reply(completion(ANSWER))
+            with conversation(chat.id) as c:
+                create(client)
+            turns.append(c.turn)
+        assert chat.stored(turns[0])["user_feedback_status"] == "rejected"
+        assert turns[1].previous.rejected
+
     def test_a_back_end_names_the_user(self, provider, bundle, original, user):
         token = bundle.token("back-end", scope="feedback:on-behalf feedback:report")
         provider.reply(completion(ANSWER))

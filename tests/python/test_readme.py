@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 import re
+import signal
 
 import pytest
 from bundle import PATIENCE, TENANT, eventually
@@ -45,6 +46,8 @@ def back_end(bundle, monkeypatch):
 def run(back_end):
     """Runs the blocks of a section in one namespace, calls `after` with it after each, and returns it."""
     with contextlib.ExitStack() as clients:
+        # A block of the page sets another.
+        clients.callback(signal.signal, signal.SIGTERM, signal.getsignal(signal.SIGTERM))
 
         def run(heading, after=lambda page: None, **given):
             prompts = []

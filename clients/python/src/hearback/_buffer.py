@@ -118,9 +118,11 @@ class Buffer:
         with self._lock:
             return self._queue.stats
 
-    def count_unanswered(self) -> None:
+    def count_unanswered(self, *, silent: bool = False) -> None:
+        """`silent`: there was no response."""
         with self._lock:
             self._queue.unanswered += 1
+            self._queue.silences += silent
 
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until everything that is in the buffer now has an outcome; returns whether it has."""
@@ -231,7 +233,8 @@ class Buffer:
     def _report(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
             if isinstance(outcome, Rejected):
-                self._bursts.warn("reject", "Hearback does not accept feedback: %s", named(outcome.error))
+                kind = f"reject {getattr(outcome.error, 'status', None)}"
+                self._bursts.warn(kind, "Hearback does not accept feedback: %s", named(outcome.error))
             elif isinstance(outcome, Postponed):
                 self._bursts.warn("postpone", "Feedback waits to be sent again: %s", named(outcome.error))
 
@@ -301,4 +304,9 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 def _close_all() -> None:
     end = time.monotonic() + _EXIT_TIMEOUT
     for buffer in list(_buffers):
-        buffer.close(max(0.0, end - time.monotonic()))
+        try:
+            buffer.close(max(0.0, end - time.monotonic()))
+        except KeyboardInterrupt:
+            # A second Ctrl-C: nobody waits any longer.
+            end = 0.0
+            buffer.close(0.0)

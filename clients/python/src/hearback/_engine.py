@@ -21,7 +21,7 @@ from ._receipt import AsyncReceipt, Receipt, settled
 from ._transport import DEADLINE, TIMEOUT, AsyncTransport, Transport
 from ._turns import Call, Draft, Knowledge, Opening
 from .api import Api, AsyncApi
-from .errors import DeadlineExceeded
+from .errors import ConnectionFailed, DeadlineExceeded
 from .types import BatchResults, FeedbackRecord
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ class Background:
         return None
 
     def _unanswered(self, error: Exception) -> None:
-        self.buffer.count_unanswered()
+        self.buffer.count_unanswered(silent=isinstance(error, (ConnectionFailed, DeadlineExceeded)))
         self._bursts.warn("begin", "A turn begins without what Hearback knows: %s", named(error))
 
 

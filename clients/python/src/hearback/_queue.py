@@ -23,7 +23,7 @@ BATCH_BYTES = 4 * 1024 * 1024 - 1_024
 # For how long events wait for others to join their batch.
 _INTERVAL = 0.5
 _LONGEST_PAUSE = 30.0
-# After so many failed requests in a row, Hearback counts as unreachable.
+# After so many failed requests of the background, or so many calls of `begin` without a response, in a row, Hearback counts as unreachable.
 _UNREACHABLE = 3
 # An item is given up once it failed so often while others were accepted.
 _STRIKES = 10
@@ -63,6 +63,7 @@ class Queue:
         self._resume_at = 0.0
         self._failures = 0  # failed requests since the last one that was answered
         self._outage = 0  # those of them that may have failed whatever they contain
+        self.silences = 0  # calls of `begin` without any response since then
         self._batch_events = BATCH_EVENTS
 
     def __len__(self) -> int:
@@ -81,7 +82,7 @@ class Queue:
     @property
     def is_unreachable(self) -> bool:
         """Whether Hearback fails to respond, and something will be tried again."""
-        return self._outage >= _UNREACHABLE and bool(self._items)
+        return max(self._outage, self.silences) >= _UNREACHABLE and bool(self._items)
 
     @property
     def stats(self) -> Stats:
@@ -196,7 +197,7 @@ class Queue:
             self._batch_events = min(2 * self._batch_events, BATCH_EVENTS)
         failed = postponed + [error for error in divided if not isinstance(error, BadRequest)]
         if len(failed) < len(sent):
-            self._failures = self._outage = 0
+            self._failures = self._outage = self.silences = 0
             return
         self._failures += 1
         self._outage = 0 if _is_due_to_item(failed[0]) else self._outage + 1

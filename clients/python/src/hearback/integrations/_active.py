@@ -13,9 +13,11 @@ from typing import Any, Generic, TypeVar
 
 from hearback import AsyncProject, AsyncTurn, HearbackError, Project, Turn
 
+from .._bursts import Bursts
 from ._messages import Answer
 
 _log = logging.getLogger("hearback")
+_bursts = Bursts()
 
 _T = TypeVar("_T", bound="Turn | AsyncTurn")
 
@@ -102,9 +104,11 @@ class ActiveConversation(Generic[_T]):
         return None if self._latest is None else self._latest.turn
 
     def begin(self, project: Project, user_text: str | None) -> Exchange[Turn] | None:
-        """The turn of a call: the open one, or a new one. None if the user said nothing (`user_text` is None)."""
-        if user_text is None or self._is_open(project, user_text):
-            return self._continued(project)
+        """The turn of a call: the latest one if the call continues it, or a new one. None if there is neither."""
+        if self._continues(project, user_text):
+            return self._latest
+        if user_text is None:
+            return None
         conversation = project.conversation(self.id, user_id=self.user_id, labels=self._labels)
         exchange = Exchange(project, user_text, conversation.begin(user_text, **self._members()))
         self._latest = exchange
@@ -112,21 +116,31 @@ class ActiveConversation(Generic[_T]):
 
     async def begin_async(self, project: AsyncProject, user_text: str | None) -> Exchange[AsyncTurn] | None:
         """The same for asyncio."""
-        if user_text is None or self._is_open(project, user_text):
-            return self._continued(project)
+        if self._continues(project, user_text):
+            return self._latest
+        if user_text is None:
+            return None
         conversation = project.conversation(self.id, user_id=self.user_id, labels=self._labels)
         exchange = Exchange(project, user_text, await conversation.begin(user_text, **self._members()))
         self._latest = exchange
         return exchange
 
-    def _is_open(self, project: object, user_text: str) -> bool:
-        """Whether the message has an open turn already: the call before failed, and this one repeats it."""
-        exchange = self._continued(project)
-        return exchange is not None and exchange.user_text == user_text
-
-    def _continued(self, project: object) -> Exchange[Any] | None:
+    def _continues(self, project: object, user_text: str | None) -> bool:
+        """Whether a call belongs to the latest turn: its message is the same, or (None) not the user's."""
         latest = self._latest
-        return latest if latest is not None and latest.is_open and latest.project is project else None
+        if latest is None or latest.project is not project:
+            return False
+        if user_text is None:
+            return latest.is_open
+        if latest.user_text != user_text:
+            return False
+        if not latest.is_open:
+            _bursts.warn(
+                "again",
+                "A message is answered twice, and only the first answer is registered. Open a `conversation` for each"
+                " message, and do not use the wrapped client or the handler for answers that the user does not see",
+            )
+        return True
 
     def _members(self) -> Any:
         return {name: value for name, value in {**self._trace, **_span()}.items() if value is not None}
