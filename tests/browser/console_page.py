@@ -32,7 +32,7 @@ class ConsolePage(Tab):
             self._origins.add(f"{address.scheme}://{address.netloc}")
             self._addresses.append(f"{address.path}?{address.query}")
 
-    def open(self, view="", user=None, **settings):
+    def open(self, view="", user=None, /, **settings):
         """Opens a view by its address, with the user's token as the printed link has it."""
         query = urllib.parse.urlencode(settings)
         path = f"/console/{view}" if view else "/console"

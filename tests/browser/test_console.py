@@ -90,7 +90,7 @@ def today():
 
 
 def test_a_link_signs_in_and_leaves_no_token_in_the_address(console, analyst):
-    console.open(user=analyst)
+    console.open("", analyst)
     first = today() - datetime.timedelta(days=29)
     assert console.settings == ("/console/overview", {"project": PROJECT, "from": str(first), "to": str(today())})
     kept = "JSON.stringify([location.href, history.state, localStorage, sessionStorage, document.cookie])"

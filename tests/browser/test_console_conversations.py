@@ -3,13 +3,13 @@
 import json
 import pathlib
 import re
-import uuid
 
 import pytest
 from playwright.sync_api import expect
 
-from bundle import TENANT, eventually
+from bundle import eventually
 from console_page import PHONE, REPORT, desk_of, plain
+from talk import Talk
 
 PROJECT = "console-talks"
 IN_PERIOD = re.compile("/feedback/conversations-in-period$")
@@ -20,39 +20,10 @@ FOLLOW_UP = "🙂🙂 No, I meant online orders"
 FOREIGN = "<img src=x onerror=alert(1)>"
 
 
-class Talk:
-    """Writes conversations in the name of their users."""
-
-    def __init__(self, bundle):
-        self._bundle = bundle
-        self._back_end = bundle.user("back-end", PROJECT, "feedback:on-behalf")
-
-    def turn(self, conversation, turn, user, message, answer="On the page of the cart."):
-        """Registers a turn; returns what its message says about the turn before."""
-        assistant = {"text": answer, "message_id": f"{conversation}-{turn}"}
-        body = {"user_id": user, "user": {"text": message}, "assistant": assistant, "labels": {"model": "large"}}
-        path = f"/conversations/{TENANT}/{PROJECT}/{conversation}/turns/{turn}"
-        return self._back_end.call("PUT", path, body)["detection"]
-
-    def react(self, conversation, turn, user, reaction, text=""):
-        path = f"/conversations/{TENANT}/{PROJECT}/{conversation}/turns/{turn}/feedback"
-        body = {"user_id": user, "reaction": reaction, "text": text}
-        self._back_end.call("POST", path, body)
-
-    def submit(self, conversation, turn, user, **event):
-        context = {"projectId": PROJECT, "conversationId": conversation, "turnId": turn}
-        ids = {"feedbackId": str(uuid.uuid4()), "userId": user, "sessionId": conversation, "artifactId": turn}
-        self._back_end.call("POST", "/v1/feedback/submit", ids | {"context": context} | event)
-
-    def signal(self, conversation, turn, user, signal, reason):
-        body = {"message_id": f"{conversation}-{turn}", "signal": signal, "reason": reason}
-        self._bundle.user(user, PROJECT).call("POST", "/api/v1/feedback", body)
-
-
 @pytest.fixture(scope="module")
 def detection(bundle):
     """Conversations with feedback of every kind. Returns what is inferred in the worst of them."""
-    talk = Talk(bundle)
+    talk = Talk(bundle, PROJECT)
     talk.turn("talk-worst", "one", "ada", "Where do I enter the code?", "At the counter of each store.")
     detection = talk.turn("talk-worst", "two", "ada", FOLLOW_UP)
     talk.signal("talk-worst", "one", "bob", "inaccurate", "a secret reason")

@@ -83,6 +83,58 @@ export function feed(query, signal) {
   return get("/v1/feedback/events", query, signal);
 }
 
+/** An event as it was submitted (docs/reference/events.md). @param {string} id @param {AbortSignal} signal */
+export function readFeedback(id, signal) {
+  return get(`/v1/feedback/${encodeURIComponent(id)}`, {}, signal);
+}
+
+/** A user's preferences, of which `resource` is a part (docs/reference/preferences.md). @param {string} user */
+function preferencesPath(user, resource = "") {
+  return `/v1/preferences/${encodeURIComponent(user)}${resource}`;
+}
+
+/** @param {string} user @param {AbortSignal} signal */
+export function preferences(user, signal) {
+  return get(preferencesPath(user), {}, signal);
+}
+
+/** @param {string} user @param {Query} query @param {AbortSignal} signal */
+export function resolvedPreferences(user, query, signal) {
+  return get(preferencesPath(user, "/resolved"), query, signal);
+}
+
+/** @param {string} user @param {Query} query @param {AbortSignal} signal */
+export function preferenceHistory(user, query, signal) {
+  return get(preferencesPath(user, "/history"), query, signal);
+}
+
+/** @param {string} user @param {object} patch with the version that it changes @param {AbortSignal} signal */
+export function changePreferences(user, patch, signal) {
+  return send(preferencesPath(user), { method: "PUT", body: JSON.stringify(patch) }, signal);
+}
+
+/** The latest erasure of a user (docs/reference/erasure.md). @param {string} user @param {AbortSignal} signal */
+export function erasure(user, signal) {
+  return get(`/v1/users/${encodeURIComponent(user)}/data/erasure`, {}, signal);
+}
+
+/** @param {string} user @param {AbortSignal} signal */
+export function erase(user, signal) {
+  return send(`/v1/users/${encodeURIComponent(user)}/data`, { method: "DELETE" }, signal);
+}
+
+/** What the API does not have is `null`. @template T @param {Promise<T>} request @returns {Promise<T | null>} */
+export async function ifFound(request) {
+  try {
+    return await request;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) {
+      return null;
+    }
+    throw error;
+  }
+}
+
 /** Of a project or one of its conversations. @param {...string} names */
 function pathOf(...names) {
   return ["/conversations", ...[session.caller?.tenant ?? "", ...names].map(encodeURIComponent)].join("/");

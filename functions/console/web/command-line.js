@@ -7,11 +7,16 @@ function quoted(word) {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** Prints a token for the console. @param {string} project "" for those of the last token */
-export function tokenCommand(project) {
+/** Prints a token for the console. @param {string} project "" for those of the last token @param {...string} scopes */
+export function tokenCommand(project, ...scopes) {
   const { caller } = session;
   const projects = project || caller?.projects.join(",") || "PROJECT";
-  const claims = { sub: caller?.sub ?? "analyst", tenant: caller?.tenant ?? "acme", projects, scope: SCOPE };
+  const claims = {
+    sub: caller?.sub ?? "analyst",
+    tenant: caller?.tenant ?? "acme",
+    projects,
+    scope: [SCOPE, ...scopes].join(" "),
+  };
   const options = Object.entries(claims).map(([name, value]) => `--${name} ${quoted(value)}`);
   return `hearback token ${options.join(" ")}`;
 }

@@ -85,7 +85,8 @@ export function segments({ id, label }, options, chosen, choose) {
 }
 
 /**
- * Replaces the children of a node. The focus stays where it is, on the element with the same id.
+ * Replaces the children of a node. The focus stays where it is, on the element with the same id, and so does what the
+ * reader is typing there.
  *
  * @param {Element} parent
  * @param {...Node} children
@@ -93,8 +94,11 @@ export function segments({ id, label }, options, chosen, choose) {
 export function swap(parent, ...children) {
   const { activeElement } = document;
   const id = activeElement && parent.contains(activeElement) ? activeElement.id : "";
+  const isTyping = activeElement instanceof HTMLInputElement && activeElement.value !== activeElement.defaultValue;
   parent.replaceChildren(...children);
-  if (id) {
-    document.getElementById(id)?.focus({ preventScroll: true });
+  const successor = id ? document.getElementById(id) : null;
+  successor?.focus({ preventScroll: true });
+  if (isTyping && successor instanceof HTMLInputElement) {
+    successor.value = activeElement.value;
   }
 }

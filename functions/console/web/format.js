@@ -14,6 +14,7 @@ const UTC_DAY_LONG = new Intl.DateTimeFormat("en-GB", {
 });
 const UTC_DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 const LOCAL_TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const LOCAL_CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const LOCAL_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const LOCAL_MOMENT = new Intl.DateTimeFormat("en-GB", {
   weekday: "short",
@@ -120,6 +121,13 @@ export function intervalText({ start, end }, kind) {
 export function moment(iso) {
   const utc = `${iso.slice(0, 19).replace("T", " ")} UTC`;
   return make("time", { datetime: iso, title: utc }, LOCAL_MOMENT.format(Date.parse(iso)));
+}
+
+/** A moment of the last hours, with seconds. @param {string} iso */
+export function clock(iso) {
+  const time = moment(iso);
+  time.textContent = LOCAL_CLOCK.format(Date.parse(iso));
+  return time;
 }
 
 /** What a group of a report is called. @param {{ value: string | null, other: boolean }} group */

@@ -6,11 +6,16 @@
 
 const BASE = "/console";
 /** All settings, in the order in which an address has them. */
-const SETTINGS = ["project", "from", "to", "interval", "by", "a", "b", "points", "status", "conversation", "turn"];
+const SETTINGS = [
+  "project",
+  ...["from", "to", "interval", "by", "a", "b", "points"],
+  ...["status", "conversation", "turn"],
+  ...["channel", "outcome", "user", "feedback", "at"],
+];
 /** Settings that another view has, too. */
 const SHARED = ["project", "from", "to", "by"];
 /** Settings of one project and period, without which a view shows all of it. */
-const WHOLE = { conversation: "", turn: "" };
+const WHOLE = { conversation: "", turn: "", feedback: "", at: "" };
 
 /** @typedef {{ view: string, [setting: string]: string }} Route A setting that the address does not have is "". */
 

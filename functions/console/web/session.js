@@ -5,8 +5,12 @@
  * @module
  */
 
-/** The scope of every request that the console sends. */
+/** The scope of the views about a project. */
 export const SCOPE = "feedback:report";
+/** The scope that reads and changes what belongs to a user. */
+export const ON_BEHALF = "feedback:on-behalf";
+/** The scope that erases a user. */
+export const ADMIN = "feedback:admin";
 
 /** Header, payload and signature. */
 const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;

@@ -8,16 +8,20 @@ import { session } from "./session.js";
 import { signInPage } from "./sign-in.js";
 import { Compare } from "./view/compare.js";
 import { Conversations } from "./view/conversations.js";
+import { Live } from "./view/live.js";
 import { Overview } from "./view/overview.js";
+import { Person } from "./view/person.js";
 
 /**
  * The views, in the order of the navigation; the first is the default. @type {Record<string, { title: string,
- * element: new () => import("./view/view.js").View }>}
+ * element: new () => import("./view/view.js").View, isOfPeriod: boolean }>}
  */
 const VIEWS = {
-  overview: { title: "Overview", element: Overview },
-  compare: { title: "Compare", element: Compare },
-  conversations: { title: "Conversations", element: Conversations },
+  overview: { title: "Overview", element: Overview, isOfPeriod: true },
+  compare: { title: "Compare", element: Compare, isOfPeriod: true },
+  conversations: { title: "Conversations", element: Conversations, isOfPeriod: true },
+  live: { title: "Live", element: Live, isOfPeriod: false },
+  person: { title: "Person", element: Person, isOfPeriod: false },
 };
 
 export class Shell extends HTMLElement {
@@ -42,7 +46,9 @@ export class Shell extends HTMLElement {
     }
     const route = this.#completed(caller);
     const { title, element } = VIEWS[route.view];
-    document.title = [route.conversation, title, route.project, "Hearback"].filter((each) => each !== "").join(" · ");
+    document.title = [route.conversation, route.feedback, title, route.project, "Hearback"]
+      .filter((each) => each !== "")
+      .join(" · ");
     swap(this.#bar, ...this.#barOf(route, caller));
     if (!this.contains(this.#main)) {
       const skip = make("a", { class: "skip", href: "#main" }, "Skip to the content");
@@ -106,7 +112,7 @@ export class Shell extends HTMLElement {
         "div",
         { class: "tools" },
         project,
-        periodPicker(period, (chosen) => router.goToWhole(chosen)),
+        VIEWS[route.view].isOfPeriod ? periodPicker(period, (chosen) => router.goToWhole(chosen)) : null,
       ),
       button("Sign out", () => session.signOut(), {
         id: "sign-out",

@@ -83,7 +83,7 @@ function publishedAct({ event, signals, isWithdrawn }) {
 }
 
 /** @param {any} event */
-function publishedKind({ outcome, score }) {
+export function publishedKind({ outcome, score }) {
   switch (outcome) {
     case "rated":
       return score ? `Rating ${score} of 5` : "Rating";
@@ -101,7 +101,7 @@ function publishedKind({ outcome, score }) {
 }
 
 /** @param {any} event @returns {import("./words.js").Verdict | null} */
-function verdictOf({ outcome, score }) {
+export function verdictOf({ outcome, score }) {
   switch (outcome) {
     case "accepted":
       return "ok";

@@ -56,7 +56,7 @@ async function readUser(query, conversation, signal) {
 }
 
 /** @param {any[]} messages @returns {Published[]} */
-function collected(messages) {
+export function collected(messages) {
   const withdrawn = new Set(
     messages.filter(({ eventType }) => eventType === "feedback.retracted").map(({ feedbackId }) => feedbackId),
   );

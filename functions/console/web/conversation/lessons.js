@@ -20,7 +20,12 @@ export function lessons(signals) {
   }
   const reward = signals.find((signal) => signal.reward)?.reward;
   const summary = reward ? `Taught: reward ${signed(reward.value)}` : "What it taught";
-  return make("details", {}, make("summary", {}, summary), make("dl", {}, ...signals.flatMap(lesson)));
+  return make("details", {}, make("summary", {}, summary), lessonsOf(signals));
+}
+
+/** @param {any[]} signals */
+export function lessonsOf(signals) {
+  return make("dl", { class: "lessons" }, ...signals.flatMap(lesson));
 }
 
 /** @param {any} signal */
@@ -44,6 +49,6 @@ function pair(term, text) {
 }
 
 /** @param {number} value */
-function signed(value) {
+export function signed(value) {
   return SIGNED.format(value).replace("-", "−");
 }

@@ -17,6 +17,11 @@ export class View extends HTMLElement {
     return "";
   }
 
+  /** The scopes that its requests need. */
+  get scopes() {
+    return [SCOPE];
+  }
+
   /** Heights of the placeholders. */
   get bones() {
     return [96, 340, 280];
@@ -68,21 +73,21 @@ export class View extends HTMLElement {
       swap(
         this.#content,
         make("h1", {}, this.name),
-        failure(error, () => this.show(route), remedy(error, route.project)),
+        failure(error, () => this.show(route), remedy(error, route.project, this.scopes)),
       );
     }
     this.removeAttribute("aria-busy");
   }
 }
 
-/** What a rejected token lacks. @param {unknown} error @param {string} project */
-function remedy(error, project) {
+/** What a rejected token lacks. @param {unknown} error @param {string} project @param {string[]} needed scopes */
+function remedy(error, project, needed) {
   if (!(error instanceof ApiError) || error.status !== 403 || session.caller === null) {
     return null;
   }
   const { scopes, projects } = session.caller;
   const lacks = [
-    scopes.includes(SCOPE) ? "" : `the scope ${SCOPE}`,
+    ...needed.filter((scope) => !scopes.includes(scope)).map((scope) => `the scope ${scope}`),
     projects.includes(project) ? "" : `the project ${project}`,
   ].filter((each) => each !== "");
   const lacking = lacks.length > 0 ? `The token lacks ${lacks.join(" and ")}. ` : "";
@@ -90,7 +95,7 @@ function remedy(error, project) {
     "div",
     {},
     make("p", {}, `${lacking}Sign in with a token that this command prints:`),
-    command(tokenCommand(project)),
+    command(tokenCommand(project, ...needed.filter((scope) => scope !== SCOPE))),
   );
 }
 

@@ -47,7 +47,7 @@ impl ApiArgs {
         if self.url.is_some() {
             return Ok(None);
         }
-        let token = self.token("analyst", project, Scope::Report.as_str().to_owned())?;
+        let token = self.token("operator", project, console_scopes())?;
         let mut link = running(&self.data)?.join("/console/overview")?;
         link.query_pairs_mut().append_pair("project", project);
         link.set_fragment(Some(&format!("token={token}")));
@@ -63,6 +63,13 @@ impl ApiArgs {
             scope,
         })
     }
+}
+
+/// The scopes of the views of the console. Who runs a bundle may do everything with it.
+pub(super) fn console_scopes() -> String {
+    [Scope::Report, Scope::OnBehalf, Scope::Admin]
+        .map(Scope::as_str)
+        .join(" ")
 }
 
 /// The URL of a running bundle.

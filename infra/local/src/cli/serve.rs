@@ -7,9 +7,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use hearback_domain::events::retention::Retention;
-use hearback_domain::identity::caller::Scope;
 use rustix::fs::Mode;
 
+use super::api::console_scopes;
 use super::{nats, shutdown, webhooks};
 use crate::bundle::{Bundle, Options};
 use crate::demo_page;
@@ -112,10 +112,10 @@ fn print_welcome(bundle: &Bundle) -> Result<()> {
         })
     };
     let token = sign("user-123", &["order-service", demo_page::PROJECT], "")?;
-    let analyst = sign(
-        "analyst",
+    let operator = sign(
+        "operator",
         &["order-service", demo_page::PROJECT, "demo"],
-        Scope::Report.as_str(),
+        &console_scopes(),
     )?;
     let address = bundle.address;
     let mut out = std::io::stdout().lock();
@@ -123,7 +123,7 @@ fn print_welcome(bundle: &Bundle) -> Result<()> {
         out,
         "Hearback is listening on http://{address} (API at http://{address}/docs)\n\n\
          Try it in a browser: http://{address}/demo#token={token}\n\n\
-         See what users think: http://{address}/console#token={analyst}\n"
+         See what users think: http://{address}/console#token={operator}\n"
     )?;
     writeln!(
         out,
