@@ -1,4 +1,5 @@
-//! Lists the files of `web/`, with a compressed copy of each, and names their version by their content.
+//! Joins the files of `web/` to one page, one script and one style sheet, with a compressed copy of each, and names their
+//! version by their content. A page of sixty files would be sixty invocations of the function.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -10,52 +11,169 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-fn main() -> Result<(), Box<dyn Error>> {
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// Where the page expects its files.
+const ASSETS: &str = "/console/assets/";
+
+fn main() -> Result<()> {
     let web = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("web");
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     println!("cargo::rerun-if-changed=web");
-    let mut files = files(&web)?;
-    files.sort();
+    let page = fs::read_to_string(web.join("index.html"))?;
+    let mut modules = Modules::new(&web);
+    modules.add("main.js")?;
+    let icon = fs::read_to_string(web.join("icon.svg"))?;
+    let files = [
+        ("console.js", "text/javascript; charset=utf-8", modules.script),
+        ("console.css", "text/css; charset=utf-8", style(&web, &page)?),
+        ("icon.svg", "image/svg+xml", icon),
+    ];
 
     let mut version = DefaultHasher::new();
-    let mut list = String::from("pub(crate) static FILES: &[File] = &[\n");
-    for (number, path) in files.iter().enumerate() {
-        let content = fs::read(path)?;
-        let name = utf8(path.strip_prefix(&web)?)?;
-        (name, &content).hash(&mut version);
-        let compressed = out.join(format!("{number}.gz"));
-        let mut encoder = GzEncoder::new(fs::File::create(&compressed)?, Compression::best());
-        encoder.write_all(&content)?;
+    files.hash(&mut version);
+    let assets = format!("{ASSETS}{:016x}/", version.finish());
+    fs::write(out.join("index.html"), joined(&page).replace(ASSETS, &assets))?;
+    let mut list = format!("const VERSION: &str = \"{:016x}\";\n", version.finish());
+    list.push_str("static FILES: &[File] = &[\n");
+    for (name, media_type, content) in files {
+        fs::write(out.join(name), &content)?;
+        let compressed = format!("{name}.gz");
+        let mut encoder = GzEncoder::new(fs::File::create(out.join(&compressed))?, Compression::best());
+        encoder.write_all(content.as_bytes())?;
         encoder.finish()?;
-        let (path, compressed) = (utf8(path)?, utf8(&compressed)?);
         writeln!(
             list,
-            "    File {{ name: {name:?}, content: include_bytes!({path:?}), compressed: include_bytes!({compressed:?}) }},"
+            "    File {{ name: {name:?}, media_type: {media_type:?}, content: include_bytes!({:?}), compressed: include_bytes!({:?}) }},",
+            utf8(&out.join(name))?,
+            utf8(&out.join(&compressed))?
         )?;
     }
-    writeln!(
-        list,
-        "];\npub(crate) const VERSION: &str = \"{:016x}\";",
-        version.finish()
-    )?;
+    list.push_str("];\n");
     fs::write(out.join("files.rs"), list)?;
     Ok(())
 }
 
-fn utf8(path: &Path) -> Result<&str, String> {
+fn utf8(path: &Path) -> Result<&str> {
     path.to_str()
-        .ok_or_else(|| format!("{} is not UTF-8", path.display()))
+        .ok_or_else(|| format!("{} is not UTF-8", path.display()).into())
 }
 
-fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            found.extend(files(&path)?);
-        } else {
-            found.push(path);
+/// The lines of the page that load a file, each with its name.
+fn loaded<'a>(page: &'a str, tag: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let tag = tag.to_owned();
+    page.lines()
+        .filter(move |line| line.trim_start().starts_with(&tag))
+        .filter_map(|line| Some((line, line.split_once(ASSETS)?.1.split('"').next()?)))
+}
+
+const STYLE: &str = "<link rel=\"stylesheet\"";
+
+/// The style sheets, in the order of the page.
+fn style(web: &Path, page: &str) -> Result<String> {
+    let sheets: std::io::Result<Vec<_>> = loaded(page, STYLE)
+        .map(|(_, name)| fs::read_to_string(web.join(name)))
+        .collect();
+    Ok(sheets?.join("\n"))
+}
+
+/// The page with one style sheet and one script.
+fn joined(page: &str) -> String {
+    let mut sheets = loaded(page, STYLE).map(|(line, _)| line);
+    let Some(first) = sheets.next() else {
+        return page.to_owned();
+    };
+    let (_, name) = first.split_once(ASSETS).unwrap_or_default();
+    let one = first.replace(name.split('"').next().unwrap_or_default(), "console.css");
+    let page = sheets.fold(page.to_owned(), |page, line| page.replace(&format!("{line}\n"), ""));
+    page.replace(first, &one).replace("main.js", "console.js")
+}
+
+/// The modules as one script. Each becomes a function that is called once and returns what the module exports, after
+/// those that it imports.
+struct Modules<'a> {
+    web: &'a Path,
+    /// Their paths; the number of a module is the place here.
+    names: Vec<PathBuf>,
+    /// Those whose imports are being added, and those that were.
+    open: Vec<PathBuf>,
+    script: String,
+}
+
+impl<'a> Modules<'a> {
+    fn new(web: &'a Path) -> Self {
+        Self {
+            web,
+            names: Vec::new(),
+            open: Vec::new(),
+            script: String::new(),
         }
     }
-    Ok(found)
+
+    /// Adds a module after its imports, unless it is there already; returns its number.
+    fn add(&mut self, path: impl AsRef<Path>) -> Result<usize> {
+        let path = path.as_ref();
+        if let Some(number) = self.names.iter().position(|name| name == path) {
+            return Ok(number);
+        }
+        if self.open.iter().any(|name| name == path) {
+            return Err(format!("{} imports itself", path.display()).into());
+        }
+        self.open.push(path.to_owned());
+        let unknown = |line: &str| format!("{}: {line} is a form that build.rs does not know", path.display());
+        let source = fs::read_to_string(self.web.join(path))?;
+        let (mut body, mut exports) = (String::new(), Vec::new());
+        let mut lines = source.lines();
+        while let Some(line) = lines.next() {
+            if line.starts_with("import ") {
+                let mut statement = line.to_owned();
+                while !statement.ends_with(';') {
+                    statement.push_str(lines.next().ok_or_else(|| unknown(line))?);
+                }
+                let (names, from) = imported(&statement).ok_or_else(|| unknown(line))?;
+                let number = self.add(resolved(path, from))?;
+                writeln!(body, "const {{{names}}} = module{number};")?;
+            } else if let Some(declaration) = line.strip_prefix("export ") {
+                exports.push(declared(declaration).ok_or_else(|| unknown(line))?.to_owned());
+                writeln!(body, "{declaration}")?;
+            } else {
+                writeln!(body, "{line}")?;
+            }
+        }
+        let number = self.names.len();
+        self.names.push(path.to_owned());
+        let exports = exports.join(", ");
+        writeln!(self.script, "const module{number} = (() => {{\n{body}return {{ {exports} }};\n}})();")?;
+        Ok(number)
+    }
+}
+
+/// The names of `import { a, b as c } from "./d.js";` as a pattern, and where they are from.
+fn imported(statement: &str) -> Option<(String, &str)> {
+    let (names, from) = statement.strip_prefix("import {")?.split_once("} from \"")?;
+    Some((names.replace(" as ", ": "), from.strip_suffix("\";")?))
+}
+
+/// The name of `async function name(`, `function name(`, `class Name …` or `const NAME =`.
+fn declared(declaration: &str) -> Option<&str> {
+    let declaration = declaration.strip_prefix("async ").unwrap_or(declaration);
+    let (kind, rest) = declaration.split_once(' ')?;
+    let known = ["function", "class", "const"].contains(&kind);
+    let end = rest.find(|char: char| !char.is_ascii_alphanumeric() && char != '_')?;
+    known.then_some(&rest[..end])
+}
+
+/// The path of what a module imports.
+fn resolved(path: &Path, from: &str) -> PathBuf {
+    let mut resolved = path.parent().unwrap_or(Path::new("")).to_owned();
+    for part in from.split('/') {
+        match part {
+            "." => {}
+            ".." => {
+                resolved.pop();
+            }
+            name => resolved.push(name),
+        }
+    }
+    resolved
 }

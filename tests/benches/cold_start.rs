@@ -190,6 +190,7 @@ fn subjects() -> Vec<Subject> {
             bootstrap("erasure"),
             get("/v1/users/x/data/erasure"),
         ),
+        Subject::new("console", bootstrap("console"), get("/console")),
         Subject::new("signals", bootstrap("signals"), json!({"Records": []})),
         Subject::new("ingest", bootstrap("ingest"), json!({"Records": []})),
         Subject::new("imports", bootstrap("imports"), json!({"Records": []})),

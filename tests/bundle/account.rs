@@ -123,6 +123,32 @@ fn no_webhook_resources_are_deployed_by_default() {
 }
 
 #[test]
+fn no_console_is_deployed_by_default() {
+    let template = template();
+    assert_eq!(template["Parameters"]["Console"]["Default"], "false");
+    let all = template["Resources"].as_object().unwrap().iter();
+    let of_console: Vec<_> = all
+        .filter(|(name, _)| name.starts_with("Console"))
+        .collect();
+    assert!(of_console.len() > 3, "{}", of_console.len());
+    for (name, resource) in of_console {
+        assert_eq!(resource["Condition"], "HasConsole", "{name}");
+    }
+}
+
+#[test]
+fn only_the_console_needs_no_token() {
+    for (function, resource) in resources("AWS::Serverless::Function") {
+        let events = resource["Properties"]["Events"].as_object().cloned();
+        for (name, event) in events.unwrap_or_default() {
+            let authorizer = &event["Properties"]["Auth"]["Authorizer"];
+            let is_open = authorizer == "NONE";
+            assert_eq!(is_open, function == "ConsoleFunction", "{function}: {name}");
+        }
+    }
+}
+
+#[test]
 fn a_paused_webhook_raises_an_alarm() {
     let filter = resource("WebhooksPaused");
     assert_eq!(

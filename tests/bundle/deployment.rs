@@ -1,5 +1,6 @@
 //! The built functions as processes, with Lambda's event formats and Runtime API.
 
+mod console;
 mod erasure;
 mod live;
 mod nats;

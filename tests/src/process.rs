@@ -9,8 +9,9 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// The packages of the functions.
-const FUNCTIONS: [&str; 11] = [
+const FUNCTIONS: [&str; 12] = [
     "hearback-batch",
+    "hearback-console",
     "hearback-erasure",
     "hearback-export",
     "hearback-insights",

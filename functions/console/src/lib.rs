@@ -1,5 +1,5 @@
-//! The console, at `/console`: the files of `web/`, which call the API from the browser. Loading them needs no token; their
-//! calls do.
+//! The console, at `/console`: a page, a script and a style sheet made of the files of `web/`, which call the API from the
+//! browser. Loading them needs no token; their calls do.
 //!
 //! A view is an address below `/console`, and all of them load the same page. Its files have addresses with a version,
 //! which changes with their content, so that browsers keep them.
@@ -18,15 +18,12 @@ use axum::routing::get;
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Where the page expects its files.
-const ASSETS: &str = "/console/assets/";
+const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/index.html"));
 
-const PAGE: &str = include_str!("../web/index.html");
-
-/// A file of `web/`.
-pub(crate) struct File {
-    /// Its path in the folder.
+/// A file that the page loads.
+struct File {
     name: &'static str,
+    media_type: &'static str,
     content: &'static [u8],
     /// The content with gzip.
     compressed: &'static [u8],
@@ -40,11 +37,10 @@ pub fn routes() -> Router {
         .route("/console", get(page))
         .route("/console/", get(page))
         .route("/console/{view}", get(page))
-        .route("/console/assets/{version}/{*name}", get(asset))
+        .route("/console/assets/{version}/{name}", get(asset))
 }
 
 async fn page() -> Response {
-    let page = PAGE.replace(ASSETS, &format!("{ASSETS}{VERSION}/"));
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (CONTENT_SECURITY_POLICY, POLICY),
@@ -52,7 +48,7 @@ async fn page() -> Response {
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
     ];
-    (headers, page).into_response()
+    (headers, PAGE).into_response()
 }
 
 async fn asset(Path((version, name)): Path<(String, String)>, request: HeaderMap) -> Response {
@@ -62,7 +58,7 @@ async fn asset(Path((version, name)): Path<(String, String)>, request: HeaderMap
         return StatusCode::NOT_FOUND.into_response();
     };
     let headers = [
-        (CONTENT_TYPE, media_type(file.name)),
+        (CONTENT_TYPE, file.media_type),
         (CACHE_CONTROL, "public, max-age=31536000, immutable"),
         (VARY, "accept-encoding"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -74,13 +70,4 @@ async fn asset(Path((version, name)): Path<(String, String)>, request: HeaderMap
         return (headers, [(CONTENT_ENCODING, "gzip")], file.compressed).into_response();
     }
     (headers, file.content).into_response()
-}
-
-fn media_type(name: &str) -> &'static str {
-    match name.rsplit_once('.') {
-        Some((_, "js")) => "text/javascript; charset=utf-8",
-        Some((_, "css")) => "text/css; charset=utf-8",
-        Some((_, "svg")) => "image/svg+xml",
-        _ => "text/html; charset=utf-8",
-    }
 }

@@ -50,9 +50,9 @@ export function signInPage(project) {
     make(
       "p",
       {},
-      "This command prints one; it is the last line. ",
+      "For a bundle on your machine, this command prints one; it is the last line. ",
       make("code", {}, "hearback token --help"),
-      " explains the options.",
+      " explains the options. In AWS, your identity provider issues it.",
     ),
     command(tokenCommand(project)),
     make(

@@ -3,6 +3,8 @@
 
 #[path = "../../../functions/batch/src/main.rs"]
 mod batch;
+#[path = "../../../functions/console/src/main.rs"]
+mod console;
 #[path = "../../../functions/erasure/src/bin/eraser.rs"]
 mod eraser;
 #[path = "../../../functions/erasure/src/main.rs"]
@@ -44,6 +46,7 @@ fn main() -> Result<(), lambda_runtime::Error> {
     let name = std::env::var(FUNCTION).map_err(|_| format!("{FUNCTION} names no function"))?;
     match name.as_str() {
         "batch" => batch::main(),
+        "console" => console::main(),
         "eraser" => eraser::main(),
         "erasure" => erasure::main(),
         "export" => export::main(),

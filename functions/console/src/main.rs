@@ -1,0 +1,7 @@
+//! Runs the function `console` on Lambda.
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> Result<(), lambda_runtime::Error> {
+    hearback_lambda::telemetry::init();
+    hearback_lambda::serve_router(hearback_console::routes()).await
+}
