@@ -25,21 +25,35 @@ fn main() -> Result<()> {
     modules.add("main.js")?;
     let icon = fs::read_to_string(web.join("icon.svg"))?;
     let files = [
-        ("console.js", "text/javascript; charset=utf-8", modules.script),
-        ("console.css", "text/css; charset=utf-8", style(&web, &page)?),
+        (
+            "console.js",
+            "text/javascript; charset=utf-8",
+            modules.script,
+        ),
+        (
+            "console.css",
+            "text/css; charset=utf-8",
+            style(&web, &page)?,
+        ),
         ("icon.svg", "image/svg+xml", icon),
     ];
 
     let mut version = DefaultHasher::new();
     files.hash(&mut version);
     let assets = format!("{ASSETS}{:016x}/", version.finish());
-    fs::write(out.join("index.html"), joined(&page).replace(ASSETS, &assets))?;
+    fs::write(
+        out.join("index.html"),
+        joined(&page).replace(ASSETS, &assets),
+    )?;
     let mut list = format!("const VERSION: &str = \"{:016x}\";\n", version.finish());
     list.push_str("static FILES: &[File] = &[\n");
     for (name, media_type, content) in files {
         fs::write(out.join(name), &content)?;
         let compressed = format!("{name}.gz");
-        let mut encoder = GzEncoder::new(fs::File::create(out.join(&compressed))?, Compression::best());
+        let mut encoder = GzEncoder::new(
+            fs::File::create(out.join(&compressed))?,
+            Compression::best(),
+        );
         encoder.write_all(content.as_bytes())?;
         encoder.finish()?;
         writeln!(
@@ -85,7 +99,9 @@ fn joined(page: &str) -> String {
     };
     let (_, name) = first.split_once(ASSETS).unwrap_or_default();
     let one = first.replace(name.split('"').next().unwrap_or_default(), "console.css");
-    let page = sheets.fold(page.to_owned(), |page, line| page.replace(&format!("{line}\n"), ""));
+    let page = sheets.fold(page.to_owned(), |page, line| {
+        page.replace(&format!("{line}\n"), "")
+    });
     page.replace(first, &one).replace("main.js", "console.js")
 }
 
@@ -120,7 +136,12 @@ impl<'a> Modules<'a> {
             return Err(format!("{} imports itself", path.display()).into());
         }
         self.open.push(path.to_owned());
-        let unknown = |line: &str| format!("{}: {line} is a form that build.rs does not know", path.display());
+        let unknown = |line: &str| {
+            format!(
+                "{}: {line} is a form that build.rs does not know",
+                path.display()
+            )
+        };
         let source = fs::read_to_string(self.web.join(path))?;
         let (mut body, mut exports) = (String::new(), Vec::new());
         let mut lines = source.lines();
@@ -134,7 +155,11 @@ impl<'a> Modules<'a> {
                 let number = self.add(resolved(path, from))?;
                 writeln!(body, "const {{{names}}} = module{number};")?;
             } else if let Some(declaration) = line.strip_prefix("export ") {
-                exports.push(declared(declaration).ok_or_else(|| unknown(line))?.to_owned());
+                exports.push(
+                    declared(declaration)
+                        .ok_or_else(|| unknown(line))?
+                        .to_owned(),
+                );
                 writeln!(body, "{declaration}")?;
             } else {
                 writeln!(body, "{line}")?;
@@ -143,14 +168,19 @@ impl<'a> Modules<'a> {
         let number = self.names.len();
         self.names.push(path.to_owned());
         let exports = exports.join(", ");
-        writeln!(self.script, "const module{number} = (() => {{\n{body}return {{ {exports} }};\n}})();")?;
+        writeln!(
+            self.script,
+            "const module{number} = (() => {{\n{body}return {{ {exports} }};\n}})();"
+        )?;
         Ok(number)
     }
 }
 
 /// The names of `import { a, b as c } from "./d.js";` as a pattern, and where they are from.
 fn imported(statement: &str) -> Option<(String, &str)> {
-    let (names, from) = statement.strip_prefix("import {")?.split_once("} from \"")?;
+    let (names, from) = statement
+        .strip_prefix("import {")?
+        .split_once("} from \"")?;
     Some((names.replace(" as ", ": "), from.strip_suffix("\";")?))
 }
 

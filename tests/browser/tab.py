@@ -28,4 +28,5 @@ class Tab:
 
     def assert_clean(self):
         """No script failed, and the content security policy stopped nothing, unless the test expects it."""
-        assert [error for error in self.errors() if not any(text in error for text in self._expected)] == []
+        unexpected = [error for error in self.errors() if not any(text in error for text in self._expected)]
+        assert unexpected == [], unexpected

@@ -422,6 +422,11 @@ fn the_invocation_page_names_every_function_with_the_settings_it_needs() {
         "HEARBACK_NATS_PREFIX",
         "HEARBACK_NATS_CREDENTIALS",
         "HEARBACK_WEBHOOK_NETWORKS",
+        "HEARBACK_CONSOLE_CLIENT_ID",
+        "HEARBACK_CONSOLE_ISSUER",
+        "HEARBACK_CONSOLE_AUDIENCE",
+        "HEARBACK_CONSOLE_SCOPE",
+        "HEARBACK_CONSOLE_ORIGINS",
     ];
     let needed = variables().into_keys().chain(["HEARBACK_TABLE".to_owned()]);
     let needed: BTreeSet<_> = needed

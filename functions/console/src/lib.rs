@@ -4,8 +4,12 @@
 //! A view is an address below `/console`, and all of them load the same page. Its files have addresses with a version,
 //! which changes with their content, so that browsers keep them.
 
+mod sign_in;
+
+use std::sync::Arc;
+
 use axum::Router;
-use axum::extract::Path;
+use axum::extract::{Path, State};
 use axum::http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
     REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
@@ -14,9 +18,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-/// No other origin, no inline script or style, and no markup made of strings.
-const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-    object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+pub use sign_in::SignIn;
 
 const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/index.html"));
 
@@ -31,26 +33,36 @@ struct File {
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
+/// The page, and its content security policy.
+struct Page {
+    html: String,
+    policy: String,
+}
+
 /// The routes of the page and its files.
-pub fn routes() -> Router {
+pub fn routes(sign_in: &SignIn) -> Router {
+    let page_of = Arc::new(Page {
+        html: sign_in.described(PAGE),
+        policy: sign_in.policy(),
+    });
     Router::new()
         .route("/console", get(page))
         .route("/console/", get(page))
         .route("/console/{view}", get(page))
         .route("/console/assets/{version}/{name}", get(asset))
+        .with_state(page_of)
 }
 
-async fn page() -> Response {
+async fn page(State(page): State<Arc<Page>>) -> Response {
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
-        (CONTENT_SECURITY_POLICY, POLICY),
+        (CONTENT_SECURITY_POLICY, &page.policy),
         (CACHE_CONTROL, "no-cache"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
     ];
-    (headers, PAGE).into_response()
+    (headers, page.html.clone()).into_response()
 }
-
 async fn asset(Path((version, name)): Path<(String, String)>, request: HeaderMap) -> Response {
     let file = FILES.iter().find(|file| file.name == name);
     // Another version has other files under the same names, which do not fit together with these.

@@ -1,6 +1,5 @@
 /**
- * Who uses the console: the token, in memory only, and its claims. Another way to sign in replaces this module and
- * `sign-in.js`; all others read `session.token` and `session.caller`.
+ * Who uses the console: the token, in memory only, and its claims.
  *
  * @module
  */
@@ -90,6 +89,12 @@ class Session extends EventTarget {
     this.#token = token.trim();
     this.reason = "";
     this.dispatchEvent(new Event("change"));
+  }
+
+  /** Replaces a token that expires by another one of the same user. Nothing is shown again. @param {string} token */
+  renew(token) {
+    this.caller = callerOf(token);
+    this.#token = token;
   }
 
   /** @param {string} [reason] */

@@ -1,7 +1,8 @@
 /** The page of a reader who is not signed in. @module */
 
 import { tokenCommand } from "./command-line.js";
-import { ICON, make } from "./dom.js";
+import { ICON, button, make } from "./dom.js";
+import { leave, provider } from "./oidc.js";
 import { command } from "./panel.js";
 import { SCOPE, SignInError, session } from "./session.js";
 
@@ -35,16 +36,8 @@ export function signInPage(project) {
       field.focus();
     }
   });
-  return make(
-    "main",
-    { class: "sign-in" },
-    make(
-      "h1",
-      {},
-      make("img", { src: ICON, alt: "", width: 28, height: 28 }),
-      "Hearback console",
-    ),
-    problem,
+  const from = provider();
+  const withToken = [
     form,
     make("h2", {}, "Where to get a token"),
     make(
@@ -62,5 +55,36 @@ export function signInPage(project) {
       make("code", {}, "hearback"),
       " prints when it starts. The console keeps the token in the memory of this page only: after a reload, paste it or open the link again. This address keeps the view.",
     ),
+  ];
+  return make(
+    "main",
+    { class: "sign-in" },
+    make("h1", {}, make("img", { src: ICON, alt: "", width: 28, height: 28 }), "Hearback console"),
+    problem,
+    ...(from === null
+      ? withToken
+      : [withProvider(from, problem), make("details", {}, make("summary", {}, "Sign in with a token"), ...withToken)]),
   );
+}
+
+/** @param {import("./oidc.js").Provider} from @param {HTMLElement} problem */
+function withProvider(from, problem) {
+  const start = button(
+    "Sign in",
+    async () => {
+      start.disabled = true;
+      try {
+        await leave(from);
+      } catch (error) {
+        if (!(error instanceof SignInError)) {
+          throw error;
+        }
+        problem.textContent = error.message;
+        start.disabled = false;
+      }
+    },
+    { class: "primary", id: "sign-in" },
+  );
+  const note = "The token stays in the memory of this page. After a reload, sign in again; the address keeps the view.";
+  return make("div", {}, start, make("p", { class: "note" }, note));
 }

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use hearback_batch::Intake;
+use hearback_console::SignIn;
 use hearback_domain::identity::claims::ProjectsClaim;
 use hearback_domain::text::payload::{self, escaped_size};
 use hearback_erasure::{Erasures, Requests};
@@ -125,7 +126,7 @@ impl Gateway {
         hearback_lambda::http::service(
             functions
                 .merge(demo_page::routes())
-                .merge(hearback_console::routes())
+                .merge(hearback_console::routes(&SignIn::from_env()))
                 .merge(docs())
                 .merge(health(self.probe))
                 .layer(from_fn_with_state(Arc::new(self.hosts), check_host))
