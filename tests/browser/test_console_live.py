@@ -156,6 +156,16 @@ def test_who_may_read_an_event_sees_it_as_it_was_submitted(console, bundle, anal
     expect(console.panel("Counted in")).to_contain_text("the satisfaction of its turn as for")
 
 
+def test_a_users_name_leads_to_the_person(console, bundle, analyst):
+    back_end = bundle.user("live-back-end", PROJECT, f"{REPORT} feedback:on-behalf")
+    console.open("live", back_end, project=PROJECT, outcome="rated")
+    console.page.get_by_role("link", name="eve", exact=True).click()
+    expect(console.page.get_by_role("heading", name="Person eve")).to_be_visible()
+    console.settled()
+    assert console.settings == ("/console/person", console.settings[1] | {"user": "eve"})
+    assert "outcome" not in console.settings[1]
+
+
 def test_withdrawn_feedback_counts_nowhere(desk):
     desk.show("live", project=PROJECT, user="ada", outcome="accepted")
     desk.page.get_by_role("link", name="Acceptance").click()

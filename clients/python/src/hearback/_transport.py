@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import ssl
@@ -213,8 +214,13 @@ def _check_time(until: float) -> None:
 
 
 def _lost(error: httpx.RequestError) -> Lost:
+    reason = f"{type(error).__name__}: {error}".removesuffix(": ")
+    # Only what httpx raises itself has a request.
+    with contextlib.suppress(RuntimeError):
+        url = error.request.url
+        reason = f"{url.scheme}://{url.netloc.decode()}: {reason}"
     return Lost(
-        reason=f"{type(error).__name__}: {error}".removesuffix(": "),
+        reason=reason,
         sent=not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)),
         timed_out=isinstance(error, httpx.TimeoutException),
     )

@@ -8,6 +8,7 @@ import { LOOKS, SIGNS, VERDICTS } from "../conversation/words.js";
 import { make } from "../dom.js";
 import { day, moment } from "../format.js";
 import { emptyState, panel } from "../panel.js";
+import { personLink } from "../person/link.js";
 import { openWithin, router } from "../route.js";
 import { ON_BEHALF, session } from "../session.js";
 import { conversationLink, typeOf } from "./panel.js";
@@ -116,7 +117,7 @@ function heardPanel({ event, isWithdrawn }, record) {
     ["What", make("b", { class: verdict === null ? null : LOOKS[verdict] }, said)],
     ["Verdict", verdict === null ? "none" : `${VERDICTS[verdict]} the answer`],
     ["Channel", channel[/** @type {keyof typeof channel} */ (event.feedbackChannel)] ?? event.feedbackChannel],
-    ["User", event.userId],
+    ["User", event.userId ? personLink(event.userId) : null],
     ["Given", moment(event.occurredAt)],
     ["Received", record ? moment(record.receivedAt) : null],
     ["Processed", moment(event.publishedAt)],

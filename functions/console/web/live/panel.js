@@ -6,6 +6,7 @@ import { signed } from "../conversation/lessons.js";
 import { button, make, swap } from "../dom.js";
 import { NONE, clock, counted } from "../format.js";
 import { panel } from "../panel.js";
+import { personLink } from "../person/link.js";
 import { openWithin, router } from "../route.js";
 import { saveButton, tableElement } from "../table.js";
 import { passed } from "../wait.js";
@@ -73,7 +74,11 @@ const NOTHING = "Nothing yet. Feedback appears here a moment after it is given."
 const COLUMNS = [
   { title: "Time", value: ({ event }) => event.publishedAt, show: ({ event }) => clock(event.publishedAt) },
   { title: "Feedback", value: ({ event }) => publishedKind(event), show: kind },
-  { title: "User", value: ({ event }) => event.userId, show: ({ event }) => event.userId ?? NONE },
+  {
+    title: "User",
+    value: ({ event }) => event.userId,
+    show: ({ event }) => (event.userId ? personLink(event.userId) : NONE),
+  },
   { title: "About", value: about, show: (row) => about(row) || NONE },
   { title: "Labels", value: labels, show: (row) => labels(row) || NONE },
   {

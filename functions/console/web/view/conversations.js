@@ -8,6 +8,7 @@ import { elementId, turnItem } from "../conversation/turn.js";
 import { make } from "../dom.js";
 import { counted, moment } from "../format.js";
 import { command, emptyState } from "../panel.js";
+import { personLink } from "../person/link.js";
 import { openWithin, router } from "../route.js";
 import { SCOPE, session } from "../session.js";
 import { View, noFeedback, viewHeading } from "./view.js";
@@ -157,11 +158,12 @@ function conversationHeading({ project, conversation }, turns) {
   const back = make("a", { id: "to-list", href: router.address({ ...router.current, ...list }) }, "All conversations");
   openWithin(back, () => router.go(list));
   const users = [...new Set(turns.map(({ log }) => log?.user_id).filter(Boolean))];
+  const named = users.slice(0, 3).flatMap((user, index) => [index > 0 ? ", " : "", personLink(user)]);
   const facts = [
-    project,
-    users.length > 0 ? users.slice(0, 3).join(", ") + (users.length > 3 ? " and others" : "") : "",
-    turns.length > 0 ? counted(turns.length, "turn") : "",
-  ].filter((fact) => fact !== "");
+    [project],
+    [...named, users.length > 3 ? " and others" : ""],
+    [turns.length > 0 ? counted(turns.length, "turn") : ""],
+  ].filter((fact) => fact.some((part) => part !== ""));
   const first = turns[0]?.ts;
   return make(
     "div",
@@ -174,7 +176,7 @@ function conversationHeading({ project, conversation }, turns) {
       make(
         "p",
         { class: "about" },
-        ...facts.map((fact) => make("span", {}, fact)),
+        ...facts.map((fact) => make("span", {}, ...fact)),
         first ? make("span", {}, moment(first)) : null,
       ),
     ),
