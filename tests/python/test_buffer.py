@@ -586,12 +586,14 @@ def test_a_program_ends_soon_although_hearback_is_not_there():
     assert time.monotonic() - start < 5
 
 
-def test_a_second_interrupt_ends_a_program_at_once():
-    script = """
-        import hearback, logging, os, signal, threading
+@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM"])
+def test_a_second_signal_ends_a_program_at_once(sent):
+    script = f"""
+        import hearback, os, signal, sys, threading
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         hb = hearback.Hearback("http://127.0.0.1:9", "token", tenant="acme")
-        hb.submit({"userId": "u", "sessionId": "s", "feedbackChannel": "explicit"})
-        interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        hb.submit({{"userId": "u", "sessionId": "s", "feedbackChannel": "explicit"}})
+        interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.{sent}))
         interrupt.daemon = True
         interrupt.start()
     """

@@ -600,5 +600,14 @@ def test_settings_come_from_the_argument_the_environment_and_a_default(monkeypat
     assert (base_url("http://[::1]:3000"), tenant("initech", TOKEN)) == ("http://[::1]:3000", "initech")
     monkeypatch.delenv("HEARBACK_TENANT")
     for opaque in ("opaque", "a.b.c", "e30.bnVsbA.x", "e30.W10.x"):
-        with pytest.raises(ValueError, match="no tenant"):
+        with pytest.raises(ValueError, match="the token is not a JWT"):
             tenant(None, opaque)
+    with pytest.raises(ValueError, match="has no claim `tenant`"):
+        tenant(None, "e30.e30.x")
+
+
+def test_a_closed_client_says_so():
+    transport = Transport("http://127.0.0.1:9", "token")
+    transport.close()
+    with pytest.raises(errors.HearbackError, match="the client was closed"):
+        Api(transport).detect_feedback(body={"message": "hi"})

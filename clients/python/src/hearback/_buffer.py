@@ -306,7 +306,7 @@ def _close_all() -> None:
     for buffer in list(_buffers):
         try:
             buffer.close(max(0.0, end - time.monotonic()))
-        except KeyboardInterrupt:
-            # A second Ctrl-C: nobody waits any longer.
+        except (KeyboardInterrupt, SystemExit):
+            # A second Ctrl-C, or a second SIGTERM with a handler that exits: nobody waits any longer.
             end = 0.0
             buffer.close(0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+from typing import Any, cast
 
 import httpx
 
@@ -25,17 +26,23 @@ def base_url(argument: str | None) -> str:
 
 def tenant(argument: str | None, token: str) -> str:
     """`HEARBACK_TENANT`, or the claim of the token. Raises `ValueError` if there is none."""
-    name = argument or os.environ.get("HEARBACK_TENANT") or _claim(token, "tenant")
-    if name is None:
-        raise ValueError("no tenant: pass it, or set HEARBACK_TENANT; the token has no claim `tenant` either")
-    return name
+    name = argument or os.environ.get("HEARBACK_TENANT")
+    if name:
+        return name
+    claims = _claims(token)
+    if claims is None:
+        raise ValueError("no tenant: the token is not a JWT, which would name it; pass it, or set HEARBACK_TENANT")
+    claimed = claims.get("tenant")
+    if not isinstance(claimed, str) or not claimed:
+        raise ValueError("no tenant: the token has no claim `tenant`; pass it, or set HEARBACK_TENANT")
+    return claimed
 
 
-def _claim(token: str, name: str) -> str | None:
-    """A claim of a JWT, unverified: the server decides whether the token is valid."""
+def _claims(token: str) -> dict[str, Any] | None:
+    """The claims of a JWT, unverified: the server decides whether the token is valid."""
     try:
         payload = token.split(".")[1]
-        value = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))).get(name)
-    except (IndexError, ValueError, AttributeError):
+        claims: Any = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (IndexError, ValueError):
         return None
-    return value if isinstance(value, str) and value else None
+    return cast(dict[str, Any], claims) if isinstance(claims, dict) else None

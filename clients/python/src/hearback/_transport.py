@@ -19,6 +19,7 @@ from ._retry import Attempt, Lost, Response, exchange
 from ._settings import base_url
 from ._tokens import AsyncToken, AsyncTokens, Secret, Token, Tokens
 from ._version import __version__
+from .errors import HearbackError
 
 T = TypeVar("T")
 
@@ -74,6 +75,8 @@ class Transport(_Base):
 
     def send(self, request: Request[T], deadline: float | None = None, *, retry: bool = True) -> T:
         """Returns the body of the success, or `None` if it has none. Raises a `HearbackError`."""
+        if self._client.is_closed:
+            raise HearbackError("the client was closed")
         attempts = self._exchange(request, deadline, renewable=self._tokens.renewable, retry=retry)
         attempt, token = next(attempts), None
         while True:
