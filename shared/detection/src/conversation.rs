@@ -11,6 +11,7 @@ use hearback_text::Text;
 use hearback_text::similarity::Comparison;
 
 use crate::cue::Cue;
+use crate::rephrase::names_one;
 use crate::verdict::{Case, READ};
 
 /// The minimum similarity of a message to an earlier query that it asks once more. What is asked again after another
@@ -57,7 +58,11 @@ impl Case<'_> {
             asked: OnceCell::new(),
             ..*self
         };
-        is_similar(before.query(), self.text, LEAST_ASKED, ASKED) && !before.adds_continuation()
+        // Quoted words are not compared: the same task may be about another text.
+        !before.query().quotes
+            && is_similar(before.query(), self.text, LEAST_ASKED, ASKED)
+            && !is_replaced(before.query(), self.text)
+            && !before.adds_continuation()
     }
 
     /// Whether the answer repeats an earlier one.
@@ -81,6 +86,22 @@ impl Case<'_> {
             passage.is_some_and(|passage| answer.contains(passage))
         })
     }
+}
+
+/// Whether the same is asked of something else: "where is order 17?", "how do I cook rice?". A name or a number is
+/// replaced, or nothing but significant words are, each in its place.
+fn is_replaced(before: &Text, now: &Text) -> bool {
+    let compared = Comparison::of(before, now);
+    let (old, new) = (&compared.only_first, &compared.only_second);
+    let in_place = || {
+        let pairs = before.all_folded().zip(now.all_folded());
+        let mut changed = pairs.filter(|(before, now)| before != now);
+        before.words.len() == now.words.len()
+            && changed.all(|(before, now)| old.contains(&before) && new.contains(&now))
+    };
+    !old.is_empty()
+        && !new.is_empty()
+        && ((names_one(before, old) && names_one(now, new)) || in_place())
 }
 
 fn is_similar(before: &Text, now: &Text, words: usize, least: f64) -> bool {

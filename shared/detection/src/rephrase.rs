@@ -187,7 +187,7 @@ fn have_similar_length(one: &Text, other: &Text) -> bool {
 }
 
 /// Whether one of these words of a text is a number or a name.
-fn names_one(text: &Text, words: &[&str]) -> bool {
+pub(crate) fn names_one(text: &Text, words: &[&str]) -> bool {
     let digits = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
     let named = |word: &str| {
         let mut all = text.words.iter();

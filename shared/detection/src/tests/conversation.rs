@@ -106,6 +106,55 @@ fn contentment_and_the_same_of_something_else_are_no_rejections() {
 }
 
 #[test]
+fn the_same_request_for_something_else_is_no_rejection() {
+    for (earlier, query, message) in [
+        (
+            "Where is order 17?",
+            "Where is order 18?",
+            "Where is order 19?",
+        ),
+        (
+            "What about item number 2?",
+            "What about item number 3?",
+            "What about item number 4?",
+        ),
+        (
+            "Translate 'cat' into French",
+            "Translate 'cow' into French",
+            "Translate 'dog' into French",
+        ),
+        (
+            "Show me hotels in Berlin please",
+            "Show me hotels in Paris please",
+            "Which hotels can you show me in Rome",
+        ),
+        (
+            "how long do i cook rice",
+            "how long do i cook pasta",
+            "how long do i cook beans",
+        ),
+    ] {
+        let exchange = Exchange {
+            prev_query: Some(query),
+            prev_response: Some("It is on its way and arrives on Tuesday."),
+            message,
+            earlier: &[Earlier {
+                query: earlier,
+                answer: Some("It was delivered yesterday."),
+            }],
+            ..CLINIC
+        };
+        let detection = detect(&exchange);
+        assert_eq!(detection, detect_alone(&exchange), "{message}");
+        assert_ne!(
+            detection.feedback_type,
+            FeedbackStatus::Rejected,
+            "{message}"
+        );
+    }
+}
+
+#[test]
 fn a_certain_verdict_does_not_depend_on_earlier_turns() {
     for message in ["No, that's wrong", "Perfect, thank you so much!"] {
         let exchange = Exchange { message, ..ROUTER };
