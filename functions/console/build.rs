@@ -73,36 +73,32 @@ fn utf8(path: &Path) -> Result<&str> {
         .ok_or_else(|| format!("{} is not UTF-8", path.display()).into())
 }
 
-/// The lines of the page that load a file, each with its name.
-fn loaded<'a>(page: &'a str, tag: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let tag = tag.to_owned();
+/// The lines of the page that load a style sheet, each with the name of its file.
+fn sheets(page: &str) -> impl Iterator<Item = (&str, &str)> {
     page.lines()
-        .filter(move |line| line.trim_start().starts_with(&tag))
+        .filter(|line| line.trim_start().starts_with("<link rel=\"stylesheet\""))
         .filter_map(|line| Some((line, line.split_once(ASSETS)?.1.split('"').next()?)))
 }
 
-const STYLE: &str = "<link rel=\"stylesheet\"";
-
 /// The style sheets, in the order of the page.
 fn style(web: &Path, page: &str) -> Result<String> {
-    let sheets: std::io::Result<Vec<_>> = loaded(page, STYLE)
+    let read: std::io::Result<Vec<_>> = sheets(page)
         .map(|(_, name)| fs::read_to_string(web.join(name)))
         .collect();
-    Ok(sheets?.join("\n"))
+    Ok(read?.join("\n"))
 }
 
-/// The page with one style sheet and one script.
+/// The page with one style sheet, in the place of the first, and one script.
 fn joined(page: &str) -> String {
-    let mut sheets = loaded(page, STYLE).map(|(line, _)| line);
-    let Some(first) = sheets.next() else {
-        return page.to_owned();
-    };
-    let (_, name) = first.split_once(ASSETS).unwrap_or_default();
-    let one = first.replace(name.split('"').next().unwrap_or_default(), "console.css");
-    let page = sheets.fold(page.to_owned(), |page, line| {
-        page.replace(&format!("{line}\n"), "")
-    });
-    page.replace(first, &one).replace("main.js", "console.js")
+    let mut joined = page.replace("main.js", "console.js");
+    for (number, (line, name)) in sheets(page).enumerate() {
+        joined = if number == 0 {
+            joined.replace(name, "console.css")
+        } else {
+            joined.replace(&format!("{line}\n"), "")
+        };
+    }
+    joined
 }
 
 /// The modules as one script. Each becomes a function that is called once and returns what the module exports, after

@@ -108,32 +108,26 @@ fn no_nats_resources_are_deployed_without_a_server() {
     }
 }
 
-#[test]
-fn no_webhook_resources_are_deployed_by_default() {
+/// Asserts that what a parameter with the default `false` turns on, more than `least` resources, has its condition.
+fn assert_optional(prefix: &str, parameter: &str, least: usize) {
     let template = template();
-    assert_eq!(template["Parameters"]["Webhooks"]["Default"], "false");
+    assert_eq!(template["Parameters"][parameter]["Default"], "false");
     let all = template["Resources"].as_object().unwrap().iter();
-    let of_webhooks: Vec<_> = all
-        .filter(|(name, _)| name.starts_with("Webhook"))
-        .collect();
-    assert!(of_webhooks.len() > 15, "{}", of_webhooks.len());
-    for (name, resource) in of_webhooks {
-        assert_eq!(resource["Condition"], "HasWebhooks", "{name}");
+    let optional: Vec<_> = all.filter(|(name, _)| name.starts_with(prefix)).collect();
+    assert!(optional.len() > least, "{}", optional.len());
+    for (name, resource) in optional {
+        assert_eq!(resource["Condition"], format!("Has{parameter}"), "{name}");
     }
 }
 
 #[test]
+fn no_webhook_resources_are_deployed_by_default() {
+    assert_optional("Webhook", "Webhooks", 15);
+}
+
+#[test]
 fn no_console_is_deployed_by_default() {
-    let template = template();
-    assert_eq!(template["Parameters"]["Console"]["Default"], "false");
-    let all = template["Resources"].as_object().unwrap().iter();
-    let of_console: Vec<_> = all
-        .filter(|(name, _)| name.starts_with("Console"))
-        .collect();
-    assert!(of_console.len() > 3, "{}", of_console.len());
-    for (name, resource) in of_console {
-        assert_eq!(resource["Condition"], "HasConsole", "{name}");
-    }
+    assert_optional("Console", "Console", 3);
 }
 
 #[test]

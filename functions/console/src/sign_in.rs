@@ -47,18 +47,11 @@ impl SignIn {
 
     /// The page with what its scripts need to know.
     pub(crate) fn described(&self, page: &str) -> String {
-        let Self {
-            client,
-            issuer,
-            audience,
-            scope,
-            ..
-        } = self;
         let members = [
-            ("issuer", issuer),
-            ("client", client),
-            ("audience", audience),
-            ("scope", scope),
+            ("issuer", &self.issuer),
+            ("client", &self.client),
+            ("audience", &self.audience),
+            ("scope", &self.scope),
         ];
         let mut meta = String::from("<meta name=\"sign-in\"");
         for (name, value) in members.into_iter().filter(|(_, value)| !value.is_empty()) {

@@ -1,7 +1,6 @@
 /** Starts the console. @module */
 
 import { hatch } from "./chart/columns.js";
-import { make } from "./dom.js";
 import { arrive, provider, renewed } from "./oidc.js";
 import { SignInError, session } from "./session.js";
 import { Shell } from "./shell.js";
@@ -66,9 +65,4 @@ function reasonOf(error) {
 session.signInFromAddress();
 // A link with another token that is opened in this tab changes only the fragment.
 addEventListener("hashchange", () => session.signInFromAddress());
-const status = make("p", { class: "notice", role: "status" }, "");
-document.body.append(status);
-arrived().then(() => {
-  status.remove();
-  document.body.append(hatch(), new Shell());
-});
+arrived().then(() => document.body.append(hatch(), new Shell()));

@@ -6,12 +6,8 @@
 
 const BASE = "/console";
 /** All settings, in the order in which an address has them. */
-const SETTINGS = [
-  "project",
-  ...["from", "to", "interval", "by", "a", "b", "points"],
-  ...["status", "conversation", "turn"],
-  ...["channel", "outcome", "user", "feedback", "at"],
-];
+const SETTINGS =
+  "project from to interval by a b points status conversation turn channel outcome user feedback at".split(" ");
 /** Settings that another view has, too. */
 const SHARED = ["project", "from", "to", "by"];
 /** Settings of one project and period, without which a view shows all of it. */

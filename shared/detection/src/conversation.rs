@@ -58,17 +58,18 @@ impl Case<'_> {
             asked: OnceCell::new(),
             ..*self
         };
+        let (asked, now) = (before.query(), self.text);
         // Quoted words are not compared: the same task may be about another text.
-        !before.query().quotes
-            && is_similar(before.query(), self.text, LEAST_ASKED, ASKED)
-            && !is_replaced(before.query(), self.text)
+        !asked.quotes
+            && similar(asked, now, LEAST_ASKED, ASKED)
+                .is_some_and(|compared| !is_replaced(asked, now, &compared))
             && !before.adds_continuation()
     }
 
     /// Whether the answer repeats an earlier one.
     fn repeats(&self, answer: &str) -> bool {
         let answer = Text::read(answer, READ, READ);
-        is_similar(&answer, self.response(), LEAST_ANSWERED, REPEATED)
+        similar(&answer, self.response(), LEAST_ANSWERED, REPEATED).is_some()
     }
 
     /// Whether the message contains a passage of the answer: a text that is worked on is repeated with each change.
@@ -90,8 +91,7 @@ impl Case<'_> {
 
 /// Whether the same is asked of something else: "where is order 17?", "how do I cook rice?". A name or a number is
 /// replaced, or nothing but significant words are, each in its place.
-fn is_replaced(before: &Text, now: &Text) -> bool {
-    let compared = Comparison::of(before, now);
+fn is_replaced(before: &Text, now: &Text, compared: &Comparison<'_>) -> bool {
     let (old, new) = (&compared.only_first, &compared.only_second);
     let in_place = || {
         let pairs = before.all_folded().zip(now.all_folded());
@@ -104,7 +104,14 @@ fn is_replaced(before: &Text, now: &Text) -> bool {
         && ((names_one(before, old) && names_one(now, new)) || in_place())
 }
 
-fn is_similar(before: &Text, now: &Text, words: usize, least: f64) -> bool {
-    before.words.len().min(now.words.len()) >= words
-        && Comparison::of(before, now).similarity > least
+/// The comparison of two texts, if they have so many words and are so similar.
+fn similar<'a>(
+    before: &'a Text,
+    now: &'a Text,
+    words: usize,
+    least: f64,
+) -> Option<Comparison<'a>> {
+    let is_long = before.words.len().min(now.words.len()) >= words;
+    let compared = is_long.then(|| Comparison::of(before, now));
+    compared.filter(|compared| compared.similarity > least)
 }

@@ -253,7 +253,6 @@ class Buffer:
             delivery.callbacks.clear()
         self._queue = Queue()
         self._thread = None
-        self._bursts.after_fork()
         self._lock.release()
 
 

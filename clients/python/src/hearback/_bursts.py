@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
+from weakref import WeakSet
 
 from .errors import HearbackError
 
@@ -20,6 +22,7 @@ class Bursts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._latest: dict[str, float] = {}
+        _all.add(self)
 
     def warn(self, kind: str, message: str, *values: object, cause: BaseException | None = None) -> None:
         """`cause` adds the traceback of an unexpected failure."""
@@ -33,6 +36,18 @@ class Bursts:
     def after_fork(self) -> None:
         """Another thread may have held the lock."""
         self._lock = threading.Lock()
+
+
+_all: WeakSet[Bursts] = WeakSet()
+
+
+def _after_fork() -> None:
+    for bursts in _all:
+        bursts.after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def named(error: Exception) -> str:

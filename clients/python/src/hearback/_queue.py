@@ -23,7 +23,8 @@ BATCH_BYTES = 4 * 1024 * 1024 - 1_024
 # For how long events wait for others to join their batch.
 _INTERVAL = 0.5
 _LONGEST_PAUSE = 30.0
-# After so many failed requests of the background, or so many calls of `begin` without a response, in a row, Hearback counts as unreachable.
+# After so many failed requests of the background in a row, or so many calls of `begin` without a response, Hearback
+# counts as unreachable.
 _UNREACHABLE = 3
 # An item is given up once it failed so often while others were accepted.
 _STRIKES = 10

@@ -2,10 +2,10 @@
 
 import { make } from "../dom.js";
 import { moment, percent } from "../format.js";
-import { openWithin, router } from "../route.js";
+import { link } from "../link.js";
 import { lessons } from "./lessons.js";
 import { wordsAt } from "./marked.js";
-import { CORRECTIONS, LOOKS, SIGNS, VERDICTS, capital, cueName } from "./words.js";
+import { CORRECTIONS, VERDICTS, capital, cueName, lookOf, withSign } from "./words.js";
 
 /** Below this confidence, an inference is no reaction (docs/reference/rules.md#detection). */
 const MIN_CONFIDENCE = 0.7;
@@ -132,18 +132,15 @@ function why({ confidence, cues, again, detectedIn }, next) {
 
 /** A link to a turn of the conversation. @param {string} turn */
 export function turnLink(turn) {
-  const link = make("a", { href: router.address({ ...router.current, turn }) }, turn);
-  openWithin(link, () => router.go({ turn }));
-  return link;
+  return link({ turn }, turn);
 }
 
 /** @param {string | null} verdict @param {string} text @param {string} confidence */
 function title(verdict, text, confidence) {
-  const sign = verdict === null ? "" : `${SIGNS[verdict]} `;
   return make(
     "p",
     { class: "act" },
-    make("b", { class: verdict === null ? null : LOOKS[verdict] }, sign + text),
+    make("b", { class: lookOf(verdict) }, withSign(verdict, text)),
     confidence ? make("span", { class: "note" }, confidence, make("span", { class: "unseen" }, " confidence")) : null,
   );
 }

@@ -33,9 +33,10 @@ export async function readLedger(project, conversation, logs, reports, signal) {
   // Feedback is published after its turn.
   const first = Math.min(...logs.map(({ ts }) => Date.parse(ts))) - AHEAD_MS;
   const since = new Date(Math.max(Number.isFinite(first) ? first : 0, Date.now() - KEPT_MS)).toISOString();
-  const query = { projectId: project, since, limit: PAGE };
+  const query = { projectId: project, since };
+  const isWanted = (/** @type {any} */ message) => message.conversationId === conversation;
   const read = await Promise.all(
-    users.slice(0, MAX_USERS).map((userId) => readUser({ ...query, userId }, conversation, signal)),
+    users.slice(0, MAX_USERS).map((userId) => readFeed({ ...query, userId }, isWanted, signal)),
   );
   return {
     events: collected(read.flatMap(({ messages }) => messages)),
@@ -43,13 +44,19 @@ export async function readLedger(project, conversation, logs, reports, signal) {
   };
 }
 
-/** @param {Record<string, string | number>} query @param {string} conversation @param {AbortSignal} signal */
-async function readUser(query, conversation, signal) {
+/**
+ * The messages of a query that are wanted, and whether there are more than were read.
+ *
+ * @param {import("../api.js").Query} query
+ * @param {(message: any) => boolean} isWanted
+ * @param {AbortSignal} signal
+ */
+export async function readFeed(query, isWanted, signal) {
   const messages = [];
   let cursor;
   for (let page = 0; page < MAX_PAGES && cursor !== null; page += 1) {
-    const { events, next_cursor: next } = await feed({ ...query, cursor }, signal);
-    messages.push(...events.filter((/** @type {any} */ each) => each.conversationId === conversation));
+    const { events, next_cursor: next } = await feed({ ...query, limit: PAGE, cursor }, signal);
+    messages.push(...events.filter(isWanted));
     cursor = next;
   }
   return { messages, isCut: cursor !== null };
@@ -60,11 +67,12 @@ export function collected(messages) {
   const withdrawn = new Set(
     messages.filter(({ eventType }) => eventType === "feedback.retracted").map(({ feedbackId }) => feedbackId),
   );
+  const signals = Map.groupBy(messages, ({ sourceEvent }) => sourceEvent?.feedbackId);
   return messages
     .filter(({ eventType }) => eventType === "feedback.processed")
     .map((event) => ({
       event,
-      signals: messages.filter(({ sourceEvent }) => sourceEvent?.feedbackId === event.feedbackId),
+      signals: signals.get(event.feedbackId) ?? [],
       isWithdrawn: withdrawn.has(event.feedbackId),
     }));
 }

@@ -3,7 +3,8 @@
 import { button, make, segments, swap } from "../dom.js";
 import { NONE, count, counted, moment, percent } from "../format.js";
 import { failure, panel } from "../panel.js";
-import { openWithin, router } from "../route.js";
+import { link } from "../link.js";
+import { router } from "../route.js";
 import { saveButton } from "../table.js";
 import { CORRECTIONS, capital } from "./words.js";
 
@@ -145,8 +146,7 @@ function columnsOf(list) {
 function line(row, quote) {
   const { id, at, counts, rate, turns } = row;
   const step = { conversation: id, turn: turns.at(-1)?.turn_id ?? "" };
-  const link = make("a", { id: linkId(id), href: router.address({ ...router.current, ...step }) }, id);
-  openWithin(link, () => router.go(step));
+  const open = link(step, id, { id: linkId(id) });
   const about = counts
     ? countsText(counts)
     : [capital(ways(row)), tasks(row)].filter((each) => each !== "").join(" · ");
@@ -161,7 +161,7 @@ function line(row, quote) {
           count(turns.length),
           make("span", { class: "unit" }, turns.length === 1 ? " turn" : " turns"),
         ),
-    make("div", {}, link, quote ? make("q", {}, quote) : null, make("p", { class: "note" }, about || NONE)),
+    make("div", {}, open, quote ? make("q", {}, quote) : null, make("p", { class: "note" }, about || NONE)),
     make("p", { class: "note" }, moment(at)),
   );
 }

@@ -8,6 +8,16 @@ export const SIGNS = { ok: "▲", not_ok: "▼", neutral: "●", accepted: "▲"
 /** The class of a verdict. @type {Record<string, string>} */
 export const LOOKS = { ok: "higher", not_ok: "lower", accepted: "higher", rejected: "lower" };
 
+/** @param {string | null} verdict `null` if there is none @param {string} text */
+export function withSign(verdict, text) {
+  return verdict === null ? text : `${SIGNS[verdict]} ${text}`;
+}
+
+/** The class of a verdict. @param {string | null} verdict */
+export function lookOf(verdict) {
+  return verdict === null ? null : LOOKS[verdict];
+}
+
 /** @type {Record<string, string>} */
 export const VERDICTS = { ok: "for", not_ok: "against", neutral: "neutral" };
 

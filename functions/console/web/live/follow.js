@@ -1,29 +1,29 @@
 /** One feedback: what it was heard as, and everything that follows from it. @module */
 
-import { feed, ifFound, readFeedback } from "../api.js";
-import { collected } from "../conversation/ledger.js";
+import { ifFound, readFeedback } from "../api.js";
+import { collected, readFeed } from "../conversation/ledger.js";
 import { publishedKind, verdictOf } from "../conversation/acts.js";
 import { lessonsOf } from "../conversation/lessons.js";
-import { LOOKS, SIGNS, VERDICTS } from "../conversation/words.js";
+import { VERDICTS, lookOf, withSign } from "../conversation/words.js";
 import { make } from "../dom.js";
 import { day, moment } from "../format.js";
 import { emptyState, panel } from "../panel.js";
-import { personLink } from "../person/link.js";
-import { openWithin, router } from "../route.js";
+import { link, personLink } from "../link.js";
+import { router } from "../route.js";
 import { ON_BEHALF, session } from "../session.js";
+import { headingOf } from "../view/view.js";
 import { conversationLink, typeOf } from "./panel.js";
 
-const PAGE = 500;
-const MAX_PAGES = 4;
 /** Messages about one feedback are published together; clocks differ. */
 const AROUND_MS = 60_000;
+
 /** @typedef {import("../conversation/ledger.js").Published} Published */
 
 /** @param {import("../route.js").Route} route @param {AbortSignal} signal @returns {Promise<Node[]>} */
 export async function feedbackPage(route, signal) {
   const record = await recordOf(route, signal);
   const published = await find(route, record, signal);
-  const heading = headingOf(route);
+  const heading = feedbackHeading(route);
   if (published === null) {
     return [heading, unknown(route.feedback)];
   }
@@ -60,14 +60,8 @@ async function find({ project, feedback, user, at }, record, signal) {
   const userId = user || record?.event.userId;
   const published = Date.parse(at || record?.processedAt || "");
   const since = Number.isNaN(published) ? undefined : new Date(published - AROUND_MS).toISOString();
-  const query = { projectId: project, userId, since, limit: PAGE };
-  const messages = [];
-  let cursor;
-  for (let page = 0; page < MAX_PAGES && cursor !== null; page += 1) {
-    const { events, next_cursor: next } = await feed({ ...query, cursor }, signal);
-    messages.push(...events.filter((/** @type {any} */ each) => idOf(each) === feedback));
-    cursor = next;
-  }
+  const query = { projectId: project, userId, since };
+  const { messages } = await readFeed(query, (message) => idOf(message) === feedback, signal);
   return collected(messages)[0] ?? null;
 }
 
@@ -77,21 +71,12 @@ function idOf({ feedbackId, sourceEvent }) {
 }
 
 /** @param {import("../route.js").Route} route */
-function headingOf({ project, feedback }) {
-  const all = { feedback: "", at: "" };
-  const back = make("a", { id: "to-live", href: router.address({ ...router.current, ...all }) }, "Live");
-  openWithin(back, () => router.go(all));
-  return make(
-    "div",
-    { class: "view-heading" },
-    make(
-      "div",
-      {},
-      make("p", { class: "back" }, back),
-      make("h1", {}, "Feedback ", make("code", {}, feedback)),
-      make("p", { class: "about" }, make("span", {}, project)),
-    ),
-  );
+function feedbackHeading({ project, feedback }) {
+  return headingOf({
+    back: link({ feedback: "", at: "" }, "Live", { id: "to-live" }),
+    title: ["Feedback ", make("code", {}, feedback)],
+    facts: [make("span", {}, project)],
+  });
 }
 
 /** @param {string} feedback */
@@ -110,11 +95,10 @@ function unknown(feedback) {
 /** @param {Published} published @param {any} record */
 function heardPanel({ event, isWithdrawn }, record) {
   const verdict = verdictOf(event);
-  const said = `${verdict === null ? "" : `${SIGNS[verdict]} `}${publishedKind(event)}`;
   const channel = { explicit: "explicit", implicit: "inferred", correction: "correction" };
   const status = isWithdrawn ? "withdrawn; it counts nowhere" : "counts";
   const facts = [
-    ["What", make("b", { class: verdict === null ? null : LOOKS[verdict] }, said)],
+    ["What", make("b", { class: lookOf(verdict) }, withSign(verdict, publishedKind(event)))],
     ["Verdict", verdict === null ? "none" : `${VERDICTS[verdict]} the answer`],
     ["Channel", channel[/** @type {keyof typeof channel} */ (event.feedbackChannel)] ?? event.feedbackChannel],
     ["User", event.userId ? personLink(event.userId) : null],
@@ -159,9 +143,9 @@ function countedPanel({ event, isWithdrawn }, record) {
     ["taskType", event.features?.taskType],
     ...Object.entries(event.labels ?? {}).map(([key, value]) => [`label.${key}`, value]),
   ].filter(([, value]) => value);
-  const overview = link(`Overview of ${day(Date.parse(date))}`, { ...router.to("overview"), ...period });
+  const overview = link({ ...router.to("overview"), ...period }, `Overview of ${day(Date.parse(date))}`);
   const compared = dimensions.map(([by, value]) =>
-    make("li", {}, link(`${by} = ${value}`, { ...router.to("compare"), by }), " in the chosen period"),
+    make("li", {}, link({ ...router.to("compare"), by }, `${by} = ${value}`), " in the chosen period"),
   );
   const as = record?.counted?.as;
   const turn = as
@@ -209,13 +193,6 @@ function undonePanel({ isWithdrawn }) {
       "Erasing the user also removes the event itself, its signals, the user’s turns and preferences, and the rows of exports that derive from them.",
     ),
   );
-}
-
-/** @param {string} text @param {Partial<import("../route.js").Route>} to */
-function link(text, to) {
-  const node = make("a", { href: router.address(to) }, text);
-  openWithin(node, () => router.go(to));
-  return node;
 }
 
 /** @param {any[][]} facts pairs, of which those without a value are left out */

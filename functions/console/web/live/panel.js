@@ -1,13 +1,13 @@
 /** The table of what happens now, which fills itself until it is paused. @module */
 
 import { publishedKind, verdictOf } from "../conversation/acts.js";
-import { LOOKS, SIGNS } from "../conversation/words.js";
+import { lookOf, withSign } from "../conversation/words.js";
 import { signed } from "../conversation/lessons.js";
 import { button, make, swap } from "../dom.js";
 import { NONE, clock, counted } from "../format.js";
 import { panel } from "../panel.js";
-import { personLink } from "../person/link.js";
-import { openWithin, router } from "../route.js";
+import { link, personLink } from "../link.js";
+import { router } from "../route.js";
 import { saveButton, tableElement } from "../table.js";
 import { passed } from "../wait.js";
 
@@ -46,13 +46,12 @@ export function livePanel(stream, file, signal) {
         continue;
       }
       try {
-        const before = stream.feedback.length;
         const added = await stream.read(signal);
         wait = EVERY_MS;
-        if (added > 0) {
+        if (added.length > 0) {
           show();
         }
-        const news = stream.feedback.length - before;
+        const news = added.filter(({ eventType }) => eventType === "feedback.processed").length;
         status.textContent = isPaused ? "Paused" : news > 0 ? `${counted(news, "event")} new` : "Following";
       } catch (error) {
         if (!signal.aborted) {
@@ -94,30 +93,19 @@ const COLUMNS = [
 /** @param {Published} row */
 function kind({ event, isWithdrawn }) {
   const verdict = verdictOf(event);
-  const sign = verdict === null ? "" : `${SIGNS[verdict]} `;
-  const to = { feedback: event.feedbackId, user: event.userId ?? "", at: event.publishedAt };
-  const target = { ...router.current, ...to };
   const inferred = event.feedbackChannel === "implicit" ? ", inferred" : "";
-  const link = make(
-    "a",
-    {
-      href: router.address(target),
-      id: `follow-${event.feedbackId}`,
-      class: verdict === null ? null : LOOKS[verdict],
-    },
-    sign + publishedKind(event) + inferred,
+  const follow = link(
+    { feedback: event.feedbackId, user: event.userId ?? "", at: event.publishedAt },
+    withSign(verdict, publishedKind(event) + inferred),
+    { id: `follow-${event.feedbackId}`, class: lookOf(verdict) },
   );
-  openWithin(link, () => router.go(to));
-  return isWithdrawn ? make("s", {}, link) : link;
+  return isWithdrawn ? make("s", {}, follow) : follow;
 }
 
 /** @param {any} event */
 export function conversationLink({ conversationId: conversation, turnId, projectId }) {
   const there = router.to("conversations");
-  const to = { ...there, project: projectId ?? there.project, conversation, turn: turnId ?? "" };
-  const link = make("a", { href: router.address(to) }, conversation);
-  openWithin(link, () => router.go(to));
-  return link;
+  return link({ ...there, project: projectId ?? there.project, conversation, turn: turnId ?? "" }, conversation);
 }
 
 /** The artifact type, unless nobody gave one. @param {any} event @returns {string | undefined} */

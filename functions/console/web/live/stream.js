@@ -26,11 +26,11 @@ export class Stream {
     this.#query = query;
   }
 
-  /** Reads what is new; returns how many messages that are. @param {AbortSignal} signal */
+  /** Reads what is new, and returns it. @param {AbortSignal} signal */
   async read(signal) {
     const after = this.#after;
     const query = { ...this.#query, limit: PAGE, ...(after ? { after } : { since: this.#since }) };
-    let added = 0;
+    const added = [];
     let cursor;
     for (let page = 0; page < MAX_PAGES && cursor !== null; page += 1) {
       const { events, next_cursor: next, last_event_id: last } = await feed({ ...query, cursor }, signal);
@@ -38,7 +38,7 @@ export class Stream {
         // The feed repeats what is so recent that something before it may appear.
         if (!this.#messages.has(each.eventId)) {
           this.#messages.set(each.eventId, each);
-          added += 1;
+          added.push(each);
         }
       }
       this.#after = last ?? this.#after;

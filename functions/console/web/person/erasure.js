@@ -5,7 +5,7 @@ import { tokenCommand } from "../command-line.js";
 import { button, make, swap } from "../dom.js";
 import { counted, moment } from "../format.js";
 import { command, failure, panel } from "../panel.js";
-import { ADMIN, session } from "../session.js";
+import { ADMIN, ON_BEHALF, session } from "../session.js";
 import { passed } from "../wait.js";
 
 const EVERY_MS = 2_000;
@@ -30,15 +30,16 @@ export async function erasurePanel(user, project, signal) {
   const { caller } = session;
   if (!caller?.scopes.includes(ADMIN) && caller?.sub !== user) {
     const text = `Erasing a person needs a token with the scope ${ADMIN}:`;
-    return panel({ title, note: text }, command(tokenCommand(project, "feedback:on-behalf", ADMIN)));
+    return panel({ title, note: text }, command(tokenCommand(project, ON_BEHALF, ADMIN)));
   }
   const place = make("div", { class: "content" });
   const show = (/** @type {any} */ state) => swap(place, panel({ title, note: NOTE }, ...stateOf(state), start));
   const start = button("Erase this person…", () => dialog.showModal(), { id: "erase", class: "danger" });
-  const dialog = confirmation(user, async () => {
+  const dialog = confirmation(user, () => follow(erase(user, signal)));
+  const follow = async (/** @type {Promise<any>} */ begun) => {
     start.disabled = true;
     try {
-      await watch(await erase(user, signal));
+      await watch(await begun);
     } catch (error) {
       if (!signal.aborted) {
         swap(
@@ -51,7 +52,7 @@ export async function erasurePanel(user, project, signal) {
       }
     }
     start.disabled = false;
-  });
+  };
   const watch = async (/** @type {any} */ state) => {
     show(state);
     while (state?.status !== "done" && (await passed(EVERY_MS, signal))) {
@@ -62,11 +63,7 @@ export async function erasurePanel(user, project, signal) {
   const state = await ifFound(erasure(user, signal));
   show(state);
   if (state !== null && state.status !== "done") {
-    start.disabled = true;
-    watch(state).then(
-      () => (start.disabled = false),
-      () => {},
-    );
+    follow(Promise.resolve(state));
   }
   return make("div", { class: "content" }, place, dialog);
 }

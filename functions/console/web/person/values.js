@@ -8,9 +8,6 @@ import { applies, entries, inWords, isStatistic, valueText } from "./preferences
 /** Of more artifact types or contexts, the sources are not read. */
 const MAX_SOURCES = 20;
 
-/** @type {Record<string, string>} */
-const SOURCES = { user: "set by the user", learned: "learned", default: "default" };
-
 /** @typedef {import("./preferences.js").Entry & { source: string }} Row */
 
 /**
@@ -50,5 +47,5 @@ const COLUMNS = [
   { title: "Preference", value: ({ path }) => inWords(path[path.length - 1]) },
   { title: "For", value: ({ path }) => applies(path) },
   { title: "Value", value: ({ value }) => valueText(value), show: ({ value }) => make("b", {}, valueText(value)) },
-  { title: "Where it came from", value: ({ source }) => SOURCES[source] ?? source },
+  { title: "Where it came from", value: ({ source }) => (source === "user" ? "set by the user" : source) },
 ];

@@ -8,10 +8,11 @@ import { elementId, turnItem } from "../conversation/turn.js";
 import { make } from "../dom.js";
 import { counted, moment } from "../format.js";
 import { command, emptyState } from "../panel.js";
-import { personLink } from "../person/link.js";
-import { openWithin, router } from "../route.js";
+import { link, personLink } from "../link.js";
+import { router } from "../route.js";
+import { searchForm } from "../search.js";
 import { SCOPE, session } from "../session.js";
-import { View, noFeedback, viewHeading } from "./view.js";
+import { View, headingOf, noFeedback, viewHeading } from "./view.js";
 
 /** For how long the way back to the list does not load it again. */
 const LIST_KEPT_MS = 5 * 60_000;
@@ -127,36 +128,19 @@ function statusOf(text) {
 
 /** Opens a conversation by its id. */
 function search() {
-  const field = make("input", {
+  const of = {
     id: "find-conversation",
-    type: "search",
+    label: "Conversation",
+    submit: "Open",
     required: true,
-    maxlength: 256,
     placeholder: "Exact id",
-    autocomplete: "off",
-    spellcheck: "false",
-  });
-  const form = make(
-    "form",
-    { class: "row", role: "search" },
-    make("label", { class: "field", for: "find-conversation" }, make("span", {}, "Conversation"), field),
-    make("button", { type: "submit" }, "Open"),
-  );
-  form.addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const conversation = field.value.trim();
-    if (conversation !== "") {
-      router.go({ conversation, turn: "" });
-    }
-  });
-  return form;
+  };
+  return searchForm(of, (conversation) => router.go({ conversation, turn: "" }));
 }
 
 /** @param {Route} route @param {import("../conversation/reading.js").Turn[]} turns */
 function conversationHeading({ project, conversation }, turns) {
-  const list = { conversation: "", turn: "" };
-  const back = make("a", { id: "to-list", href: router.address({ ...router.current, ...list }) }, "All conversations");
-  openWithin(back, () => router.go(list));
+  const back = link({ conversation: "", turn: "" }, "All conversations", { id: "to-list" });
   const users = [...new Set(turns.map(({ log }) => log?.user_id).filter(Boolean))];
   const named = users.slice(0, 3).flatMap((user, index) => [index > 0 ? ", " : "", personLink(user)]);
   const facts = [
@@ -165,22 +149,11 @@ function conversationHeading({ project, conversation }, turns) {
     [turns.length > 0 ? counted(turns.length, "turn") : ""],
   ].filter((fact) => fact.some((part) => part !== ""));
   const first = turns[0]?.ts;
-  return make(
-    "div",
-    { class: "view-heading" },
-    make(
-      "div",
-      {},
-      make("p", { class: "back" }, back),
-      make("h1", {}, "Conversation ", make("code", {}, conversation)),
-      make(
-        "p",
-        { class: "about" },
-        ...facts.map((fact) => make("span", {}, ...fact)),
-        first ? make("span", {}, moment(first)) : null,
-      ),
-    ),
-  );
+  return headingOf({
+    back,
+    title: ["Conversation ", make("code", {}, conversation)],
+    facts: [...facts.map((fact) => make("span", {}, ...fact)), first ? make("span", {}, moment(first)) : null],
+  });
 }
 
 /** What a token without the scope sees. @param {string} project */

@@ -5,7 +5,8 @@ import { feedbackPage } from "../live/follow.js";
 import { livePanel } from "../live/panel.js";
 import { Stream } from "../live/stream.js";
 import { router } from "../route.js";
-import { View } from "./view.js";
+import { searchForm } from "../search.js";
+import { View, headingOf } from "./view.js";
 
 /** @type {[value: string, text: string][]} */
 const CHANNELS = [
@@ -23,16 +24,14 @@ export class Live extends View {
       return feedbackPage(route, signal);
     }
     const { project, channel, outcome, user } = route;
-    const known = { channel, outcome, userId: user };
-    const chosen = Object.fromEntries(Object.entries(known).filter(([, value]) => value !== ""));
-    const stream = new Stream({ projectId: project, ...chosen });
+    const stream = new Stream({
+      projectId: project,
+      channel: channel || undefined,
+      outcome: outcome || undefined,
+      userId: user || undefined,
+    });
     await stream.read(signal);
-    const heading = make(
-      "div",
-      { class: "view-heading" },
-      make("div", {}, make("h1", {}, this.name), make("p", { class: "about" }, make("span", {}, project))),
-      filters(route),
-    );
+    const heading = headingOf({ title: [this.name], facts: [make("span", {}, project)] }, filters(route));
     return [heading, livePanel(stream, `${project}-live`, signal)];
   }
 
@@ -47,25 +46,8 @@ export class Live extends View {
 
 /** @param {import("../route.js").Route} route */
 function filters({ channel, outcome, user }) {
-  const field = make("input", {
-    id: "user",
-    type: "search",
-    value: user,
-    maxlength: 256,
-    placeholder: "All",
-    autocomplete: "off",
-    spellcheck: "false",
-  });
-  const form = make(
-    "form",
-    { class: "row", role: "search" },
-    make("label", { class: "field", for: "user" }, make("span", {}, "User"), field),
-    make("button", { type: "submit" }, "Show"),
-  );
-  form.addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    router.go({ user: field.value.trim() });
-  });
+  const of = { id: "user", label: "User", submit: "Show", value: user, placeholder: "All" };
+  const form = searchForm(of, (found) => router.go({ user: found }));
   const outcomes = select(
     { id: "outcome", label: "Outcome" },
     [["", "All"], ...OUTCOMES.map((each) => /** @type {[string, string]} */ ([each, each]))],

@@ -6,9 +6,11 @@ import { erasurePanel } from "../person/erasure.js";
 import { historyPanel } from "../person/history.js";
 import { valuesPanel } from "../person/values.js";
 import { emptyState } from "../panel.js";
-import { openWithin, router } from "../route.js";
+import { link } from "../link.js";
+import { router } from "../route.js";
+import { searchForm } from "../search.js";
 import { ON_BEHALF, SCOPE, session } from "../session.js";
-import { View } from "./view.js";
+import { View, headingOf } from "./view.js";
 
 export class Person extends View {
   /** What the reader did, to be said once it is shown. */
@@ -17,12 +19,8 @@ export class Person extends View {
   /** @param {import("../route.js").Route} route @param {AbortSignal} signal */
   async load(route, signal) {
     const { user, project } = route;
-    const heading = make(
-      "div",
-      { class: "view-heading" },
-      make("div", {}, make("h1", {}, user ? `Person ${user}` : this.name), about(route)),
-      search(user),
-    );
+    const title = user ? `Person ${user}` : this.name;
+    const heading = headingOf({ title: [title], facts: user ? about(route) : [] }, search(user));
     if (!user) {
       return [heading, nobody()];
     }
@@ -57,41 +55,14 @@ export class Person extends View {
 
 /** @param {import("../route.js").Route} route */
 function about({ user, project }) {
-  if (!user) {
-    return null;
-  }
-  const to = { ...router.to("live"), user };
-  const link = make("a", { href: router.address(to) }, "Feedback as it happens");
-  openWithin(link, () => router.go(to));
-  return make("p", { class: "about" }, make("span", {}, project), make("span", {}, link));
+  const live = link({ ...router.to("live"), user }, "Feedback as it happens");
+  return [make("span", {}, project), make("span", {}, live)];
 }
 
 /** @param {string} user */
 function search(user) {
-  const field = make("input", {
-    id: "find-person",
-    type: "search",
-    required: true,
-    value: user,
-    maxlength: 256,
-    placeholder: "Exact id",
-    autocomplete: "off",
-    spellcheck: "false",
-  });
-  const form = make(
-    "form",
-    { class: "row", role: "search" },
-    make("label", { class: "field", for: "find-person" }, make("span", {}, "User"), field),
-    make("button", { type: "submit" }, "Open"),
-  );
-  form.addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const found = field.value.trim();
-    if (found !== "") {
-      router.go({ user: found });
-    }
-  });
-  return form;
+  const of = { id: "find-person", label: "User", submit: "Open", required: true, value: user, placeholder: "Exact id" };
+  return searchForm(of, (found) => router.go({ user: found }));
 }
 
 function nobody() {

@@ -109,14 +109,30 @@ function remedy(error, project, needed) {
 export function viewHeading(title, { from, to, countedAt, project }, ...controls) {
   const period = periodText({ from, to });
   const counted = countedAt ? make("span", {}, "counted ", moment(countedAt)) : null;
-  const about = make(
-    "p",
-    { class: "about" },
-    make("span", {}, project),
-    make("span", { title: "A day is counted from midnight to midnight in UTC" }, `${period}, days in UTC`),
-    counted,
+  const days = { title: "A day is counted from midnight to midnight in UTC" };
+  const facts = [make("span", {}, project), make("span", days, `${period}, days in UTC`), counted];
+  return headingOf({ title: [title], facts }, ...controls);
+}
+
+/**
+ * A heading with a line below it.
+ *
+ * @param {{ back?: Node, title: (Node | string)[], facts: (Node | null)[] }} of `back` leads to what this is a part of
+ * @param {...Node} controls
+ */
+export function headingOf({ back, title, facts }, ...controls) {
+  return make(
+    "div",
+    { class: "view-heading" },
+    make(
+      "div",
+      {},
+      back ? make("p", { class: "back" }, back) : null,
+      make("h1", {}, ...title),
+      facts.length > 0 ? make("p", { class: "about" }, ...facts) : null,
+    ),
+    ...controls,
   );
-  return make("div", { class: "view-heading" }, make("div", {}, make("h1", {}, title), about), ...controls);
 }
 
 /** @param {import("../route.js").Route} route */
