@@ -13,8 +13,8 @@ from openapi_spec_validator import validate
 from bundle import Bundle, default_command
 
 VERBS = (
-    "create|delete|detect|erase|get|infer|list|put|react|refresh|register|reset|resolve|rotate|search|send|submit|test|"
-    "update|withdraw"
+    "correct|create|delete|detect|erase|get|infer|list|put|react|refresh|register|reset|resolve|rotate|search|send|"
+    "submit|test|update|withdraw"
 )
 
 

@@ -111,10 +111,39 @@ def test_the_words_that_led_to_an_inference_are_marked(desk, detection):
     inference = turn(desk, "one").locator(".acts > li").filter(has_text="Inferred: rejected")
     expect(inference).to_contain_text("Explicit correction")
     expect(inference.locator("q")).to_have_text(cue)
+    # The token may not change what counts for ada.
+    expect(inference.get_by_text("That was wrong")).to_have_count(0)
     expect(inference.locator(".act")).to_contain_text(f"{round(detection['confidence'] * 100)}")
     inference.get_by_role("link", name="two").click()
     expect(turn(desk, "two")).to_be_focused()
     assert desk.settings[1]["turn"] == "two"
+
+
+def test_a_reader_takes_back_what_was_inferred(console, bundle, screenshots):
+    talk = Talk(bundle, "console-wrong")
+    talk.turn("talk", "one", "ada", "Where do I enter the code?", "At the counter of each store.")
+    talk.turn("talk", "two", "ada", "No, I meant online orders")
+    reviewer = bundle.user("reviewer", "console-wrong", f"{REPORT} feedback:on-behalf")
+    console.open("conversations", reviewer, project="console-wrong", conversation="talk")
+    acts = turn(console, "one").locator(".acts > li")
+    heard = turn(console, "two").locator(".bubble").first
+    expect(acts.filter(has_text="Inferred: rejected")).to_contain_text("90")
+    expect(heard.locator("mark")).to_have_count(1)
+    acts.get_by_text("That was wrong").click()
+    acts.get_by_role("button", name="says nothing about the answer").click()
+    corrected = acts.filter(has_text="Corrected: says nothing about the answer")
+    expect(corrected).to_contain_text("The machine had inferred: rejected (90")
+    expect(turn(console, "one").locator("header")).to_contain_text("No status yet")
+    withdrawn = acts.filter(has_text="Implicit feedback: against")
+    expect(withdrawn).to_contain_text("no longer counts")
+    expect(heard).to_contain_text("Says nothing about the answer of one, as a person corrected.")
+    expect(heard.locator("mark")).to_have_count(0)
+    # And back: the reader was wrong.
+    acts.get_by_text("That was wrong").click()
+    console.assert_accessible("correction", screenshots)
+    acts.get_by_role("button", name="rejected").click()
+    expect(acts.filter(has_text="Corrected: rejected")).to_contain_text("The machine had inferred: rejected (90")
+    expect(turn(console, "one").locator("header")).to_contain_text("Rejected")
 
 
 def test_every_feedback_act_is_beside_its_turn(desk):

@@ -265,6 +265,7 @@ operations! {
     clear_reaction: ClearReaction, "clear a reaction";
     infer: Infer, "infer a reaction from a message";
     react_as_machine: ReactAsMachine, "submit a machine reaction";
+    correct: Correct, "correct an inference, whose machine reaction is taken back";
     submit_signal: SubmitSignal, "submit a message signal";
     revise_signal: ReviseSignal, "change a message signal";
     submit_contrary_signal: SubmitContrarySignal, "submit a message signal that withdraws the contrary one";

@@ -1,11 +1,12 @@
 //! Follow-ups: what a turn reveals about the turn before it, detected at its registration.
 
+mod corrections;
 mod earlier;
 mod planning;
 mod precedence;
 
 use hearback_tests::app::{TestApp, TestResponse, eventually};
-use hearback_tests::ledger::ledger;
+use hearback_tests::ledger::{ledger, of_status};
 use hearback_tests::turns::{path, turn_body};
 use reqwest::StatusCode;
 use serde_json::{Value, json};

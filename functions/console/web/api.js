@@ -64,13 +64,15 @@ export function readTurn(project, conversation, id, signal) {
 }
 
 /**
- * Classifies a message, and stores nothing (docs/reference/implicit-feedback.md).
+ * Says what the message after a turn means for its answer (docs/reference/implicit-feedback.md).
  *
- * @param {object} body
+ * @param {{ project: string, conversation: string, turn: string }} at
+ * @param {string} meaning
  * @param {AbortSignal} signal
  */
-export function detect(body, signal) {
-  return post("/v1/feedback/detect", body, signal);
+export function correctInference({ project, conversation, turn }, meaning, signal) {
+  const path = `${pathOf(project, conversation)}/turns/${encodeURIComponent(turn)}/inference`;
+  return send(path, { method: "PUT", body: JSON.stringify({ feedback_type: meaning }) }, signal);
 }
 
 /**

@@ -5,12 +5,11 @@ use std::cmp::Reverse;
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use hearback_detection::FeedbackStatus;
-use hearback_domain::feedback::follow_up::UserFeedback;
+use hearback_detection::{Detection, FeedbackStatus};
+use hearback_domain::feedback::follow_up::{FollowUp, UserFeedback};
 use hearback_domain::feedback::mirror;
 use hearback_domain::feedback::reaction::StoredReaction;
 use hearback_domain::feedback::satisfaction::satisfaction_rate;
-use hearback_domain::feedback::turn_status::TurnStatus;
 use hearback_domain::identity::caller::Caller;
 use hearback_domain::identity::identifier::{TurnId, UserId};
 use hearback_domain::identity::labels::Labels;
@@ -146,6 +145,8 @@ struct TurnDetail {
     rejection_detected_in: Option<String>,
     /// What its user's next message implied.
     user_feedback: Option<UserFeedback>,
+    /// What its own message was heard to say about the turn before it; `null` if it follows none.
+    detection: Option<HeardFeedback>,
     #[serde(flatten)]
     turn: TurnWithFeedback,
     /// The cursor for the rest of its feedback, if there is more than a response can have.
@@ -154,7 +155,13 @@ struct TurnDetail {
 }
 
 impl TurnDetail {
-    fn of(core: TurnCore, status: TurnStatus, turn: TurnWithFeedback) -> Self {
+    fn of(row: IndexRow, turn: TurnWithFeedback) -> Self {
+        let IndexRow {
+            core,
+            status,
+            follow_up,
+            ..
+        } = row;
         let tags = core.tags();
         Self {
             user_id: core.user_id.into(),
@@ -179,8 +186,28 @@ impl TurnDetail {
             feedback_confidence: status.confidence(),
             rejection_detected_in: status.rejection_detected_in().map(ToString::to_string),
             user_feedback: status.inferred,
+            detection: follow_up.map(Into::into),
             turn,
             next_cursor: None,
+        }
+    }
+}
+
+/// What a message says about the turn before it, without the number of rejections in a row: that depends on message
+/// signals, which are private.
+#[derive(Debug, Serialize, ToSchema)]
+struct HeardFeedback {
+    /// The turn before it.
+    previous_turn_id: String,
+    #[serde(flatten)]
+    detection: Detection,
+}
+
+impl From<FollowUp> for HeardFeedback {
+    fn from(follow_up: FollowUp) -> Self {
+        Self {
+            previous_turn_id: follow_up.previous_turn_id.into(),
+            detection: follow_up.detection,
         }
     }
 }
@@ -240,7 +267,7 @@ async fn get_turn(
     let reactions = current_reactions(reactions, &caller);
     let (turn, rest) =
         TurnWithFeedback::of(&at.turn, log, reactions, &caller, after.as_ref(), MAX_PAGE);
-    let mut turn = TurnDetail::of(row.core, row.status, turn);
+    let mut turn = TurnDetail::of(row, turn);
     turn.next_cursor = rest.map(|rest| cursors.seal(&query, &rest));
     Ok(Json(turn))
 }

@@ -8,7 +8,7 @@
 use axum::Json;
 use axum::extract::State;
 use hearback_domain::feedback::reaction::{
-    NewReaction, Reaction, ReactionCore, ReactionRequest, ReactionUpdate, StoredReaction,
+    NewReaction, Origin, Reaction, ReactionCore, ReactionRequest, ReactionUpdate, StoredReaction,
 };
 use hearback_domain::identity::identifier::UserRef;
 use hearback_lambda::body::JsonBody;
@@ -107,11 +107,13 @@ async fn react_to_turn(
     if author.is_none() {
         // The owner is known now.
         erased = app.reject_during_erasure(reaction.core.owner()).await?;
+    }
+    let stored = store_reaction(&app, &reaction, current, erased).await?;
+    if stored.applied {
+        // Of a machine reaction, this sets the status of the turn.
         app.store.note_machine(&reaction, None).await?;
     }
-    store_reaction(&app, &reaction, current, erased)
-        .await
-        .map(Json)
+    Ok(Json(stored))
 }
 
 async fn store_reaction(
@@ -171,7 +173,10 @@ fn recorded(core: &ReactionCore) -> ReactionResult {
 
 fn superseded(current: &ReactionCore) -> ReactionResult {
     ReactionResult {
-        message: "A newer reaction of the same user is current.",
+        message: match current.origin {
+            Origin::User => "A newer reaction of the same user is current.",
+            Origin::Machine => "This inference was corrected, and stays withdrawn.",
+        },
         cleared: false,
         applied: false,
         ..recorded(current)

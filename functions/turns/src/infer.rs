@@ -56,8 +56,8 @@ struct InferredFeedback {
     vectors: Compared,
     /// The turns that it may be about, the most likely first, at most five.
     targets: Vec<LikelyTurn>,
-    /// The artifact of the machine reaction to the first of them; `null` if the confidence is too low, or no turn is
-    /// similar enough.
+    /// The artifact of the machine reaction to the first of them; `null` if the confidence is too low, no turn is
+    /// similar enough, or a person took the same reaction back.
     rn: Option<String>,
 }
 
@@ -141,9 +141,12 @@ async fn infer_feedback(
         likely.and_then(|(_, turn)| machine::reaction(app, &caller, &turn.core, &detection, now));
     let rn = match reaction {
         Some(reaction) => {
-            let correction = detection.correction_type;
-            app.store.note_machine(&reaction, correction).await?;
-            Some(machine::put(app, &reaction).await?)
+            let stored = machine::put(app, &reaction).await?;
+            if stored.is_some() {
+                let correction = detection.correction_type;
+                app.store.note_machine(&reaction, correction).await?;
+            }
+            stored
         }
         None => None,
     };

@@ -14,9 +14,11 @@
 //! | `register_turn` | a registration |
 //! | `detect.rs` | a detection that is not stored |
 //! | `infer.rs` | feedback from a message that names no turn |
+//! | `correct.rs` | what was inferred about a turn and is wrong |
 //!
 //! Turns are read in `functions/retrieval`. The rules of detection are in `shared/detection`.
 
+mod correct;
 mod detect;
 mod follow_up;
 mod infer;
@@ -51,6 +53,7 @@ pub fn routes() -> Routes<Registry> {
     routes!(Registry => register_turn)
         .and(detect::routes())
         .and(infer::routes())
+        .and(correct::routes())
 }
 
 /// Register a turn

@@ -26,9 +26,9 @@ pub(crate) fn reaction(
 /// Attempts of one write among concurrent ones. Only repeats of the same statement compete for it.
 const ATTEMPTS: usize = 20;
 
-/// Stores a machine reaction, and returns the name of its artifact. Repeatable: an existing reaction is the same, whose
-/// time is updated if the user says it again. One call, two if that is the case.
-pub(crate) async fn put(app: &App, reaction: &StoredReaction) -> Result<String, Error> {
+/// Stores a machine reaction, and returns the name of its artifact; `None` if a person took it back. Repeatable: an
+/// existing reaction is the same, whose time is updated if the user says it again. One call, two if that is the case.
+pub(crate) async fn put(app: &App, reaction: &StoredReaction) -> Result<Option<String>, Error> {
     app.store.mark_activity(&reaction.core).await?;
     let put = Box::pin(update(
         ATTEMPTS,
@@ -37,15 +37,17 @@ pub(crate) async fn put(app: &App, reaction: &StoredReaction) -> Result<String, 
             let value = current.as_ref().map(|current| &current.value);
             let next = match reaction.clone().resolve(value) {
                 ReactionUpdate::Write(next) => next,
-                ReactionUpdate::Repeat(current) => return Ok(Attempt::Finished(current.core.rn())),
+                ReactionUpdate::Repeat(current) => {
+                    return Ok(Attempt::Finished(Some(current.core.rn())));
+                }
                 ReactionUpdate::Superseded | ReactionUpdate::NothingToWithdraw => {
-                    return Ok(Attempt::Finished(reaction.core.rn()));
+                    return Ok(Attempt::Finished(None));
                 }
             };
             let replaced = app.store.put_reaction(&next, current.as_ref()).await?;
-            Ok::<_, Error>(Attempt::of(replaced, next.core.rn()))
+            Ok::<_, Error>(Attempt::of(replaced, Some(next.core.rn())))
         },
     ));
     // Too many repeats at once: one of them is stored.
-    Ok(put.await?.unwrap_or_else(|| reaction.core.rn()))
+    Ok(put.await?.unwrap_or_else(|| Some(reaction.core.rn())))
 }

@@ -33,8 +33,8 @@ pub use live::{
 };
 pub use parts::named;
 pub use reactions::{
-    REACTION_PREFIX, ReactionAuthor, ReactionKey, counted_event, reaction, reaction_key,
-    reaction_part, reactions_of, reactions_of_user, user_of_reaction, user_reaction,
+    REACTION_PREFIX, ReactionAuthor, ReactionKey, counted_event, machine_reactions, reaction,
+    reaction_key, reaction_part, reactions_of, reactions_of_user, user_of_reaction, user_reaction,
 };
 pub use turns::{
     TURN_PREFIX, VECTOR_PREFIX, conversation, conversation_of, turn, turn_digest, turn_of,

@@ -120,6 +120,30 @@ impl Store {
             .await
     }
 
+    /// The machine's reactions to a turn that have not expired by `now`, tombstones too. Strongly
+    /// consistent. One call for each MB, one read for each 4 KB.
+    pub async fn machine_reactions(
+        &self,
+        at: &TurnRef,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Versioned<StoredReaction>>, Error> {
+        let span = KeyRange::of_machine(&at.turn);
+        let mut reactions = Vec::new();
+        let mut resume = None;
+        loop {
+            let (page, next) = self.reaction_page(&at.within, &span, resume).await?;
+            let live = page
+                .iter()
+                .filter(|item| item.contains_key(CORE) && !item::is_expired(item, now));
+            reactions
+                .extend(live.filter_map(|item| item::readable(item, current_reaction(at, item))));
+            resume = next;
+            if resume.is_none() {
+                return Ok(reactions);
+            }
+        }
+    }
+
     async fn reactions_in(
         &self,
         at: &ConversationRef,
@@ -191,6 +215,16 @@ impl KeyRange {
             from: from.unwrap_or(keys::REACTION_PREFIX).to_owned(),
             // The character after `#`.
             to: keys::REACTION_PREFIX.replace('#', "$"),
+        }
+    }
+
+    /// The machine's reactions to a turn.
+    fn of_machine(turn: &TurnId) -> Self {
+        let from = keys::machine_reactions(turn);
+        Self {
+            // The character after `#`. The turn's id may have the same ending.
+            to: format!("{}$", from.trim_end_matches('#')),
+            from,
         }
     }
 

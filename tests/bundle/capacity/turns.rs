@@ -130,6 +130,34 @@ async fn a_follow_up_writes_the_status_and_the_machine_reaction_of_the_turn_befo
 }
 
 #[tokio::test]
+async fn a_correction_writes_the_status_and_a_row_for_each_reaction_that_changes() {
+    let metered = Metered::start().await;
+    let rejection = turn_body("No, that's wrong.", "b");
+    for (turn, body) in [("t", &turn_body("a", "b")), ("u", &rejection)] {
+        metered.call(Method::PUT, &path("c", turn), body).await;
+    }
+    let inference = format!("{}/inference", path("c", "t"));
+    let correct = |feedback_type: &str| {
+        let body = json!({"feedback_type": feedback_type});
+        let (metered, inference) = (&metered, &inference);
+        async move { metered.call(Method::PUT, inference, &body).await }
+    };
+    // Reads the turn, the erasure, the turn after it and the machine's reactions; writes the status with its entries in two
+    // indexes, and the tombstone.
+    let neutral = correct("neutral").await;
+    assert_eq!(
+        neutral,
+        (StatusCode::OK, Cost::calls(6).reads(4.0).writes(4.0))
+    );
+    // The reaction is new, and so is the entry in the index by status.
+    let accepted = correct("accepted").await;
+    assert_eq!(
+        accepted,
+        (StatusCode::OK, Cost::calls(7).reads(4.0).writes(5.0))
+    );
+}
+
+#[tokio::test]
 async fn a_neutral_follow_up_changes_no_index_entry_of_the_turn_before() {
     let metered = Metered::start().await;
     let register = async |turn: &str, query: &str| {

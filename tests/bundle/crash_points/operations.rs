@@ -22,6 +22,7 @@ pub enum Operation {
     ClearReaction,
     Infer,
     ReactAsMachine,
+    Correct,
     SubmitSignal,
     ReviseSignal,
     SubmitContrarySignal,
@@ -66,6 +67,13 @@ pub fn registered() -> (String, Value) {
     turn["trace_id"] = json!("4f3a");
     turn["turn_log"] = json!({"text": "log", "entries": []});
     (path("c", "t"), turn)
+}
+
+/// A turn that rejects the one before.
+pub fn next() -> (String, Value) {
+    let mut next = message("n", "No, that's wrong.", "another answer");
+    next["ts"] = json!("2086-01-04T09:05:00Z");
+    (path("c", "u"), next)
 }
 
 /// A turn that rejects the one before, and has no answer yet.

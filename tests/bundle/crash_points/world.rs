@@ -15,12 +15,12 @@ use hearback_tests::function_set::FunctionSet;
 use hearback_tests::functions::call;
 use hearback_tests::queue::{self, submitted};
 use hearback_tests::rows::{Row, attribute, damage_pointers, rows};
-use hearback_tests::turns::{SIGNALS, event_message, exported, message, path};
+use hearback_tests::turns::{SIGNALS, event_message, exported};
 use serde_json::{Value, json};
 
 use super::operations::{
-    Operation, about_the_turn, before, edit, event, helpful, inaccurate, judgement, now, open,
-    reaction, registered,
+    Operation, about_the_turn, before, edit, event, helpful, inaccurate, judgement, next, now,
+    open, reaction, registered,
 };
 
 /// The functions, with clients that fail as `faults` says.
@@ -87,6 +87,10 @@ impl World {
         }
         if operation == Operation::CompleteTurn {
             let (turn, body) = open();
+            assert!(functions.request(Method::PUT, &turn, &body).await);
+        }
+        if operation == Operation::Correct {
+            let (turn, body) = next();
             assert!(functions.request(Method::PUT, &turn, &body).await);
         }
         if operation == Operation::ReplaceOlderReaction {
@@ -207,9 +211,8 @@ impl World {
             }
             Operation::Register => functions.request(put, &turn, &body).await,
             Operation::RegisterNext => {
-                let mut next = message("n", "No, that's wrong.", "another answer");
-                next["ts"] = json!("2086-01-04T09:05:00Z");
-                functions.request(put, &path("c", "u"), &next).await
+                let (turn, body) = next();
+                functions.request(put, &turn, &body).await
             }
             Operation::OpenTurn => {
                 let (turn, body) = open();
@@ -241,6 +244,11 @@ impl World {
             Operation::ReactAsMachine => {
                 let (path, body) = judgement();
                 functions.request(post, &path, &body).await
+            }
+            Operation::Correct => {
+                let path = format!("{turn}/inference");
+                let body = json!({"feedback_type": "accepted"});
+                functions.request(put, &path, &body).await
             }
             Operation::SubmitSignal => functions.request(post, SIGNALS, &inaccurate("one")).await,
             Operation::ReviseSignal => functions.request(post, SIGNALS, &inaccurate("other")).await,

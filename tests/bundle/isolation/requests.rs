@@ -220,6 +220,9 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
         "`POST …/turns/{turn_id}/feedback` of the machine's" => writes().with_body(json!({
             "reaction": "ok", "text": "It was inferred.", "origin": "machine", "confidence": 0.9
         })),
+        "`PUT …/turns/{turn_id}/inference`" => {
+            writes().with_body(json!({"feedback_type": "accepted"}))
+        }
         "`POST …/turns-with-feedbacks`" => reads().with_body(json!({"include_turn_logs": true})),
         "`POST …/timeline/refresh`" => {
             reads().with_body(json!({"turn_ids": [turn], "cache": {"ttl_seconds": 0}}))

@@ -230,6 +230,7 @@ impl Ledger {
         let mut feedback: BTreeMap<TurnRef, Vec<(Recency, Reaction)>> = BTreeMap::new();
         let mut verdicts: BTreeMap<TurnRef, Option<Reaction>> = BTreeMap::new();
         let (mut events, mut signals) = (BTreeSet::new(), BTreeSet::new());
+        let mut inferred = BTreeSet::new();
         for row in rows {
             let part = |name: &str| row.get(name).map(|part| part.as_s().unwrap().as_str());
             let sk = part("SK").unwrap();
@@ -259,6 +260,12 @@ impl Ledger {
                 {
                     signals.insert((core.at.turn.to_string(), core.user_id.to_string()));
                 }
+                if core.origin == Origin::Machine
+                    && core.reaction.is_some()
+                    && !tenant.is_being_erased(core.user_id.as_str())
+                {
+                    inferred.insert(core.id.to_string());
+                }
                 if core.own && core.origin == Origin::User {
                     let verdict = core.reaction.map(|verdict| (core.recency(), verdict));
                     feedback.entry(core.at).or_default().extend(verdict);
@@ -266,6 +273,16 @@ impl Ledger {
             }
         }
         let stays = |core: &&EventCore| !tenant.is_being_erased(core.user_id.as_str());
+        let stands = |core: &&EventCore| !self.retracted.contains(&core.feedback_id.to_string());
+        let heard = (self.processed().filter(stays))
+            .filter(|core| core.derived && core.channel == Channel::Implicit)
+            .filter(stands)
+            .map(|core| core.feedback_id.to_string());
+        assert_eq!(
+            inferred,
+            heard.collect(),
+            "each inference that was not taken back"
+        );
         let about = self.processed().filter(stays);
         let about = about.filter(|core| counted::turn_of(core).is_some() && counted::counts(core));
         let id = |core: &EventCore| core.feedback_id.to_string();

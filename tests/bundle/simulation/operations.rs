@@ -175,6 +175,26 @@ impl World {
         };
     }
 
+    /// Says what the message after one of the user's own turns means, if there is one.
+    pub async fn correct(&mut self, tenant: usize, user: &'static str) {
+        let own = |turn: &Turn| turn.0 == user;
+        let mut turns = self.tenants[tenant].turns_for(user);
+        turns.retain(own);
+        if turns.is_empty() {
+            return;
+        }
+        let turn = self.one_of(&turns);
+        let meaning = self.one_of(&["neutral", "rejected", "accepted"]);
+        let path = format!("{}/inference", path(tenant, turn));
+        let body = json!({"feedback_type": meaning});
+        let response = self.ask((tenant, user), (Method::PUT, &path), &body).await;
+        let nothing = response.body["error"] == "nothing_inferred";
+        if nothing || self.rejected((tenant, user), &response) {
+            return;
+        }
+        assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    }
+
     pub async fn rate(&mut self, tenant: usize, user: &'static str) {
         let turns = self.tenants[tenant].answered_for(user);
         if turns.is_empty() {

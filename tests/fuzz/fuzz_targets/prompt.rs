@@ -112,6 +112,7 @@ fn planner(turn: &str, text: &str, strategy: &str) -> Option<String> {
         correction_type: Some(FollowUpCorrection::ExplicitCorrection),
         confidence: 0.9,
         user_said: Some(text.to_owned()),
+        corrected: None,
     };
     let known = RejectionFacts {
         explicit: Some(ExplicitRejection {

@@ -49,6 +49,10 @@ GET_FEEDBACK_CONTEXT: Operation[types.FeedbackContext] = Operation(
     "GET",
     "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}/feedback-context",
 )
+CORRECT_INFERENCE: Operation[types.CorrectedInference] = Operation(
+    "PUT",
+    "/conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}/inference",
+)
 SUBMIT_FEEDBACK_BATCH: Operation[types.BatchResults] = Operation("POST", "/v1/feedback/batch")
 DETECT_FEEDBACK: Operation[types.Detection] = Operation("POST", "/v1/feedback/detect")
 LIST_EVENTS: Operation[types.FeedPage] = Operation("GET", "/v1/feedback/events")
@@ -400,6 +404,37 @@ class Api(Calls):
         request = GET_FEEDBACK_CONTEXT.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
             query={"user_id": user_id},
+        )
+        return self.send(request)
+
+    def correct_inference(
+        self,
+        *,
+        tenant: str,
+        project: str,
+        conversation_id: str,
+        turn_id: str,
+        body: types.CorrectionRequest,
+    ) -> types.CorrectedInference:
+        """Correct an inference.
+
+        Says what the user's message really means for the turn, where the machine heard it wrong. The status of the
+        turn follows, the machine's events that say something else become `retracted`, and nothing that hears the
+        same message again changes it. Explicit feedback of the turn's user still outranks it. The turn's user may
+        correct, and with `feedback:on-behalf` everybody.
+
+        - `tenant`: The token's tenant.
+        - `project`: A project of the token.
+        - `conversation_id`: The conversation.
+        - `turn_id`: The turn.
+
+        Raises `NotFound`: No such turn, or not the caller's.
+
+        Raises `Conflict`: Nothing was inferred about the turn, or its user's data is being erased.
+        """
+        request = CORRECT_INFERENCE.request(
+            path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
+            body=body,
         )
         return self.send(request)
 
@@ -1114,6 +1149,37 @@ class AsyncApi(AsyncCalls):
         request = GET_FEEDBACK_CONTEXT.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
             query={"user_id": user_id},
+        )
+        return await self.send(request)
+
+    async def correct_inference(
+        self,
+        *,
+        tenant: str,
+        project: str,
+        conversation_id: str,
+        turn_id: str,
+        body: types.CorrectionRequest,
+    ) -> types.CorrectedInference:
+        """Correct an inference.
+
+        Says what the user's message really means for the turn, where the machine heard it wrong. The status of the
+        turn follows, the machine's events that say something else become `retracted`, and nothing that hears the
+        same message again changes it. Explicit feedback of the turn's user still outranks it. The turn's user may
+        correct, and with `feedback:on-behalf` everybody.
+
+        - `tenant`: The token's tenant.
+        - `project`: A project of the token.
+        - `conversation_id`: The conversation.
+        - `turn_id`: The turn.
+
+        Raises `NotFound`: No such turn, or not the caller's.
+
+        Raises `Conflict`: Nothing was inferred about the turn, or its user's data is being erased.
+        """
+        request = CORRECT_INFERENCE.request(
+            path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
+            body=body,
         )
         return await self.send(request)
 

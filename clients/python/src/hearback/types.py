@@ -443,6 +443,40 @@ class ConversationFeedback(_ConversationFeedbackRequired, total=False):
     """The turns with feedback, the most recent first."""
 
 
+class _CorrectedRequired(TypedDict):
+    at: str
+    """When it was corrected last."""
+    confidence: float
+    """Its confidence in it, 0 to 1."""
+    was: DetectedFeedbackType
+    """The status that it inferred."""
+
+
+class Corrected(_CorrectedRequired, total=False):
+    """What the machine inferred before a person corrected it."""
+
+    user_said: str | None
+    """The user's message, if it was taken for a rejection."""
+
+
+class _CorrectedInferenceRequired(TypedDict):
+    conversation_id: str
+    turn_id: str
+    user_feedback: UserFeedback
+    """What is known now, with what was inferred first in `corrected`."""
+    withdrawn: list[str]
+    """The events of the machine about this turn that were taken back, with earlier corrections."""
+
+
+class CorrectedInference(_CorrectedInferenceRequired, total=False):
+    """A corrected inference."""
+
+    feedback_id: str | None
+    """The event that says so: of the machine, with the confidence 1 unless it was inferred before; `null` if the
+    message says nothing about the turn.
+    """
+
+
 Correction = Literal["explicit_correction", "rephrased", "abandonment"]
 """How a message rejects a turn."""
 
@@ -456,6 +490,13 @@ class CorrectionData(TypedDict, total=False):
     """The kind of correction."""
     originalValue: str
     """The original text."""
+
+
+class CorrectionRequest(TypedDict):
+    """What the user's message really says about the turn."""
+
+    feedback_type: DetectedFeedbackType
+    """`neutral` if it says nothing about the turn."""
 
 
 CorrectionType = Literal["content", "format", "accuracy", "completeness"]
@@ -931,6 +972,15 @@ class GroupInsight(_GroupInsightRequired, total=False):
     """The value; `null` for events without one, and for all other values together."""
 
 
+class HeardFeedback(Detection):
+    """What a message says about the turn before it, without the number of rejections in a row: that depends on message
+    signals, which are private.
+    """
+
+    previous_turn_id: str
+    """The turn before it."""
+
+
 class _InferRequestRequired(TypedDict):
     message: str
     """The user's message."""
@@ -964,8 +1014,8 @@ class InferredFeedback(_InferredFeedbackRequired, total=False):
     """The inferred feedback."""
 
     rn: str | None
-    """The artifact of the machine reaction to the first of them; `null` if the confidence is too low, or no turn is
-    similar enough.
+    """The artifact of the machine reaction to the first of them; `null` if the confidence is too low, no turn is
+    similar enough, or a person took the same reaction back.
     """
 
 
@@ -1841,6 +1891,8 @@ class TurnDetail(_TurnDetailRequired, total=False):
     agent_id: str | None
     artifact_type: str | None
     bundle_id: str | None
+    detection: HeardFeedback | None
+    """What its own message was heard to say about the turn before it; `null` if it follows none."""
     labels: dict[str, str]
     """Labels by which a team compares answers."""
     language: str | None
@@ -1993,6 +2045,8 @@ class _UserFeedbackRequired(TypedDict):
 class UserFeedback(_UserFeedbackRequired, total=False):
     """The inferred feedback on a turn: `user_feedback` in its metadata."""
 
+    corrected: Corrected
+    """What was inferred first, if a person corrected it."""
     correction_type: Correction | None
     """How the turn was rejected; `null` if it was not."""
     detected_in_turn: str | None

@@ -3,6 +3,7 @@
 import { make } from "../dom.js";
 import { moment, percent } from "../format.js";
 import { link } from "../link.js";
+import { MEANINGS, correctionOf } from "./correction.js";
 import { lessons } from "./lessons.js";
 import { wordsAt } from "./marked.js";
 import { CORRECTIONS, VERDICTS, capital, cueName, lookOf, withSign } from "./words.js";
@@ -13,17 +14,22 @@ const MIN_CONFIDENCE = 0.7;
 /** @typedef {import("./reading.js").Turn} Turn */
 /** @typedef {import("./acts.js").Act} Act */
 
-/** @param {Turn} turn @param {Turn[]} turns of the conversation */
-export function feedbackOn(turn, turns) {
+/** @param {Turn} turn @param {Turn[]} turns of the conversation @param {() => void} reload shows the view again */
+export function feedbackOn(turn, turns, reload) {
   const { inference } = turn;
   // What was inferred from the next message is also a reaction of the machine, if it is certain enough.
   const inferred = turn.acts.find(
     (act) =>
-      inference && act.isMachine && act.text === (inference.said ?? "") && act.confidence === inference.confidence,
+      inference &&
+      act.isMachine &&
+      !act.isWithdrawn &&
+      act.text === (inference.said ?? "") &&
+      act.confidence === inference.confidence,
   );
   const items = turn.acts.filter((act) => act !== inferred).map((act) => actItem(act, turn));
-  if (inference) {
-    items.push(inferenceItem(inference, inferred, turns));
+  const correction = inference ? correctionOf(turn, inference, reload) : null;
+  if (inference && (correction || inference.corrected || inference.status !== "neutral")) {
+    items.push(inferenceItem(inference, inferred, turns, correction));
   }
   return items.length > 0
     ? make("ul", { class: "acts", "aria-label": `Feedback on ${turn.id}` }, ...items)
@@ -73,20 +79,30 @@ function who({ user, isMachine }, { log }) {
   ];
 }
 
-/** @param {import("./reading.js").Inference} inference @param {Act | undefined} act @param {Turn[]} turns */
-function inferenceItem(inference, act, turns) {
-  const { status, confidence, correction, said, detectedIn, isOutranked } = inference;
+/**
+ * @param {import("./reading.js").Inference} inference
+ * @param {Act | undefined} act
+ * @param {Turn[]} turns
+ * @param {Node | null} correction
+ */
+function inferenceItem(inference, act, turns, correction) {
+  const { status, confidence, correction: how, said, detectedIn, isOutranked, corrected } = inference;
   const next = turns.find(({ id }) => id === detectedIn);
-  const how = correction ? CORRECTIONS[correction] : status === "accepted" ? "the conversation continues from it" : "";
+  const isInferred = corrected === null && status !== "neutral";
   return make(
     "li",
     {},
-    title(status, `Inferred: ${status}`, percent(confidence)),
-    how ? make("p", {}, capital(how)) : null,
+    corrected
+      ? title(status, `Corrected: ${MEANINGS[status]}`, "")
+      : title(status, `Inferred: ${MEANINGS[status]}`, isInferred ? percent(confidence) : ""),
+    how ? make("p", {}, capital(CORRECTIONS[how])) : null,
+    corrected ? before(corrected) : null,
     why(inference, next),
     inference.cues === null && said ? make("q", {}, said) : null,
-    isOutranked ? make("p", { class: "note" }, "Other feedback outranks it and decides the status of the turn.") : null,
-    confidence < MIN_CONFIDENCE
+    isOutranked && status !== "neutral"
+      ? make("p", { class: "note" }, "Other feedback outranks it and decides the status of the turn.")
+      : null,
+    isInferred && confidence < MIN_CONFIDENCE
       ? make(
           "p",
           { class: "note" },
@@ -95,39 +111,35 @@ function inferenceItem(inference, act, turns) {
       : null,
     next ? make("p", { class: "note" }, moment(act?.ts ?? next.ts)) : null,
     lessons(act?.signals ?? []),
+    correction,
   );
 }
 
+/** What was inferred before a person corrected it. @param {NonNullable<Turn["inference"]>["corrected"]} corrected */
+function before(corrected) {
+  return corrected
+    ? make(
+        "p",
+        { class: "note" },
+        `The machine had inferred: ${MEANINGS[corrected.was]} (${percent(corrected.confidence)}). Corrected `,
+        moment(corrected.at),
+        ".",
+      )
+    : null;
+}
+
 /** @param {import("./reading.js").Inference} inference @param {Turn | undefined} next */
-function why({ confidence, cues, again, detectedIn }, next) {
+function why({ cues, detectedIn, corrected, status }, next) {
   if (!next) {
     return detectedIn ? null : make("p", { class: "note" }, "From a message that was attached to this turn.");
   }
-  const link = turnLink(next.id);
-  if (!cues) {
-    return make(
-      "p",
-      { class: "note" },
-      "From the message of ",
-      link,
-      ". The words that led to it are not known: on these two turns alone, the detector decides differently.",
-    );
-  }
-  const found = cues.flatMap((cue, index) => [
+  const isMarked = cues !== null && cues.length > 0 && corrected === null && status !== "neutral";
+  const found = (isMarked ? cues : []).flatMap((cue, index) => [
     index > 0 ? "; " : "",
     make("q", {}, wordsAt(next.log.user.text, cue)),
     ` (${cueName(cue.cue)})`,
   ]);
-  const isOther = again !== null && Math.abs(again - confidence) > 0.005;
-  return make(
-    "p",
-    { class: "note" },
-    "From the message of ",
-    link,
-    cues.length > 0 ? ": " : ".",
-    ...found,
-    isOther ? `. On these two turns alone, the detector is ${percent(again)} certain.` : "",
-  );
+  return make("p", { class: "note" }, "From the message of ", turnLink(next.id), isMarked ? ": " : ".", ...found);
 }
 
 /** A link to a turn of the conversation. @param {string} turn */

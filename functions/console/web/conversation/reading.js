@@ -5,7 +5,7 @@
  * @module
  */
 
-import { ApiError, detect, readTurn, turnsByStatus, turnsWithFeedback } from "../api.js";
+import { ApiError, readTurn, turnsByStatus, turnsWithFeedback } from "../api.js";
 import { actsOn } from "./acts.js";
 import { readLedger } from "./ledger.js";
 
@@ -15,16 +15,14 @@ const DAYS = 3650;
 const MAX_TURNS = 200;
 /** A message that follows a turn later than this says nothing about it (docs/reference/rules.md#detection). */
 const SESSION_MS = 30 * 60_000;
-/** The limit of a detection's body. */
-const MAX_DETECTED = 200_000;
 
 /**
- * What a turn's next message says about it. `cues` are `null` if the detector cannot find them again; `again` is its
- * confidence now.
+ * What a turn's next message says about it. `cues` are those that the detection rests on, and `null` if they are not
+ * known: the message is no turn, or is gone. `corrected` is what was inferred before a person corrected it.
  *
- * @typedef {{ status: "rejected" | "accepted", confidence: number, correction: string | null, said: string | null,
- *   about: string, detectedIn: string | null, isOutranked: boolean, cues: Cue[] | null,
- *   again: number | null }} Inference
+ * @typedef {{ status: "rejected" | "accepted" | "neutral", confidence: number, correction: string | null,
+ *   said: string | null, about: string, detectedIn: string | null, isOutranked: boolean, cues: Cue[] | null,
+ *   corrected: { was: string, confidence: number, at: string } | null }} Inference
  */
 /** @typedef {{ cue: string, start: number, end: number }} Cue Positions are in characters. */
 
@@ -56,14 +54,13 @@ export async function readConversation({ project, conversation, turn }, signal) 
   await follow(await decidedTurns(project, conversation, [...logs.values()], signal));
 
   const readable = [...logs.values()].filter((log) => log !== null);
-  const [ledger, inferences] = await Promise.all([
-    readLedger(project, conversation, readable, reports, signal),
-    Promise.all(readable.map((log) => inferenceOf(log, logs.get(log.user_feedback?.detected_in_turn), signal))),
-  ]);
+  const ledger = await readLedger(project, conversation, readable, reports, signal);
+  const found = readable
+    .map((log) => inferenceOf(log, logs.get(log.user_feedback?.detected_in_turn)))
+    .filter((inference) => inference !== null);
   const turns = [...logs]
     .map(([id, log]) => {
       const reactions = reports.get(id) ?? [];
-      const found = inferences.filter((inference) => inference !== null);
       return {
         id,
         ts: log?.ts ?? reactions.at(-1)?.reaction.ts ?? "",
@@ -126,17 +123,13 @@ async function decidedTurns(project, conversation, logs, signal) {
     .map((each) => each.turn_id);
 }
 
-/**
- * @param {any} log
- * @param {any} next the turn in which it was detected
- * @param {AbortSignal} signal
- * @returns {Promise<Inference | null>}
- */
-async function inferenceOf(log, next, signal) {
+/** @param {any} log @param {any} next the turn in which it was detected @returns {Inference | null} */
+function inferenceOf(log, next) {
   const found = log.user_feedback;
-  if (!found || found.status === "neutral") {
+  if (!found) {
     return null;
   }
+  const heard = next?.user && next.detection?.previous_turn_id === log.turn_id ? next.detection.evidence : null;
   return {
     status: found.status,
     confidence: found.confidence,
@@ -145,32 +138,9 @@ async function inferenceOf(log, next, signal) {
     about: log.turn_id,
     detectedIn: found.detected_in_turn,
     isOutranked: log.user_feedback_status !== found.status || log.feedback_confidence !== found.confidence,
-    ...(next?.user ? await cuesOf(found, log, next, signal) : UNKNOWN_CUES),
+    cues: heard,
+    corrected: found.corrected ?? null,
   };
-}
-
-const UNKNOWN_CUES = { cues: null, again: null };
-
-/**
- * The cues of a detection are not kept. The detector finds them again in the same texts. It may be less certain, as it
- * also knew earlier turns.
- *
- * @param {any} found
- * @param {any} log
- * @param {any} next
- * @param {AbortSignal} signal
- * @returns {Promise<{ cues: Cue[] | null, again: number | null }>}
- */
-async function cuesOf(found, log, next, signal) {
-  const texts = { message: next.user.text, prev_query: log.user?.text, prev_response: log.assistant?.text };
-  if (Object.values(texts).join("").length > MAX_DETECTED) {
-    return UNKNOWN_CUES;
-  }
-  const detection = await orNull(detect({ ...texts, language: next.language ?? undefined }, signal));
-  const isSame =
-    detection?.feedback_type === found.status &&
-    (detection.correction_type ?? "") === (found.correction_type ?? "").replace("explicit_correction", "explicit");
-  return isSame ? { cues: detection.evidence, again: detection.confidence } : UNKNOWN_CUES;
 }
 
 /** `null` for what the caller may not read, or what is gone. @template T @param {Promise<T>} reading */

@@ -5,7 +5,7 @@ import { moment, percent } from "../format.js";
 import { SCOPE, session } from "../session.js";
 import { feedbackOn, turnLink } from "./feedback.js";
 import { markedText } from "./marked.js";
-import { LOOKS, SIGNS, capital } from "./words.js";
+import { LOOKS, SIGNS, capital, lookOf, withSign } from "./words.js";
 
 /** What else a turn says about its answer, as far as it was registered. */
 const FACTS = ["task_type", "artifact_type", "agent_id", "strategy", "track_id", "language", "trace_id"];
@@ -17,8 +17,8 @@ export function elementId(turn) {
   return `turn-of-${turn}`;
 }
 
-/** @param {Turn} turn @param {Turn[]} turns of the conversation */
-export function turnItem(turn, turns) {
+/** @param {Turn} turn @param {Turn[]} turns of the conversation @param {() => void} reload shows the view again */
+export function turnItem(turn, turns, reload) {
   const { id, log } = turn;
   const head = make(
     "header",
@@ -33,7 +33,7 @@ export function turnItem(turn, turns) {
     { id: elementId(id), class: "panel turn", tabindex: -1, "aria-label": `Turn ${id}` },
     head,
     make("div", { class: "exchange" }, ...texts(turn)),
-    make("div", { class: "beside" }, feedbackOn(turn, turns)),
+    make("div", { class: "beside" }, feedbackOn(turn, turns, reload)),
     log ? facts(log) : null,
   );
 }
@@ -57,9 +57,10 @@ function texts({ log, read }) {
   if (!log.user) {
     return [make("p", { class: "note" }, "Its texts are too large for a response.")];
   }
-  const cues = read.flatMap((inference) => inference.cues ?? []);
+  // What a person corrected does not rest on its words.
+  const cues = read.flatMap(({ cues, corrected, status }) => (corrected || status === "neutral" ? [] : (cues ?? [])));
   return [
-    bubble("User", "message", log.user.text, cues, read.map(reading)),
+    bubble("User", "message", log.user.text, cues, read.filter(isKnown).map(reading)),
     log.assistant
       ? bubble("Answer", "answer", log.assistant.text, [], [])
       : make("p", { class: "note" }, "No answer was registered yet."),
@@ -78,16 +79,21 @@ function bubble(name, look, text, cues, notes) {
   return make("div", { class: `bubble ${look}` }, make("h3", {}, name), content, ...notes);
 }
 
+/** @param {import("./reading.js").Inference} inference */
+function isKnown({ status, corrected }) {
+  return status !== "neutral" || corrected !== null;
+}
+
 /** What a message was read as. @param {import("./reading.js").Inference} inference */
-function reading({ status: is, about, cues }) {
-  const marked = cues !== null && cues.length > 0 ? ", by the marked words" : "";
+function reading({ status: is, about, cues, corrected }) {
+  const basis = corrected ? ", as a person corrected" : cues !== null && cues.length > 0 ? ", by the marked words" : "";
   return make(
     "p",
     { class: "note" },
-    make("b", { class: LOOKS[is] }, `${SIGNS[is]} ${capital(is)}`),
+    make("b", { class: lookOf(is) }, withSign(is, is === "neutral" ? "Says nothing about" : capital(is))),
     " the answer of ",
     turnLink(about),
-    `${marked}.`,
+    `${basis}.`,
   );
 }
 

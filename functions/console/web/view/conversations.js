@@ -98,18 +98,30 @@ export class Conversations extends View {
     }
     const notes = [
       "Shown are the turns with feedback, and those whose message led to it. The API lists no others.",
-      turns.some(({ read }) => read.some(({ cues }) => cues !== null))
-        ? "Words are marked as the detector finds them today, as the API does not keep them."
-        : "",
       isCut ? "The conversation has more turns than the console shows." : "",
       isLedgerCut ? "Of users with much feedback, ratings, corrections and what was taught may be missing." : "",
     ].filter((note) => note !== "");
     return [
       heading,
       scopeNotice(project),
-      make("ol", { class: "turns" }, ...turns.map((each) => turnItem(each, turns))),
+      make("ol", { class: "turns" }, ...turns.map((each) => turnItem(each, turns, () => this.#reread(route, each.id)))),
       make("p", { class: "note" }, notes.join(" ")),
     ].filter((node) => node !== null);
+  }
+
+  /**
+   * Shows the conversation again with this turn, even if no feedback leads to it any more.
+   *
+   * @param {Route} route
+   * @param {string} turn
+   */
+  async #reread(route, turn) {
+    if (route.turn !== turn) {
+      router.go({ turn });
+      return;
+    }
+    await this.show(route);
+    document.getElementById(elementId(turn))?.focus();
   }
 
   get name() {

@@ -59,9 +59,57 @@ pub struct UserFeedback {
     pub confidence: f64,
     /// The user's message, if it is a rejection.
     pub user_said: Option<String>,
+    /// What was inferred first, if a person corrected it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub corrected: Option<Corrected>,
+}
+
+/// What the machine inferred before a person corrected it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Corrected {
+    /// The status that it inferred.
+    pub was: FeedbackStatus,
+    /// Its confidence in it, 0 to 1.
+    pub confidence: f64,
+    /// The user's message, if it was taken for a rejection.
+    pub user_said: Option<String>,
+    /// When it was corrected last.
+    pub at: DateTime<Utc>,
 }
 
 impl UserFeedback {
+    /// The feedback after a person said at `at` that the user's message, `said`, means `status`. What was inferred
+    /// first is kept.
+    #[must_use]
+    pub fn corrected_to(
+        self,
+        status: FeedbackStatus,
+        said: Option<String>,
+        at: DateTime<Utc>,
+    ) -> Self {
+        let rejected = status == FeedbackStatus::Rejected;
+        let inferred = self.corrected.unwrap_or(Corrected {
+            was: self.status,
+            confidence: self.confidence,
+            user_said: self.user_said.clone(),
+            at,
+        });
+        let said = self
+            .user_said
+            .or_else(|| inferred.user_said.clone())
+            .or(said);
+        Self {
+            status,
+            detected_at: self.detected_at,
+            detected_in_turn: self.detected_in_turn,
+            correction_type: self.correction_type.filter(|_| rejected),
+            confidence: 1.0,
+            user_said: said.filter(|_| rejected),
+            corrected: Some(Corrected { at, ..inferred }),
+        }
+    }
+
     /// Whether it is certain enough for a machine reaction, and so for an event.
     #[must_use]
     pub fn is_event(&self) -> bool {
@@ -104,6 +152,7 @@ impl UserFeedback {
             correction_type: detection.correction_type.map(FollowUpCorrection::from),
             confidence: detection.confidence,
             user_said: detection.user_said.clone(),
+            corrected: None,
         }
     }
 
@@ -132,6 +181,7 @@ impl UserFeedback {
             correction_type: correction.map(FollowUpCorrection::from),
             confidence: core.confidence,
             user_said: text.filter(|_| status == FeedbackStatus::Rejected).cloned(),
+            corrected: None,
         };
         let precedence = Precedence::of_named(core.recency().at(), &feedback);
         Some((feedback, precedence))
@@ -142,8 +192,8 @@ impl UserFeedback {
 /// whatever order they arrive.
 ///
 /// An inference that names the turn (a message to `infer`, a machine reaction) takes precedence over follow-ups: the
-/// latest by its time, at most that of its receipt; at the same time a rejection, and then the higher confidence. Of follow-ups, the first after the
-/// turn counts.
+/// latest by its time, at most that of its receipt; at the same time a rejection, and then the higher confidence. Of
+/// follow-ups, the first after the turn counts. A person's correction names the turn, at its own time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence(i128);
 
@@ -202,6 +252,7 @@ mod tests {
             correction_type: None,
             confidence,
             user_said: None,
+            corrected: None,
         }
     }
 

@@ -31,14 +31,30 @@ pub fn write(log: &mut TurnLog, reaction: &StoredReaction) -> bool {
     unlist(&mut log.turn_log, &reaction.core)
 }
 
-/// Removes the user's previous reaction from `feedbacks`, and returns whether there was one.
+/// The names of the machine's reactions that a tombstone of the machine withdraws.
+fn withdrawn(log: &Map<String, Value>, core: &ReactionCore) -> Vec<Value> {
+    let entries = log.get(ENTRIES).and_then(Value::as_array);
+    let same = |entry: &&Value| core.reaction.is_none() && entry[ID] == json!(core.id);
+    let names = |entry: &Value| entry[FEEDBACK].get("rn").cloned();
+    (entries.into_iter().flatten())
+        .filter(same)
+        .filter_map(names)
+        .collect()
+}
+
+/// Removes what a reaction replaces or withdraws from `feedbacks`, and returns whether there was anything.
 fn unlist(log: &mut Map<String, Value>, core: &ReactionCore) -> bool {
+    let withdrawn = withdrawn(log, core);
     let Some(Value::Array(feedbacks)) = log.get_mut(FEEDBACKS) else {
         return false;
     };
     let (length, user) = (feedbacks.len(), json!(core.user_id));
-    if core.origin == Origin::User {
-        feedbacks.retain(|other| other["origin"] != "user" || other[USER] != user);
+    match core.origin {
+        Origin::User => {
+            feedbacks.retain(|other| other["origin"] != "user" || other[USER] != user);
+        }
+        // Only what a person took back is removed.
+        Origin::Machine => feedbacks.retain(|other| !withdrawn.contains(&other["rn"])),
     }
     feedbacks.len() < length
 }
@@ -64,7 +80,11 @@ fn append(log: &mut Map<String, Value>, reaction: &StoredReaction) -> bool {
     // Expired entries are removed whenever the log is written.
     hide(log, core.received_at, |_| true);
     let entries = list(log, ENTRIES);
-    if entries.iter().any(|entry| entry[ID] == id) {
+    // What a person took back has the same id, and no verdict.
+    let verdict = json!(core.reaction);
+    let is_known =
+        |entry: &Value| entry[ID] == id && entry[FEEDBACK].get("reaction") == Some(&verdict);
+    if entries.iter().any(is_known) {
         return false;
     }
     let newer = entries.iter().any(|entry| {

@@ -275,7 +275,7 @@ pub enum ReactionUpdate {
     Write(Box<StoredReaction>),
     /// It equals the current one and changes nothing.
     Repeat(Box<StoredReaction>),
-    /// The current one is newer.
+    /// The current one is newer, or a person took back this very one.
     Superseded,
     /// There is nothing to withdraw.
     NothingToWithdraw,
@@ -342,8 +342,11 @@ impl StoredReaction {
     }
 
     /// The effect of this machine reaction on a current one, which is the same: the id identifies the content. A message
-    /// that names the turn is a new statement, which counts from now on.
+    /// that names the turn is a new statement, which counts from now on. What a person took back stays so.
     fn said_again(mut self, current: &Self) -> ReactionUpdate {
+        if current.core.reaction.is_none() {
+            return ReactionUpdate::Superseded;
+        }
         let is_later = current.core.follow_up || self.core.recency() > current.core.recency();
         if self.core.follow_up || !is_later {
             return ReactionUpdate::Repeat(Box::new(current.clone()));
@@ -351,6 +354,23 @@ impl StoredReaction {
         self.core.trail = self.trail_after(&current.core);
         self.core.mirror |= current.core.mirror;
         ReactionUpdate::Write(Box::new(self))
+    }
+
+    /// What remains of this machine reaction after a person took it back at `at`: a tombstone with its id.
+    #[must_use]
+    pub fn taken_back(&self, at: DateTime<Utc>) -> Self {
+        let mut tombstone = Self {
+            core: ReactionCore {
+                reaction: None,
+                ts: at,
+                received_at: at,
+                replaces: Some(self.core.id),
+                ..self.core.clone()
+            },
+            text: String::new(),
+        };
+        tombstone.core.trail = tombstone.trail_after(&self.core);
+        tombstone
     }
 
     /// Whether the older system stored the reaction. The ledger has no event of it.

@@ -15,6 +15,12 @@ pub fn reactions_of(turn: &TurnId) -> String {
     format!("{REACTION_PREFIX}{}#", sort_part(turn.as_str()))
 }
 
+/// Prefix of the sort keys of the machine's reactions to a turn.
+#[must_use]
+pub fn machine_reactions(turn: &TurnId) -> String {
+    format!("{}machine#", reactions_of(turn))
+}
+
 /// The sort key of a reaction: one for each user, and one for each machine reaction. Feedback that
 /// counts as a reaction has one for each user and signal, and one for each event.
 #[must_use]
@@ -23,7 +29,7 @@ pub fn reaction(core: &ReactionCore) -> String {
     match (core.kind, core.origin) {
         (FeedbackKind::Reaction, Origin::User) => user_reaction(turn, user),
         (FeedbackKind::Reaction, Origin::Machine) => {
-            format!("{}machine#{}", reactions_of(turn), core.id)
+            format!("{}{}", machine_reactions(turn), core.id)
         }
         (FeedbackKind::Event, _) => counted_event(turn, core.id),
         (

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{MAX_TEXT, MIN_CONFIDENCE, NAMESPACE, Origin, Reaction, ReactionCore, StoredReaction};
 use crate::events::recency::{AHEAD, MAX_AHEAD};
+use crate::feedback::follow_up::UserFeedback;
 use crate::identity::caller::{Caller, Forbidden, Scope};
 use crate::identity::identifier::UserId;
 use crate::text::digest::uuid;
@@ -134,17 +135,36 @@ impl NewReaction {
     /// always gives the same reaction.
     #[must_use]
     pub fn inferred(detection: &Detection, ts: DateTime<Utc>) -> Option<Self> {
-        let reaction = match detection.feedback_type {
+        let said = detection.user_said.as_deref();
+        Self::of_machine(detection.feedback_type, detection.confidence, said, ts)
+            .filter(|reaction| reaction.confidence >= MIN_CONFIDENCE)
+    }
+
+    /// The machine reaction for a message of the time `ts` whose meaning a person has corrected; `None` if it says
+    /// nothing about the turn.
+    #[must_use]
+    pub fn corrected(feedback: &UserFeedback, ts: DateTime<Utc>) -> Option<Self> {
+        let said = feedback.user_said.as_deref();
+        Self::of_machine(feedback.status, feedback.confidence, said, ts)
+    }
+
+    fn of_machine(
+        status: FeedbackStatus,
+        confidence: f64,
+        said: Option<&str>,
+        ts: DateTime<Utc>,
+    ) -> Option<Self> {
+        let reaction = match status {
             FeedbackStatus::Rejected => Reaction::NotOk,
             FeedbackStatus::Accepted => Reaction::Ok,
             FeedbackStatus::Neutral => return None,
         };
-        (detection.confidence >= MIN_CONFIDENCE).then(|| Self {
+        Some(Self {
             user_id: None,
             origin: Origin::Machine,
             reaction: Some(reaction),
-            confidence: detection.confidence,
-            text: detection.user_said.clone().unwrap_or_default(),
+            confidence,
+            text: said.unwrap_or_default().to_owned(),
             ts: Some(ts),
             mirror: None,
         })

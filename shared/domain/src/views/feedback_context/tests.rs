@@ -17,6 +17,7 @@ fn inferred(correction: Option<FollowUpCorrection>, user_said: &str) -> UserFeed
         correction_type: correction,
         confidence: 0.9,
         user_said: Some(user_said.to_owned()),
+        corrected: None,
     }
 }
 

@@ -1,0 +1,226 @@
+//! Corrections of what was inferred.
+
+use super::*;
+
+/// Says what the turn's follow-up really means.
+async fn correct(app: &TestApp, token: &str, turn: &str, feedback_type: &str) -> TestResponse {
+    let path = format!("{}/inference", path("c", turn));
+    let body = json!({"feedback_type": feedback_type});
+    app.put(token, &path, &body).await
+}
+
+/// An answer, and a next message that is heard as its rejection.
+async fn rejected(app: &TestApp, token: &str) {
+    register(app, token, "t1", (0, "laptops under $1000")).await;
+    register(app, token, "t2", (120, REJECTION)).await;
+    let marked = turn(app, token, "t1").await;
+    assert_eq!(marked["user_feedback_status"], "rejected");
+}
+
+/// The events of the ledger by status, once there are `expected` and `retracted` of them are.
+async fn events(app: &TestApp, token: &str, expected: usize, retracted: usize) -> Vec<Value> {
+    eventually(|| async {
+        let events = ledger(app, token, expected).await;
+        (of_status(&events, "retracted").len() == retracted).then_some(events)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_false_rejection_is_taken_back_with_its_event_and_stays_so() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    rejected(&app, &ada).await;
+    let inferred = events(&app, &ada, 1, 0).await;
+    let corrected = correct(&app, &ada, "t1", "neutral").await;
+    assert_eq!(corrected.status, StatusCode::OK, "{}", corrected.body);
+    assert_eq!(
+        corrected.body["withdrawn"],
+        json!([inferred[0]["core"]["feedbackId"]])
+    );
+    assert_eq!(corrected.body["feedback_id"], Value::Null);
+    let feedback = &corrected.body["user_feedback"];
+    assert_eq!(feedback["status"], "neutral");
+    assert_eq!(feedback["user_said"], Value::Null);
+    assert_eq!(feedback["corrected"]["was"], "rejected");
+    assert_eq!(feedback["corrected"]["confidence"], 0.9);
+    assert_eq!(feedback["corrected"]["user_said"], REJECTION);
+
+    let settled = async |what: &str| {
+        let marked = turn(&app, &ada, "t1").await;
+        assert_eq!(marked["user_feedback_status"], "neutral", "{what}");
+        assert_eq!(marked["rejection_detected_in"], Value::Null, "{what}");
+        assert_eq!(marked["user_feedback"]["corrected"]["was"], "rejected");
+        assert_eq!(marked["reactions"], json!([]), "{what}");
+        let context = format!("{}/feedback-context", path("c", "t1"));
+        let context = app.get(&ada, &context).await.body;
+        assert!(
+            !context.to_string().contains(REJECTION),
+            "{what}: {context}"
+        );
+        events(&app, &ada, 1, 1).await;
+    };
+    settled("corrected").await;
+    // What the message was heard as is still with its own turn.
+    let heard = turn(&app, &ada, "t2").await;
+    assert_eq!(heard["detection"]["feedback_type"], "rejected");
+    assert_eq!(heard["detection"]["previous_turn_id"], "t1");
+    assert!(heard["detection"]["consecutive_rejections"].is_null());
+
+    // Neither the registration again nor the same correction changes it.
+    register(&app, &ada, "t2", (120, REJECTION)).await;
+    settled("registered again").await;
+    let again = correct(&app, &ada, "t1", "neutral").await.body;
+    assert_eq!(again["withdrawn"], corrected.body["withdrawn"]);
+    settled("corrected again").await;
+}
+
+#[tokio::test]
+async fn a_correction_to_another_verdict_is_an_event_of_its_own_and_may_be_corrected_again() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    rejected(&app, &ada).await;
+    events(&app, &ada, 1, 0).await;
+    let accepted = correct(&app, &ada, "t1", "accepted").await.body;
+    assert_eq!(accepted["withdrawn"].as_array().unwrap().len(), 1);
+    let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["user_feedback_status"], "accepted");
+    assert_eq!(marked["feedback_confidence"], 1.0);
+    let stored = events(&app, &ada, 2, 1).await;
+    let event = of_status(&stored, "processed")[0];
+    assert_eq!(event["core"]["feedbackId"], accepted["feedback_id"]);
+    assert_eq!(event["core"]["channel"], "implicit");
+    assert_eq!(event["core"]["accepted"], true);
+    assert_eq!(event["core"]["confidence"], 1.0);
+    // When its user wrote it, not when it was corrected.
+    assert_eq!(event["core"]["timestamp"], "2026-01-04T10:02:00Z");
+
+    // It was a rejection after all: another act than the one that was taken back.
+    let rejected = correct(&app, &ada, "t1", "rejected").await.body;
+    let feedback = &rejected["user_feedback"];
+    assert_eq!(feedback["corrected"]["was"], "rejected");
+    assert_eq!(feedback["corrected"]["confidence"], 0.9);
+    assert_eq!(feedback["user_said"], REJECTION);
+    let withdrawn = rejected["withdrawn"].as_array().unwrap();
+    assert_eq!(withdrawn.len(), 2, "{rejected}");
+    assert!(!withdrawn.contains(&rejected["feedback_id"]), "{rejected}");
+    let stored = events(&app, &ada, 3, 2).await;
+    let event = of_status(&stored, "processed")[0];
+    assert_eq!(event["core"]["feedbackId"], rejected["feedback_id"]);
+    let marked = turn(&app, &ada, "t1").await;
+    let reaction = &marked["reactions"][0]["reaction"];
+    assert_eq!(
+        (&reaction["reaction"], &reaction["text"]),
+        (&json!("not_ok"), &json!(REJECTION))
+    );
+    // Confirming it changes nothing.
+    let confirmed = correct(&app, &ada, "t1", "rejected").await.body;
+    assert_eq!(confirmed["feedback_id"], rejected["feedback_id"]);
+    events(&app, &ada, 3, 2).await;
+}
+
+#[tokio::test]
+async fn what_was_not_heard_becomes_an_event_and_explicit_feedback_still_outranks_it() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    register(&app, &ada, "t1", (0, "laptops under $1000")).await;
+    let message = "Do you have something for a summer party?";
+    let heard = register(&app, &ada, "t2", (120, message)).await.body;
+    // Not certain enough for a reaction.
+    assert_eq!(heard["detection"]["confidence"], 0.6, "{heard}");
+    let corrected = correct(&app, &ada, "t1", "rejected").await.body;
+    assert_eq!(corrected["withdrawn"], json!([]));
+    assert_eq!(corrected["user_feedback"]["user_said"], message);
+    events(&app, &ada, 1, 0).await;
+    let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["reactions"][0]["reaction"]["text"], message);
+    assert_eq!(marked["rejection_detected_in"], "t2");
+    app.post(
+        &ada,
+        &format!("{}/feedback", path("c", "t1")),
+        &json!({"reaction": "ok"}),
+    )
+    .await;
+    let accepted = || async {
+        let marked = turn(&app, &ada, "t1").await;
+        (marked["user_feedback_status"] == "accepted").then_some(())
+    };
+    eventually(accepted).await;
+}
+
+#[tokio::test]
+async fn the_same_message_again_does_not_bring_back_what_was_taken_back() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    register(&app, &ada, "t1", (0, "laptops under $1000")).await;
+    let infer = "/conversations/acme/order-service/feedback/infer";
+    let message = json!({"message": "No, the business laptops were wrong, I meant gaming laptops"});
+    let inferred = app.post(&ada, infer, &message).await.body;
+    assert!(inferred["rn"].is_string(), "{inferred}");
+    let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
+    let machine =
+        json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.8, "text": "Hm."});
+    let react = format!("{}/feedback", path("c", "t1"));
+    assert_eq!(
+        app.post(&back_end, &react, &machine).await.body["applied"],
+        true
+    );
+    events(&app, &ada, 2, 0).await;
+    let corrected = correct(&app, &ada, "t1", "neutral").await.body;
+    assert_eq!(corrected["withdrawn"].as_array().unwrap().len(), 2);
+    events(&app, &ada, 2, 2).await;
+    let inferred = app.post(&ada, infer, &message).await.body;
+    assert_eq!(inferred["rn"], Value::Null);
+    let repeated = app.post(&back_end, &react, &machine).await;
+    assert_eq!(repeated.status, StatusCode::OK);
+    assert_eq!(repeated.body["applied"], false, "{}", repeated.body);
+    let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["user_feedback_status"], "neutral");
+    assert_eq!(marked["reactions"], json!([]));
+    // Another message is another inference.
+    let other =
+        json!({"message": "No, these business laptops are wrong too, I meant laptops for games"});
+    let inferred = app.post(&ada, infer, &other).await.body;
+    assert!(inferred["rn"].is_string(), "{inferred}");
+    let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["user_feedback_status"], "rejected");
+}
+
+#[tokio::test]
+async fn a_correction_is_mirrored_and_its_body_is_checked() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    rejected(&app, &ada).await;
+    let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
+    let machine =
+        json!({"reaction": "not_ok", "origin": "machine", "confidence": 0.8, "mirror": true});
+    let react = format!("{}/feedback", path("c", "t1"));
+    app.post(&back_end, &react, &machine).await;
+    let feedbacks = |count: usize| {
+        let (app, ada) = (&app, &ada);
+        eventually(move || async move {
+            let marked = turn(app, ada, "t1").await;
+            (marked["feedbacks"].as_array().unwrap().len() == count).then_some(marked)
+        })
+    };
+    feedbacks(1).await;
+    let corrected = correct(&app, &back_end, "t1", "neutral").await;
+    assert_eq!(corrected.status, StatusCode::OK, "{}", corrected.body);
+    let marked = feedbacks(0).await;
+    let log = &marked["turn_log"];
+    assert_eq!(log["entries"].as_array().unwrap().len(), 2, "{log}");
+    assert!(log["text"].as_str().unwrap().contains("cleared"), "{log}");
+
+    // Nothing follows the last turn.
+    let nothing = correct(&app, &ada, "t2", "neutral").await;
+    assert_eq!(nothing.status, StatusCode::CONFLICT);
+    assert_eq!(nothing.body["error"], "nothing_inferred");
+    let eve = app.token("eve");
+    for (token, turn) in [(&eve, "t1"), (&ada, "t9")] {
+        let unknown = correct(&app, token, turn, "neutral").await;
+        assert_eq!(unknown.status, StatusCode::NOT_FOUND, "{turn}");
+    }
+    let invalid = correct(&app, &ada, "t1", "wrong").await;
+    assert_eq!(invalid.status, StatusCode::BAD_REQUEST);
+    assert_eq!(invalid.body["errors"][0]["pointer"], "/feedback_type");
+}
