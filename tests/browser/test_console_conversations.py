@@ -214,7 +214,7 @@ def test_the_order_says_what_it_covers(console, analyst):
     assert listed(console) == ORDER
 
 
-def test_a_long_list_is_shown_in_parts(desk):
+def test_a_long_list_is_shown_in_parts(console, analyst):
     def answer(route):
         response = route.fetch()
         page = response.json()
@@ -222,13 +222,13 @@ def test_a_long_list_is_shown_in_parts(desk):
         items = [item | {"conversation_id": f"talk-{number}"} for number in range(60)]
         route.fulfill(response=response, json=page | {"items": items})
 
-    desk.page.route(IN_PERIOD, answer)
-    desk.show("conversations", project=PROJECT)
-    desk.page.unroute(IN_PERIOD)
-    assert len(listed(desk)) == 50
-    desk.page.get_by_role("button", name="Show 10 more").click()
-    assert len(listed(desk)) == 60
-    expect(desk.page.locator(".conversations a").nth(50)).to_be_focused()
+    console.page.route(IN_PERIOD, answer)
+    console.open("conversations", analyst, project=PROJECT)
+    console.page.unroute(IN_PERIOD)
+    assert len(listed(console)) == 50
+    console.page.get_by_role("button", name="Show 10 more").click()
+    assert len(listed(console)) == 60
+    expect(console.page.locator(".conversations a").nth(50)).to_be_focused()
 
 
 def test_the_list_is_saved_as_a_file(desk):

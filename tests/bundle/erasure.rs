@@ -72,6 +72,10 @@ async fn give_feedback(
     assert_eq!(patched.status, StatusCode::OK, "{:?}", patched.body);
     put_turn(app, user, turn, words).await;
     put_turn(app, user, next, &format!("No, I meant {words}")).await;
+    let inference = format!("{}/inference", path(turn.0, turn.1));
+    let right = json!({"feedback_type": "rejected"});
+    let corrected = app.put(&token, &inference, &right).await;
+    assert_eq!(corrected.status, StatusCode::OK, "{:?}", corrected.body);
     react(app, user, turn, words).await;
     react(app, user, other, words).await;
     for (message, signal) in [(turn.1, "edit"), (other.1, "edit"), (other.1, "helpful")] {

@@ -382,7 +382,7 @@ fn the_tables_of_parameters_have_the_limits_of_the_code() {
     let days = format!("1 to {},", Retention::MAX_DAYS);
     let kept = format!("{days} default {},", PrivacyFlags::DEFAULT_RETENTION_DAYS);
     for (parameter, expected, pages) in [
-        ("limit", page, 5),
+        ("limit", page, 7),
         ("days", days, 1),
         ("privacyFlags.retentionDays", kept, 1),
     ] {

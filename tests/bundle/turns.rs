@@ -1,10 +1,10 @@
 //! `PUT` and `GET /conversations/{tenant}/{project}/{conversation_id}/turns/{turn_id}`, over HTTP.
 
 use futures::future::join_all;
-use hearback_tests::app::TestApp;
-use hearback_tests::turns::{path, turn_body};
+use hearback_tests::app::{TestApp, eventually};
+use hearback_tests::turns::{conversation_path, path, turn_body};
 use reqwest::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_turn_is_registered_once_and_read_back() {
@@ -157,4 +157,54 @@ async fn a_body_of_four_mebibytes_is_accepted_and_a_larger_one_rejected() {
     let rejected = turn_body("a", &"x".repeat(room + 1));
     let response = app.put(&token, &path("c", "u"), &rejected).await;
     assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn the_turns_of_a_conversation_are_listed_with_and_without_feedback() {
+    let app = TestApp::start().await;
+    let (ada, eve) = (app.token("ada"), app.token("eve"));
+    let list = format!("{}/turns", conversation_path("c"));
+    let analyst = app.token_of("analyst", "acme", "feedback:report");
+    let empty = app.get(&analyst, &list).await;
+    assert_eq!(empty.body, json!({"turns": [], "next_cursor": null}));
+    for (user, turn) in [(&ada, "t3"), (&ada, "t1"), (&eve, "t2")] {
+        let body = turn_body("laptops under $1000", "These are for business.");
+        assert_eq!(
+            app.put(user, &path("c", turn), &body).await.status,
+            StatusCode::CREATED
+        );
+    }
+    let open = json!({"user": {"text": "And for games?"}});
+    app.put(&ada, &path("c", "t4"), &open).await;
+    app.put(&ada, &path("d", "t5"), &open).await;
+    let react = format!("{}/feedback", path("c", "t1"));
+    app.post(&ada, &react, &json!({"reaction": "not_ok"})).await;
+    let ids = async |token: &str, query: &str| {
+        let page = app.get(token, &format!("{list}{query}")).await.body;
+        let turns = page["turns"].as_array().unwrap().iter();
+        let ids = turns.map(|turn| turn["turn_id"].as_str().unwrap().to_owned());
+        (ids.collect::<Vec<_>>(), page["next_cursor"].clone())
+    };
+    let all = (vec!["t1", "t2", "t3", "t4"], Value::Null);
+    let seen = ids(&analyst, "").await;
+    assert_eq!((seen.0.iter().map(String::as_str).collect(), seen.1), all);
+    assert_eq!(ids(&ada, "").await.0, ["t1", "t3", "t4"]);
+    assert_eq!(ids(&eve, "").await.0, ["t2"]);
+    let back_end = app.token_of("back-end", "acme", "feedback:on-behalf");
+    assert_eq!(ids(&back_end, "").await.0, Vec::<String>::new());
+    assert_eq!(ids(&back_end, "?user_id=eve").await.0, ["t2"]);
+    // Turn by turn.
+    let (mut found, mut query) = (Vec::new(), "?limit=1".to_owned());
+    loop {
+        let (page, next) = ids(&ada, &query).await;
+        found.extend(page);
+        let Some(next) = next.as_str() else { break };
+        query = format!("?limit=1&cursor={next}");
+    }
+    assert_eq!(found, ["t1", "t3", "t4"]);
+    eventually(|| async {
+        let page = app.get(&ada, &list).await.body;
+        (page["turns"][0]["user_feedback_status"] == "rejected").then_some(())
+    })
+    .await;
 }

@@ -53,6 +53,12 @@ fn routes() -> Vec<(Method, String, usize, &'static [&'static str])> {
             &["url", "subjects", "projects"],
         ),
         (
+            put.clone(),
+            format!("{CONVERSATION}/turns/t/inference"),
+            16 * 1024,
+            &["feedback_type"],
+        ),
+        (
             put,
             format!("{CONVERSATION}/turns/t"),
             4 * mib,

@@ -53,6 +53,18 @@ export function turnsByStatus(project, query, signal) {
   return get(`${pathOf(project)}/turns`, query, signal);
 }
 
+/**
+ * The turns of a conversation, in the order of their ids.
+ *
+ * @param {string} project
+ * @param {string} conversation
+ * @param {Query} query
+ * @param {AbortSignal} signal
+ */
+export function turnsOf(project, conversation, query, signal) {
+  return get(`${pathOf(project, conversation)}/turns`, query, signal);
+}
+
 /** @param {string} project @param {string} conversation @param {object} body @param {AbortSignal} signal */
 export function turnsWithFeedback(project, conversation, body, signal) {
   return post(`${pathOf(project, conversation)}/turns-with-feedbacks`, body, signal);

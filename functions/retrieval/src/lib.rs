@@ -7,13 +7,16 @@
 //! |---|---|
 //! | `feedback.rs` | an event and its outcome |
 //! | `feed.rs` | the feed: what was published |
-//! | `turn.rs`, `turn_list.rs` | one turn with its feedback; turns by status |
+//! | `turn.rs`, `conversation.rs`, `turn_list.rs` | one turn with its feedback; the turns of a conversation; turns by status |
+//! | `corrections.rs` | what people corrected, as labelled examples |
 //! | `turn_report.rs`, `period.rs` | the reports of a conversation and of a period |
 //! | `timeline.rs`, `feedback_context.rs` | what an agent or a planner reads before its next answer |
 //! | `insights.rs` | counts by time, and by what feedback is about |
 //! | `strategies.rs` | past turns that are similar to a query |
 //! | `message_signals.rs` | the caller's own message signals |
 
+mod conversation;
+mod corrections;
 mod counted;
 mod event;
 mod feed;
@@ -79,5 +82,7 @@ pub fn routes() -> Routes<WithBlobs> {
         .and(feedback_context::routes())
         .and(strategies::routes())
         .and(turn_list::routes())
+        .and(conversation::routes())
+        .and(corrections::routes())
         .and(insights::routes())
 }

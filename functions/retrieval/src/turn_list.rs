@@ -71,7 +71,7 @@ pub(crate) fn routes() -> Routes<WithBlobs> {
 
 /// A turn with its status.
 #[derive(Debug, Serialize, ToSchema)]
-struct ListedTurn {
+pub(crate) struct ListedTurn {
     conversation_id: String,
     turn_id: String,
     /// Whose turn it is.
@@ -114,11 +114,11 @@ impl From<IndexRow> for ListedTurn {
 
 /// A page of turns.
 #[derive(Debug, Serialize, ToSchema)]
-struct ListedTurnPage {
-    /// The turns, the latest first.
-    turns: Vec<ListedTurn>,
+pub(crate) struct ListedTurnPage {
+    /// The turns, in the order of the list.
+    pub(crate) turns: Vec<ListedTurn>,
     /// Where the next page begins; `null` at the end.
-    next_cursor: Option<String>,
+    pub(crate) next_cursor: Option<String>,
 }
 
 /// Turns by status

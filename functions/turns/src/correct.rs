@@ -1,6 +1,6 @@
 //! Corrects what was inferred about a turn.
 //!
-//! The status of the turn is updated first, then the machine's reactions that say something else are taken back, each
+//! The status of the turn is updated first, and the correction stored for its list; then the machine's reactions that say something else are taken back, each
 //! by a tombstone, whose event the signal generator retracts; last, what the message really says becomes a machine
 //! reaction. Each step may be repeated, and a repeat of the request finishes what a crash left.
 
@@ -100,6 +100,7 @@ async fn correct_inference(
     (app.store)
         .note_inferred(&at, core.ts, &feedback, precedence)
         .await?;
+    app.store.put_correction(&core, &feedback).await?;
     let said_at = message.map_or(feedback.detected_at, |message| message.core.ts);
     let reactions = app.store.machine_reactions(&at, now).await?;
     let own = reactions.into_iter().filter(|one| one.value.core.own);

@@ -37,8 +37,9 @@ pub use reactions::{
     reaction_key, reaction_part, reactions_of, reactions_of_user, user_of_reaction, user_reaction,
 };
 pub use turns::{
-    TURN_PREFIX, VECTOR_PREFIX, conversation, conversation_of, turn, turn_digest, turn_of,
-    turn_status, turn_time, turn_times, vector, vector_of, vectors,
+    CORRECTION_PREFIX, TURN_PREFIX, VECTOR_PREFIX, conversation, conversation_of, correction,
+    corrections, turn, turn_digest, turn_of, turn_of_correction, turn_status, turn_time,
+    turn_times, vector, vector_of, vectors,
 };
 pub use webhooks::{webhook, webhooks};
 

@@ -35,6 +35,7 @@ pub mod blobs;
 pub mod claims;
 mod conditional;
 pub mod connections;
+pub mod corrections;
 pub mod damage;
 pub mod erasures;
 mod error;

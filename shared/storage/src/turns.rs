@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
 use hearback_domain::feedback::follow_up::FollowUp;
 use hearback_domain::identity::identifier::MessageId;
-use hearback_domain::turns::turn::{Turn, TurnCore, TurnRef, quantized};
+use hearback_domain::turns::turn::{ConversationRef, Turn, TurnCore, TurnRef, quantized};
 use hearback_domain::views::insights::AnswerFacts;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,7 @@ use crate::error::if_readable;
 use crate::item::{self, Builder, Item};
 use crate::table::{PK, SK};
 use crate::turn_rows::{EMBEDDING, IndexRow, TAGS, TURN, index_row, json_text};
+use crate::turns_by_status::TurnPage;
 use crate::{Error, Store, Written, keys};
 
 /// The turn of a message.
@@ -68,6 +69,45 @@ impl Store {
         let items = self.get_batch(&keys).await?.into_iter();
         let row = |item: Item| item::readable(&item, index_row(&item, now));
         Ok(items.map(|item| item.and_then(row)).collect())
+    }
+
+    /// A page of the turns of a conversation that have not expired by `now`, by their ids, after a position. At most
+    /// `limit` are read. Strongly consistent. One call, one read for each 4 KB.
+    pub async fn conversation_turns(
+        &self,
+        within: &ConversationRef,
+        (after, limit): (Option<&str>, usize),
+        now: DateTime<Utc>,
+    ) -> Result<TurnPage, Error> {
+        let pk = keys::conversation(within);
+        let key = |sk: &str| {
+            let text = |text: &str| AttributeValue::S(text.to_owned());
+            Item::from([(PK.to_owned(), text(&pk)), (SK.to_owned(), text(sk))])
+        };
+        let response = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .key_condition_expression("PK = :pk AND begins_with(SK, :turn)")
+            .expression_attribute_values(":pk", AttributeValue::S(pk.clone()))
+            .expression_attribute_values(":turn", AttributeValue::S(keys::TURN_PREFIX.to_owned()))
+            .set_exclusive_start_key(after.map(key))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .consistent_read(true)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .send()
+            .await
+            .map_err(|error| Error::unavailable("Query", &error))?;
+        let next = response.last_evaluated_key().cloned();
+        let next = next.map(|last| item::string(&last, TURN, SK).map(str::to_owned));
+        let rows = (response.items().iter())
+            .filter(|item| !item::is_expired(item, now))
+            .filter_map(|item| item::readable(item, index_row(item, now)))
+            .map(|row| (keys::turn(&row.core.at.turn), row));
+        Ok(TurnPage {
+            rows: rows.collect(),
+            next: next.transpose()?,
+        })
     }
 
     /// Stores an index row, if the turn is new or its row has expired by `now`. One call, one write

@@ -45,20 +45,6 @@ pub struct TurnPage {
 }
 
 impl TurnsByStatus<'_> {
-    /// The range of sort keys of the index after a position.
-    fn between(&self, after: Option<&TurnPosition>) -> Option<(String, String)> {
-        let (from, to) = self.span;
-        let from = keys::turn_times(from);
-        // `$` follows the `#` after the last instant.
-        let newest = keys::turn_times(to).replace('#', "$");
-        let newest = match after {
-            // The greatest key before a position: `turn_time` ends with a digit of a hexadecimal number.
-            Some(after) => before(after).min(newest),
-            None => newest,
-        };
-        (from <= newest).then_some((from, newest))
-    }
-
     fn matches(&self, row: &IndexRow) -> bool {
         let (from, to) = self.span;
         let status = row.status.status() == self.status;
@@ -68,6 +54,22 @@ impl TurnsByStatus<'_> {
             && row.core.at.within.project == *self.project
             && (from..=to).contains(&row.core.ts)
     }
+}
+
+/// The range of sort keys of the index after a position.
+pub(crate) fn between(
+    (from, to): (DateTime<Utc>, DateTime<Utc>),
+    after: Option<&TurnPosition>,
+) -> Option<(String, String)> {
+    let from = keys::turn_times(from);
+    // `$` follows the `#` after the last instant.
+    let newest = keys::turn_times(to).replace('#', "$");
+    let newest = match after {
+        // The greatest key before a position: `turn_time` ends with a digit of a hexadecimal number.
+        Some(after) => before(after).min(newest),
+        None => newest,
+    };
+    (from <= newest).then_some((from, newest))
 }
 
 /// The greatest key before `position`: the last character is replaced by the one before it,
@@ -91,26 +93,11 @@ impl Store {
         after: Option<&TurnPosition>,
         limit: usize,
     ) -> Result<TurnPage, Error> {
-        let Some((from, to)) = listed.between(after) else {
+        let Some(span) = between(listed.span, after) else {
             return Ok(TurnPage::default());
         };
-        let shards = (0..self.shards()).map(|shard| {
-            let key = keys::turn_status(listed.tenant, listed.project, listed.status, shard);
-            self.status_keys(key, (from.clone(), to.clone()), limit)
-        });
-        let mut entries: Vec<(TurnPosition, Key)> = Vec::new();
-        let mut more = false;
-        for (keys, has_more) in try_join_all(shards).await? {
-            entries.extend(keys);
-            more |= has_more;
-        }
-        entries.sort_by(|(one, _), (other, _)| other.cmp(one));
-        more |= entries.len() > limit;
-        entries.truncate(limit);
-        let next = entries
-            .last()
-            .filter(|_| more)
-            .map(|(position, _)| position.clone());
+        let shard = |shard| keys::turn_status(listed.tenant, listed.project, listed.status, shard);
+        let (entries, next) = self.latest_entries(shard, span, limit).await?;
         let keys: Vec<Key> = entries.iter().map(|(_, key)| key.clone()).collect();
         let rows = self.get_batch(&keys).await?;
         let rows = entries
@@ -127,6 +114,31 @@ impl Store {
             rows: rows.collect(),
             next,
         })
+    }
+
+    /// The latest entries of all shards of the index, and the position after which there may be more.
+    pub(crate) async fn latest_entries(
+        &self,
+        shard: impl Fn(u32) -> String,
+        (from, to): (String, String),
+        limit: usize,
+    ) -> Result<(Vec<(TurnPosition, Key)>, Option<TurnPosition>), Error> {
+        let shards = (0..self.shards())
+            .map(|number| self.status_keys(shard(number), (from.clone(), to.clone()), limit));
+        let mut entries: Vec<(TurnPosition, Key)> = Vec::new();
+        let mut more = false;
+        for (keys, has_more) in try_join_all(shards).await? {
+            entries.extend(keys);
+            more |= has_more;
+        }
+        entries.sort_by(|(one, _), (other, _)| other.cmp(one));
+        more |= entries.len() > limit;
+        entries.truncate(limit);
+        let next = entries
+            .last()
+            .filter(|_| more)
+            .map(|(position, _)| position.clone());
+        Ok((entries, next))
     }
 
     /// The latest entries of a shard of the index, and whether there are more.
@@ -156,7 +168,7 @@ impl Store {
         after: Option<&TurnPosition>,
         limit: usize,
     ) -> Result<TurnPage, Error> {
-        let Some((from, to)) = listed.between(after) else {
+        let Some((from, to)) = between(listed.span, after) else {
             return Ok(TurnPage::default());
         };
         let key = |at: String| AttributeValue::S(format!("{}{at}", keys::VECTOR_PREFIX));

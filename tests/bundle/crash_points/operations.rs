@@ -76,6 +76,12 @@ pub fn next() -> (String, Value) {
     (path("c", "u"), next)
 }
 
+/// Says that the turn was accepted after all.
+pub fn correction() -> (String, Value) {
+    let path = format!("{}/inference", path("c", "t"));
+    (path, json!({"feedback_type": "accepted"}))
+}
+
 /// A turn that rejects the one before, and has no answer yet.
 pub fn open() -> (String, Value) {
     let text = json!({"text": "No, that's wrong."});

@@ -19,8 +19,8 @@ use hearback_tests::turns::{SIGNALS, event_message, exported};
 use serde_json::{Value, json};
 
 use super::operations::{
-    Operation, about_the_turn, before, edit, event, helpful, inaccurate, judgement, next, now,
-    open, reaction, registered,
+    Operation, about_the_turn, before, correction, edit, event, helpful, inaccurate, judgement,
+    next, now, open, reaction, registered,
 };
 
 /// The functions, with clients that fail as `faults` says.
@@ -246,9 +246,8 @@ impl World {
                 functions.request(post, &path, &body).await
             }
             Operation::Correct => {
-                let path = format!("{turn}/inference");
-                let body = json!({"feedback_type": "accepted"});
-                functions.request(put, &path, &body).await
+                let (inference, body) = correction();
+                functions.request(put, &inference, &body).await
             }
             Operation::SubmitSignal => functions.request(post, SIGNALS, &inaccurate("one")).await,
             Operation::ReviseSignal => functions.request(post, SIGNALS, &inaccurate("other")).await,
@@ -345,6 +344,10 @@ async fn put_older_reaction(engine: &Engine) {
 async fn store_each_kind(engine: &Engine, functions: &FunctionSet) {
     let (turn, body) = registered();
     assert!(functions.request(Method::PUT, &turn, &body).await);
+    let (after, body) = next();
+    assert!(functions.request(Method::PUT, &after, &body).await);
+    let (inference, body) = correction();
+    assert!(functions.request(Method::PUT, &inference, &body).await);
     let (feedback, body) = reaction(Some("ok"));
     assert!(functions.request(Method::POST, &feedback, &body).await);
     for signal in [edit("one"), inaccurate("one")] {

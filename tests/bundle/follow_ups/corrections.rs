@@ -184,6 +184,17 @@ async fn the_same_message_again_does_not_bring_back_what_was_taken_back() {
     assert!(inferred["rn"].is_string(), "{inferred}");
     let marked = turn(&app, &ada, "t1").await;
     assert_eq!(marked["user_feedback_status"], "rejected");
+    // The example stays.
+    let analyst = app.token_of("analyst", "acme", "feedback:report");
+    let listed = app.get(&analyst, LIST).await.body;
+    let [example] = listed["corrections"].as_array().unwrap().as_slice() else {
+        panic!("{listed}")
+    };
+    assert_eq!(
+        (&example["message"], &example["was"]),
+        (&json!("Hm."), &json!("rejected"))
+    );
+    assert_eq!(example["detected_in_turn"], Value::Null);
 }
 
 #[tokio::test]
@@ -223,4 +234,62 @@ async fn a_correction_is_mirrored_and_its_body_is_checked() {
     let invalid = correct(&app, &ada, "t1", "wrong").await;
     assert_eq!(invalid.status, StatusCode::BAD_REQUEST);
     assert_eq!(invalid.body["errors"][0]["pointer"], "/feedback_type");
+}
+
+const LIST: &str = "/conversations/acme/order-service/corrections";
+
+#[tokio::test]
+async fn corrections_are_listed_as_labelled_examples() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    rejected(&app, &ada).await;
+    register(&app, &ada, "t3", (240, "Do they have a numeric keypad?")).await;
+    let analyst = app.token_of("analyst", "acme", "feedback:report");
+    assert_eq!(app.get(&analyst, LIST).await.body["corrections"], json!([]));
+    for (turn, meaning) in [("t1", "neutral"), ("t2", "rejected")] {
+        let corrected = correct(&app, &ada, turn, meaning).await;
+        assert_eq!(corrected.status, StatusCode::OK, "{}", corrected.body);
+    }
+    let listed = app.get(&analyst, LIST).await.body;
+    let [later, earlier] = listed["corrections"].as_array().unwrap().as_slice() else {
+        panic!("{listed}")
+    };
+    assert_eq!(later["turn_id"], "t2");
+    assert_eq!(later["message"], "Do they have a numeric keypad?");
+    assert_eq!(later["feedback_type"], "rejected");
+    assert_ne!(later["was"], "rejected");
+    assert_eq!(earlier["turn_id"], "t1");
+    assert_eq!(earlier["detected_in_turn"], "t2");
+    assert_eq!(earlier["prev_query"], "laptops under $1000");
+    assert_eq!(
+        earlier["prev_response"],
+        "Here are three business laptops under $1000."
+    );
+    assert_eq!(earlier["message"], REJECTION);
+    assert_eq!(earlier["feedback_type"], "neutral");
+    assert_eq!(
+        (&earlier["was"], &earlier["confidence"]),
+        (&json!("rejected"), &json!(0.9))
+    );
+    assert_eq!(earlier["detection"]["evidence"][0]["cue"], "correction");
+    // The detector is asked again with these texts, and hears the same.
+    let texts = json!({
+        "prev_query": earlier["prev_query"], "prev_response": earlier["prev_response"],
+        "message": earlier["message"],
+    });
+    let heard = app.post(&ada, "/v1/feedback/detect", &texts).await.body;
+    assert_eq!(heard, earlier["detection"]);
+
+    let first = app.get(&analyst, &format!("{LIST}?limit=1")).await.body;
+    assert_eq!(first["corrections"], json!([later]));
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = format!("{LIST}?limit=1&cursor={cursor}");
+    let second = app.get(&analyst, &second).await.body;
+    assert_eq!(second["corrections"], json!([earlier]));
+    let before = format!("{LIST}?to=2026-01-04T10:01:00Z");
+    let before = app.get(&analyst, &before).await.body;
+    assert_eq!(before["corrections"], json!([earlier]));
+
+    let forbidden = app.get(&ada, LIST).await;
+    assert_eq!(forbidden.status, StatusCode::FORBIDDEN);
 }

@@ -124,6 +124,7 @@ pub async fn create(app: &TestApp, pseudonym: String) -> Owner {
     let praise = json!({"reaction": "ok", "text": format!("Thanks, {WORDS}")});
     register(app, ACCEPTED, &accepted).await;
     react(app, ACCEPTED, &praise).await;
+    infer_and_confirm(app, &token, ACCEPTED).await;
     let private = self::registration(PRIVATE[2], "Is this mushroom edible?");
     register(app, PRIVATE, &private).await;
     let mut counts = signal();
@@ -142,7 +143,7 @@ pub async fn create(app: &TestApp, pseudonym: String) -> Owner {
     let anonymous = app.submit(&token, &anonymous_event()).await;
     assert_eq!(anonymous.status, StatusCode::ACCEPTED, "{anonymous:?}");
 
-    let events = ledger(app, &token, 8).await;
+    let events = ledger(app, &token, 9).await;
     mirrored(app, &token).await;
     let rows = app.get(&token, SIGNALS).await.body;
     let row = &rows["feedback"][0];
@@ -161,7 +162,7 @@ pub async fn create(app: &TestApp, pseudonym: String) -> Owner {
     let ids = ids.chain([&row["id"], &erasure]);
     secrets.extend(ids.map(text));
     // Names, events, their learning signals, the signal's row and the erasure.
-    assert_eq!(secrets.len(), 14 + 8 + 14 + 2, "{secrets:?}");
+    assert_eq!(secrets.len(), 14 + 9 + 15 + 2, "{secrets:?}");
     secrets.push(pseudonym.clone());
     Owner {
         registration,
@@ -205,6 +206,19 @@ async fn register(app: &TestApp, [conversation, turn, _]: [&str; 3], body: &Valu
 async fn react(app: &TestApp, [conversation, turn, _]: [&str; 3], reaction: &Value) {
     let feedback = format!("{}/feedback", path(conversation, turn));
     let response = app.post(&app.token(OWNER), &feedback, reaction).await;
+    assert_eq!(response.status, StatusCode::OK, "{:?}", response.body);
+}
+
+/// The machine infers that the owner accepts the turn, and the owner says that it is right.
+async fn infer_and_confirm(app: &TestApp, token: &str, [conversation, turn, _]: [&str; 3]) {
+    let inferred = json!({"reaction": "ok", "text": WORDS, "origin": "machine", "confidence": 0.9});
+    let back_end = app.token_of("machine", TENANT, "feedback:on-behalf");
+    let feedback = format!("{}/feedback", path(conversation, turn));
+    let response = app.post(&back_end, &feedback, &inferred).await;
+    assert_eq!(response.status, StatusCode::OK, "{:?}", response.body);
+    let inference = format!("{}/inference", path(conversation, turn));
+    let right = json!({"feedback_type": "accepted"});
+    let response = app.put(token, &inference, &right).await;
     assert_eq!(response.status, StatusCode::OK, "{:?}", response.body);
 }
 

@@ -223,6 +223,8 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
         "`PUT …/turns/{turn_id}/inference`" => {
             writes().with_body(json!({"feedback_type": "accepted"}))
         }
+        "`GET …/turns`" => reads(),
+        "`GET /conversations/{tenant}/{project}/corrections`" => reads(),
         "`POST …/turns-with-feedbacks`" => reads().with_body(json!({"include_turn_logs": true})),
         "`POST …/timeline/refresh`" => {
             reads().with_body(json!({"turn_ids": [turn], "cache": {"ttl_seconds": 0}}))

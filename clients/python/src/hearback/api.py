@@ -12,6 +12,7 @@ from ._operation import Operation, Repeat
 LIST_MESSAGE_SIGNALS: Operation[types.MessageSignalPage] = Operation("GET", "/api/v1/feedback")
 SEND_MESSAGE_SIGNAL: Operation[types.MessageSignalId] = Operation("POST", "/api/v1/feedback")
 WITHDRAW_MESSAGE_SIGNAL: Operation[None] = Operation("DELETE", "/api/v1/feedback")
+LIST_CORRECTIONS: Operation[types.CorrectionPage] = Operation("GET", "/conversations/{tenant}/{project}/corrections")
 LIST_CONVERSATIONS_IN_PERIOD: Operation[types.PeriodPage] = Operation(
     "POST",
     "/conversations/{tenant}/{project}/feedback/conversations-in-period",
@@ -28,6 +29,10 @@ LIST_TURNS_BY_STATUS: Operation[types.ListedTurnPage] = Operation("GET", "/conve
 REFRESH_TIMELINE: Operation[types.Refresh] = Operation(
     "POST",
     "/conversations/{tenant}/{project}/{conversation_id}/timeline/refresh",
+)
+LIST_TURNS: Operation[types.ListedTurnPage] = Operation(
+    "GET",
+    "/conversations/{tenant}/{project}/{conversation_id}/turns",
 )
 LIST_TURNS_WITH_FEEDBACK: Operation[types.TurnReportPage] = Operation(
     "POST",
@@ -150,6 +155,35 @@ class Api(Calls):
         )
         return self.send(request)
 
+    def list_corrections(
+        self,
+        *,
+        tenant: str,
+        project: str,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> types.CorrectionPage:
+        """Corrected inferences.
+
+        What people said that messages mean, beside what was heard: labelled examples with which to measure the
+        detection, or to extend its phrases. Requires `feedback:report`. A page may end before `limit`; the list ends
+        where `next_cursor` is `null`.
+
+        - `tenant`: The token's tenant.
+        - `project`: A project of the token.
+        - `from_`: Those of turns from this time on (RFC 3339).
+        - `to`: Those of turns up to this time, included.
+        - `limit`: The maximum number of corrections on the page. Default: 100.
+        - `cursor`: `next_cursor` of the previous page.
+        """
+        request = LIST_CORRECTIONS.request(
+            path={"tenant": tenant, "project": project},
+            query={"from": from_, "to": to, "limit": limit, "cursor": cursor},
+        )
+        return self.send(request)
+
     def list_conversations_in_period(
         self,
         *,
@@ -262,6 +296,34 @@ class Api(Calls):
         request = REFRESH_TIMELINE.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id},
             body=body,
+        )
+        return self.send(request)
+
+    def list_turns(
+        self,
+        *,
+        tenant: str,
+        project: str,
+        conversation_id: str,
+        limit: int | None = None,
+        cursor: str | None = None,
+        user_id: str | None = None,
+    ) -> types.ListedTurnPage:
+        """Turns of a conversation.
+
+        The caller's own, or with `feedback:report` those of all users, in the order of their ids. A conversation
+        without any is an empty list. A page may end before `limit`; the list ends where `next_cursor` is `null`.
+
+        - `tenant`: The token's tenant.
+        - `project`: A project of the token.
+        - `conversation_id`: The conversation.
+        - `limit`: The maximum number of turns on the page. Default: 100.
+        - `cursor`: `next_cursor` of the previous page.
+        - `user_id`: The user in whose view the turns are listed, with `feedback:on-behalf`; the caller if left out.
+        """
+        request = LIST_TURNS.request(
+            path={"tenant": tenant, "project": project, "conversation_id": conversation_id},
+            query={"limit": limit, "cursor": cursor, "user_id": user_id},
         )
         return self.send(request)
 
@@ -889,6 +951,35 @@ class AsyncApi(AsyncCalls):
         )
         return await self.send(request)
 
+    async def list_corrections(
+        self,
+        *,
+        tenant: str,
+        project: str,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> types.CorrectionPage:
+        """Corrected inferences.
+
+        What people said that messages mean, beside what was heard: labelled examples with which to measure the
+        detection, or to extend its phrases. Requires `feedback:report`. A page may end before `limit`; the list ends
+        where `next_cursor` is `null`.
+
+        - `tenant`: The token's tenant.
+        - `project`: A project of the token.
+        - `from_`: Those of turns from this time on (RFC 3339).
+        - `to`: Those of turns up to this time, included.
+        - `limit`: The maximum number of corrections on the page. Default: 100.
+        - `cursor`: `next_cursor` of the previous page.
+        """
+        request = LIST_CORRECTIONS.request(
+            path={"tenant": tenant, "project": project},
+            query={"from": from_, "to": to, "limit": limit, "cursor": cursor},
+        )
+        return await self.send(request)
+
     async def list_conversations_in_period(
         self,
         *,
@@ -1007,6 +1098,34 @@ class AsyncApi(AsyncCalls):
         request = REFRESH_TIMELINE.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id},
             body=body,
+        )
+        return await self.send(request)
+
+    async def list_turns(
+        self,
+        *,
+        tenant: str,
+        project: str,
+        conversation_id: str,
+        limit: int | None = None,
+        cursor: str | None = None,
+        user_id: str | None = None,
+    ) -> types.ListedTurnPage:
+        """Turns of a conversation.
+
+        The caller's own, or with `feedback:report` those of all users, in the order of their ids. A conversation
+        without any is an empty list. A page may end before `limit`; the list ends where `next_cursor` is `null`.
+
+        - `tenant`: The token's tenant.
+        - `project`: A project of the token.
+        - `conversation_id`: The conversation.
+        - `limit`: The maximum number of turns on the page. Default: 100.
+        - `cursor`: `next_cursor` of the previous page.
+        - `user_id`: The user in whose view the turns are listed, with `feedback:on-behalf`; the caller if left out.
+        """
+        request = LIST_TURNS.request(
+            path={"tenant": tenant, "project": project, "conversation_id": conversation_id},
+            query={"limit": limit, "cursor": cursor, "user_id": user_id},
         )
         return await self.send(request)
 

@@ -477,6 +477,37 @@ class CorrectedInference(_CorrectedInferenceRequired, total=False):
     """
 
 
+class _CorrectedMessageRequired(TypedDict):
+    confidence: float
+    """How sure the machine was of that, 0 to 1."""
+    conversation_id: str
+    corrected_at: str
+    """When it was corrected last."""
+    feedback_type: DetectedFeedbackType
+    """What the message says, according to a person."""
+    prev_query: str
+    """What the user asked: the first 1,000 characters."""
+    prev_response: str
+    """What was answered: the first 300 characters, and of a longer answer the last 200."""
+    turn_id: str
+    """The turn that the message is about."""
+    was: DetectedFeedbackType
+    """What it was heard to say."""
+
+
+class CorrectedMessage(_CorrectedMessageRequired, total=False):
+    """A labelled example: a message, what was said before it, and what it says about that."""
+
+    detected_in_turn: str | None
+    """The turn whose message it is; `null` for a message that was no turn."""
+    detection: Detection | None
+    """The detection when the message arrived; `null` for a message that was no turn."""
+    language: str | None
+    """The language of the message, if it is known."""
+    message: str | None
+    """The message, of which at most 1,000 characters are kept; `null` if they are not."""
+
+
 Correction = Literal["explicit_correction", "rephrased", "abandonment"]
 """How a message rejects a turn."""
 
@@ -490,6 +521,18 @@ class CorrectionData(TypedDict, total=False):
     """The kind of correction."""
     originalValue: str
     """The original text."""
+
+
+class _CorrectionPageRequired(TypedDict):
+    corrections: list[CorrectedMessage]
+    """The corrections, that of the latest turn first."""
+
+
+class CorrectionPage(_CorrectionPageRequired, total=False):
+    """A page of corrections."""
+
+    next_cursor: str | None
+    """Where the next page begins; `null` at the end."""
 
 
 class CorrectionRequest(TypedDict):
@@ -1170,7 +1213,7 @@ class ListedTurn(_ListedTurnRequired, total=False):
 
 class _ListedTurnPageRequired(TypedDict):
     turns: list[ListedTurn]
-    """The turns, the latest first."""
+    """The turns, in the order of the list."""
 
 
 class ListedTurnPage(_ListedTurnPageRequired, total=False):

@@ -5,6 +5,7 @@ import { button, make } from "../dom.js";
 import { failure } from "../panel.js";
 import { router } from "../route.js";
 import { ON_BEHALF, session } from "../session.js";
+import { takenBack } from "./ledger.js";
 import { withSign } from "./words.js";
 
 /** What a message can mean for the answer before it. @type {Record<string, string>} */
@@ -31,7 +32,8 @@ export function correctionOf({ id, log }, { status }, reload) {
       each.disabled = true;
     }
     try {
-      await correctInference({ project, conversation, turn: id }, meaning, signal);
+      const { withdrawn } = await correctInference({ project, conversation, turn: id }, meaning, signal);
+      withdrawn.forEach((/** @type {string} */ event) => takenBack.add(event));
       reload();
     } catch (error) {
       place.replaceChildren(failure(error, reload));

@@ -12,6 +12,9 @@ const KEPT_MS = 90 * 86_400_000;
 /** How far a turn's time may be in the future. */
 const AHEAD_MS = 5 * 60_000;
 
+/** Events that this page took back, which the feed tells later. @type {Set<string>} */
+export const takenBack = new Set();
+
 /**
  * Published messages, as the feed lists them.
  *
@@ -73,6 +76,6 @@ export function collected(messages) {
     .map((event) => ({
       event,
       signals: signals.get(event.feedbackId) ?? [],
-      isWithdrawn: withdrawn.has(event.feedbackId),
+      isWithdrawn: withdrawn.has(event.feedbackId) || takenBack.has(event.feedbackId),
     }));
 }

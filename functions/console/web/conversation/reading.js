@@ -1,11 +1,6 @@
-/**
- * Reads one conversation. The API lists the turns that have feedback; turns in which it was detected, and turns whose
- * status is less certain than a reaction, are found from there.
- *
- * @module
- */
+/** Reads one conversation: its turns, the feedback on them, and what was published about it. @module */
 
-import { ApiError, readTurn, turnsByStatus, turnsWithFeedback } from "../api.js";
+import { ApiError, readTurn, turnsOf, turnsWithFeedback } from "../api.js";
 import { actsOn } from "./acts.js";
 import { readLedger } from "./ledger.js";
 
@@ -13,8 +8,8 @@ const PAGE = 500;
 /** All feedback that is kept. */
 const DAYS = 3650;
 const MAX_TURNS = 200;
-/** A message that follows a turn later than this says nothing about it (docs/reference/rules.md#detection). */
-const SESSION_MS = 30 * 60_000;
+/** Of a longer conversation, the list of turns is cut. */
+const MAX_LISTED = 5_000;
 
 /**
  * What a turn's next message says about it. `cues` are those that the detection rests on, and `null` if they are not
@@ -35,24 +30,23 @@ const SESSION_MS = 30 * 60_000;
  */
 
 /**
- * @param {{ project: string, conversation: string, turn: string }} of `turn` is read even if no feedback leads to it
+ * @param {{ project: string, conversation: string, turn: string }} of a long conversation is read around `turn`
  * @param {AbortSignal} signal
  */
 export async function readConversation({ project, conversation, turn }, signal) {
-  const reports = await readReports(project, conversation, signal);
-  const logs = new Map();
-  const follow = async (/** @type {string[]} */ ids) => {
-    let next = ids;
-    while (next.length > 0 && logs.size < MAX_TURNS) {
-      const batch = [...new Set(next)].filter((id) => !logs.has(id)).slice(0, MAX_TURNS - logs.size);
-      const read = await Promise.all(batch.map((id) => orNull(readTurn(project, conversation, id, signal))));
-      batch.forEach((id, index) => logs.set(id, read[index]));
-      next = read.map((log) => log?.user_feedback?.detected_in_turn).filter((id) => id && !logs.has(id));
-    }
-  };
-  await follow([...reports.keys(), ...(turn ? [turn] : [])]);
-  await follow(await decidedTurns(project, conversation, [...logs.values()], signal));
-
+  const [reports, listed] = await Promise.all([
+    readReports(project, conversation, signal),
+    readTurns(project, conversation, signal),
+  ]);
+  // Feedback on turns that are gone, or that the caller may not read.
+  const others = [...reports.keys()].filter((id) => !listed.some((each) => each.turn_id === id));
+  listed.sort((a, b) => Date.parse(a.ts) - Date.parse(b.ts));
+  const place = listed.findIndex((each) => each.turn_id === turn);
+  const first = place < MAX_TURNS ? 0 : place - MAX_TURNS / 2;
+  const wanted = listed.slice(first, first + MAX_TURNS);
+  const ids = [...wanted.map((each) => each.turn_id), ...others.slice(0, MAX_TURNS)];
+  const read = await Promise.all(ids.map((id) => orNull(readTurn(project, conversation, id, signal))));
+  const logs = new Map(ids.map((id, index) => [id, read[index]]));
   const readable = [...logs.values()].filter((log) => log !== null);
   const ledger = await readLedger(project, conversation, readable, reports, signal);
   const found = readable
@@ -73,7 +67,7 @@ export async function readConversation({ project, conversation, turn }, signal) 
     // Nobody has a turn of this name.
     .filter(({ log, acts }) => log !== null || acts.length > 0)
     .sort((a, b) => Date.parse(a.ts) - Date.parse(b.ts) || a.id.localeCompare(b.id));
-  return { turns, isCut: logs.size >= MAX_TURNS, isLedgerCut: ledger.isCut };
+  return { turns, isCut: listed.length > MAX_TURNS, isLedgerCut: ledger.isCut };
 }
 
 /**
@@ -97,30 +91,16 @@ async function readReports(project, conversation, signal) {
   return reports;
 }
 
-/**
- * The conversation's turns with a status, among those of the project at that time.
- *
- * @param {string} project
- * @param {string} conversation
- * @param {any[]} logs
- * @param {AbortSignal} signal
- */
-async function decidedTurns(project, conversation, logs, signal) {
-  const times = logs.filter((log) => log !== null).map(({ ts }) => Date.parse(ts));
-  if (times.length === 0) {
-    return [];
-  }
-  const from = new Date(Math.min(...times) - SESSION_MS).toISOString();
-  const to = new Date(Math.max(...times) + SESSION_MS).toISOString();
-  const lists = await Promise.all(
-    ["rejected", "accepted"].map((status) =>
-      turnsByStatus(project, { user_feedback_status: status, from, to, limit: PAGE }, signal),
-    ),
-  );
-  return lists
-    .flatMap(({ turns }) => turns)
-    .filter((each) => each.conversation_id === conversation)
-    .map((each) => each.turn_id);
+/** @param {string} project @param {string} conversation @param {AbortSignal} signal */
+async function readTurns(project, conversation, signal) {
+  const turns = [];
+  let cursor;
+  do {
+    const page = await turnsOf(project, conversation, { limit: PAGE, cursor }, signal);
+    turns.push(...page.turns);
+    cursor = page.next_cursor;
+  } while (cursor && turns.length < MAX_LISTED);
+  return turns;
 }
 
 /** @param {any} log @param {any} next the turn in which it was detected @returns {Inference | null} */

@@ -97,7 +97,6 @@ export class Conversations extends View {
       return [heading, scopeNotice(project), unknown(conversation)].filter((node) => node !== null);
     }
     const notes = [
-      "Shown are the turns with feedback, and those whose message led to it. The API lists no others.",
       isCut ? "The conversation has more turns than the console shows." : "",
       isLedgerCut ? "Of users with much feedback, ratings, corrections and what was taught may be missing." : "",
     ].filter((note) => note !== "");
@@ -105,21 +104,12 @@ export class Conversations extends View {
       heading,
       scopeNotice(project),
       make("ol", { class: "turns" }, ...turns.map((each) => turnItem(each, turns, () => this.#reread(route, each.id)))),
-      make("p", { class: "note" }, notes.join(" ")),
+      notes.length > 0 ? make("p", { class: "note" }, notes.join(" ")) : null,
     ].filter((node) => node !== null);
   }
 
-  /**
-   * Shows the conversation again with this turn, even if no feedback leads to it any more.
-   *
-   * @param {Route} route
-   * @param {string} turn
-   */
+  /** Shows the conversation again, with the focus on this turn. @param {Route} route @param {string} turn */
   async #reread(route, turn) {
-    if (route.turn !== turn) {
-      router.go({ turn });
-      return;
-    }
     await this.show(route);
     document.getElementById(elementId(turn))?.focus();
   }
@@ -193,15 +183,11 @@ function unknown(conversation) {
     make(
       "p",
       {},
-      "There is no feedback on a conversation ",
+      "There is no conversation ",
       make("code", {}, conversation),
       " in this project, or it is no longer kept.",
     ),
-    make(
-      "p",
-      { class: "note" },
-      "Ids are case-sensitive. The API lists the turns of a conversation by their feedback, so a conversation without any is not found.",
-    ),
+    make("p", { class: "note" }, "Ids are case-sensitive."),
   );
 }
 

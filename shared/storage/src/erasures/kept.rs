@@ -6,7 +6,7 @@
 //! | duplicate or retracted events | their outcomes, their retractions | the author index |
 //! | events that could not be read when they were to be processed | themselves | the author index |
 //! | reactions and activity markers | the markers | the author index |
-//! | tickets and connections of the live feed | themselves | the author index |
+//! | tickets and connections of the live feed, corrections | themselves | the author index |
 //! | turns, their logs and messages | the turn vectors | the user's partition |
 //! | message signals | themselves | the user's partition |
 //! | preference versions | themselves | the partition of the user's preferences |
@@ -328,6 +328,10 @@ fn authored(
     let unit = RowGroup::of((pk.clone(), sk.clone()), []);
     if keys::is_of_live_feed(&pk) {
         // Without its row, a connection receives nothing, and is closed soon.
+        return Some(PersonalData::Orphan(unit));
+    }
+    if sk.starts_with(keys::CORRECTION_PREFIX) {
+        // It is in no report, and counts nowhere.
         return Some(PersonalData::Orphan(unit));
     }
     if sk == keys::EVENT {

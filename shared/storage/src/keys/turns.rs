@@ -68,6 +68,27 @@ pub fn turn_time(ts: DateTime<Utc>, at: &TurnRef) -> String {
     format!("{}{}", turn_times(ts), turn_digest(at))
 }
 
+/// Prefix of the sort keys of corrections.
+pub const CORRECTION_PREFIX: &str = "CORRECTION#";
+
+/// The sort key of a turn's correction.
+#[must_use]
+pub fn correction(turn: &TurnId) -> String {
+    format!("{CORRECTION_PREFIX}{}", sort_part(turn.as_str()))
+}
+
+/// The sort key of the turn of a [`correction`].
+#[must_use]
+pub fn turn_of_correction(key: &str) -> String {
+    key.replacen(CORRECTION_PREFIX, TURN_PREFIX, 1)
+}
+
+/// The index key of a shard of a project's corrections, among its turns by status.
+#[must_use]
+pub fn corrections(tenant: &TenantId, project: &ProjectId, shard: u32) -> String {
+    status_shard(tenant, project, "corrected", shard)
+}
+
 /// The index key of a shard of a project's turns with one status.
 #[must_use]
 pub fn turn_status(
@@ -76,8 +97,12 @@ pub fn turn_status(
     status: FeedbackStatus,
     shard: u32,
 ) -> String {
+    status_shard(tenant, project, status.as_str(), shard)
+}
+
+fn status_shard(tenant: &TenantId, project: &ProjectId, status: &str, shard: u32) -> String {
     let (tenant, project) = (part(tenant.as_str()), part(project.as_str()));
-    format!("STATUS#{tenant}#{project}#{}#{shard}", status.as_str())
+    format!("STATUS#{tenant}#{project}#{status}#{shard}")
 }
 
 /// The sort key of a user's turn vector. Contains a digest of the turn's ids, to keep the read of a
