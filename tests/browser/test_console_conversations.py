@@ -144,6 +144,12 @@ def test_a_reader_takes_back_what_was_inferred(console, bundle, screenshots):
     acts.get_by_role("button", name="rejected").click()
     expect(acts.filter(has_text="Corrected: rejected")).to_contain_text("The machine had inferred: rejected (90")
     expect(turn(console, "one").locator("header")).to_contain_text("Rejected")
+    # It is in the list of corrections.
+    console.page.get_by_role("link", name="All conversations").click()
+    console.page.get_by_role("button", name="Corrected").click()
+    line = console.page.locator(".conversations > li")
+    expect(line).to_contain_text("Rejected, confirmed")
+    expect(line.locator("q")).to_have_text("No, I meant online orders")
 
 
 def test_every_feedback_act_is_beside_its_turn(desk):

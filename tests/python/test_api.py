@@ -165,6 +165,21 @@ def test_a_rejection_is_detected_and_explained(api, conversation):
     assert [turn["turn_id"] for turn in listed["turns"]] == ["turn-1"]
 
 
+def test_what_was_heard_wrong_is_corrected_and_listed(api, back_end, conversation):
+    rejected_turn(api, conversation)
+    heard = api.get_turn(**conversation, turn_id="turn-1")["user_feedback"]
+    body = {"feedback_type": "neutral", "detected_at": heard["detected_at"]}
+    corrected = api.correct_inference(**conversation, turn_id="turn-1", body=body)
+    assert (corrected["user_feedback"]["status"], len(corrected["withdrawn"])) == ("neutral", 1)
+
+    project = {"tenant": TENANT, "project": PROJECT}
+    listed = back_end.list_corrections(**project, limit=5)["corrections"]
+    [example] = [each for each in listed if each["conversation_id"] == conversation["conversation_id"]]
+    assert (example["message"], example["was"], example["feedback_type"]) == (CORRECTION, "rejected", "neutral")
+    turns = api.list_turns(**conversation)["turns"]
+    assert [(each["turn_id"], each["corrected"]) for each in turns] == [("turn-1", True), ("turn-2", False)]
+
+
 def test_a_message_is_detected_without_a_turn(api):
     detected = api.detect_feedback(body={"message": CORRECTION, "prev_query": "How do I return an item?"})
     assert detected["feedback_type"] == "rejected"

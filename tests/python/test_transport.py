@@ -129,7 +129,13 @@ def test_without_retry_the_first_failure_is_the_error():
 def test_the_error_of_a_gateway_is_understood(call):
     with Scripted(Reply(403, {"message": "Forbidden"})) as server, pytest.raises(errors.Forbidden, match="Forbidden"):
         call("detect_feedback", server.url)
-    with Scripted(Reply(404, b"<html>nginx</html>")) as server, pytest.raises(errors.NotFound, match="^404$"):
+    with Scripted(Reply(404, b"<html>nginx</html>")) as server, pytest.raises(errors.NotFound, match="^404: The response is not of Hearback"):
+        call("detect_feedback", server.url)
+
+
+def test_a_redirect_says_that_the_address_is_wrong(call):
+    moved = Reply(301, b"", Location="https://feedback.example.com/v1/feedback/detect")
+    with Scripted(moved) as server, pytest.raises(errors.ApiError, match="^301: .* Is HEARBACK_URL right"):
         call("detect_feedback", server.url)
 
 

@@ -54,6 +54,17 @@ export function turnsByStatus(project, query, signal) {
 }
 
 /**
+ * What people corrected, that of the latest turn first (docs/reference/implicit-feedback.md).
+ *
+ * @param {string} project
+ * @param {Query} query
+ * @param {AbortSignal} signal
+ */
+export function corrections(project, query, signal) {
+  return get(`${pathOf(project)}/corrections`, query, signal);
+}
+
+/**
  * The turns of a conversation, in the order of their ids.
  *
  * @param {string} project
@@ -79,12 +90,12 @@ export function readTurn(project, conversation, id, signal) {
  * Says what the message after a turn means for its answer (docs/reference/implicit-feedback.md).
  *
  * @param {{ project: string, conversation: string, turn: string }} at
- * @param {string} meaning
+ * @param {object} body
  * @param {AbortSignal} signal
  */
-export function correctInference({ project, conversation, turn }, meaning, signal) {
+export function correctInference({ project, conversation, turn }, body, signal) {
   const path = `${pathOf(project, conversation)}/turns/${encodeURIComponent(turn)}/inference`;
-  return send(path, { method: "PUT", body: JSON.stringify({ feedback_type: meaning }) }, signal);
+  return send(path, { method: "PUT", body: JSON.stringify(body) }, signal);
 }
 
 /**

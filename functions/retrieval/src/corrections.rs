@@ -44,15 +44,20 @@ struct CorrectedMessage {
     conversation_id: String,
     /// The turn that the message is about.
     turn_id: String,
+    /// The time of that turn.
+    ts: DateTime<Utc>,
     /// The turn whose message it is; `null` for a message that was no turn.
+    #[schema(required = true)]
     detected_in_turn: Option<String>,
     /// What the user asked: the first 1,000 characters.
     prev_query: String,
     /// What was answered: the first 300 characters, and of a longer answer the last 200.
     prev_response: String,
     /// The message, of which at most 1,000 characters are kept; `null` if they are not.
+    #[schema(required = true)]
     message: Option<String>,
     /// The language of the message, if it is known.
+    #[schema(required = true)]
     language: Option<String>,
     /// What the message says, according to a person.
     feedback_type: FeedbackStatus,
@@ -61,6 +66,7 @@ struct CorrectedMessage {
     /// How sure the machine was of that, 0 to 1.
     confidence: f64,
     /// The detection when the message arrived; `null` for a message that was no turn.
+    #[schema(required = true)]
     detection: Option<Detection>,
     /// When it was corrected last.
     corrected_at: DateTime<Utc>,
@@ -82,6 +88,7 @@ impl CorrectedMessage {
         Some(Self {
             conversation_id: turn.core.at.within.conversation.into(),
             turn_id: turn.core.at.turn.into(),
+            ts: turn.core.ts,
             detected_in_turn: feedback.detected_in_turn.map(Into::into),
             prev_response: turn.summary.answer(),
             prev_query: turn.summary.user,
@@ -102,6 +109,7 @@ struct CorrectionPage {
     /// The corrections, that of the latest turn first.
     corrections: Vec<CorrectedMessage>,
     /// Where the next page begins; `null` at the end.
+    #[schema(required = true)]
     next_cursor: Option<String>,
 }
 

@@ -120,6 +120,7 @@ struct FeedPage {
     #[schema(value_type = Vec<Object>)]
     events: Vec<Value>,
     /// Where the next page begins; `null` at the end.
+    #[schema(required = true)]
     next_cursor: Option<String>,
     /// The value of `after` with which to continue later. It never points into the last 15 seconds, because some events
     /// of that time may not be listed yet. Events of that time are listed again.

@@ -34,9 +34,12 @@ struct ListedMessageSignal {
     message_id: String,
     /// The project in which it counts.
     workspace_id: String,
+    #[schema(required = true)]
     chat_id: Option<String>,
+    #[schema(required = true)]
     trace_id: Option<String>,
     signal: MessageSignal,
+    #[schema(required = true)]
     reason: Option<String>,
     exclude_from_training: bool,
     /// Its event: `GET /v1/feedback/{feedbackId}` has the outcome.
@@ -71,6 +74,7 @@ struct MessageSignalPage {
     /// By message and signal.
     feedback: Vec<ListedMessageSignal>,
     /// Where the next page begins; `null` at the end.
+    #[schema(required = true)]
     next_cursor: Option<String>,
 }
 

@@ -31,6 +31,7 @@ struct PeriodPage {
     /// The conversations, the latest first.
     items: Vec<ConversationFeedback>,
     /// Where the next page begins; `null` at the end.
+    #[schema(required = true)]
     next_cursor: Option<String>,
 }
 

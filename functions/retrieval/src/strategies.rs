@@ -70,6 +70,7 @@ struct Strategy {
     /// The beginning of its user's message.
     query: String,
     /// The strategy of its answer.
+    #[schema(required = true)]
     strategy: Option<String>,
     /// The similarity to the query, −1 to 1.
     similarity: f64,
@@ -78,6 +79,7 @@ struct Strategy {
     /// The confidence of the verdict, 0 to 1.
     feedback_confidence: f64,
     /// The quality as registered, 0 to 1.
+    #[schema(required = true)]
     quality_score: Option<f64>,
     /// 0.6 · quality + 0.4 · the weight of its feedback; a turn without a quality counts as 0.5.
     ranking_score: f64,

@@ -56,6 +56,7 @@ pub(crate) struct TurnWithFeedback {
     /// The reactions themselves, as artifacts.
     pub(crate) reactions: Vec<ReactionArtifact>,
     /// ok ÷ (ok + `not_ok` + neutral), 0 to 1, where each user counts once; `null` without reactions.
+    #[schema(required = true)]
     satisfaction_rate: Option<f64>,
 }
 
@@ -142,10 +143,13 @@ struct TurnDetail {
     /// The confidence of the verdict, 0 to 1; 0.5 without feedback.
     feedback_confidence: f64,
     /// The turn that rejected it.
+    #[schema(required = true)]
     rejection_detected_in: Option<String>,
     /// What its user's next message implied.
+    #[schema(required = true)]
     user_feedback: Option<UserFeedback>,
     /// What its own message was heard to say about the turn before it; `null` if it follows none.
+    #[schema(required = true)]
     detection: Option<HeardFeedback>,
     #[serde(flatten)]
     turn: TurnWithFeedback,

@@ -83,12 +83,20 @@ pub(crate) struct ListedTurn {
     /// The confidence of the verdict, 0 to 1.
     feedback_confidence: f64,
     /// The turn that rejected it.
+    #[schema(required = true)]
     rejection_detected_in: Option<String>,
     /// How the user's next message rejects it, if that decides the status.
+    #[schema(required = true)]
     correction_type: Option<FollowUpCorrection>,
+    /// Whether a person corrected what was inferred, and that decides the status.
+    corrected: bool,
+    #[schema(required = true)]
     strategy: Option<String>,
+    #[schema(required = true)]
     artifact_type: Option<String>,
+    #[schema(required = true)]
     task_type: Option<String>,
+    #[schema(required = true)]
     agent_id: Option<String>,
 }
 
@@ -104,6 +112,7 @@ impl From<IndexRow> for ListedTurn {
             feedback_confidence: status.confidence(),
             rejection_detected_in: status.rejection_detected_in().map(ToString::to_string),
             correction_type: status.correction_type(),
+            corrected: status.is_corrected(),
             strategy: core.strategy.map(Into::into),
             artifact_type: core.artifact_type.map(Into::into),
             task_type: core.task_type.map(Into::into),
@@ -118,6 +127,7 @@ pub(crate) struct ListedTurnPage {
     /// The turns, in the order of the list.
     pub(crate) turns: Vec<ListedTurn>,
     /// Where the next page begins; `null` at the end.
+    #[schema(required = true)]
     pub(crate) next_cursor: Option<String>,
 }
 

@@ -34,6 +34,7 @@ struct TurnReportPage {
     /// The turns with feedback: by their ids, or in the order of the request.
     turns: Vec<TurnWithFeedback>,
     /// Where the next page begins; `null` at the end.
+    #[schema(required = true)]
     next_cursor: Option<String>,
 }
 

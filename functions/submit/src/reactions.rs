@@ -39,6 +39,7 @@ pub(crate) struct ReactionResult {
     success: bool,
     turn_id: String,
     /// The current verdict.
+    #[schema(required = true)]
     reaction: Option<Reaction>,
     /// The outcome, for people.
     message: &'static str,
@@ -48,8 +49,10 @@ pub(crate) struct ReactionResult {
     applied: bool,
     /// The event of the current reaction, for `GET /v1/feedback/{feedbackId}`; after a clear, the event that was
     /// withdrawn. `null` if there was nothing to clear.
+    #[schema(required = true)]
     feedback_id: Option<Uuid>,
     /// The reaction's artifact, a tombstone's too; `null` if there never was one.
+    #[schema(required = true)]
     rn: Option<String>,
 }
 

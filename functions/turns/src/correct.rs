@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use hearback_detection::FeedbackStatus;
-use hearback_domain::feedback::follow_up::{Precedence, UserFeedback};
+use hearback_domain::feedback::follow_up::UserFeedback;
 use hearback_domain::feedback::reaction::{NewReaction, Reaction, StoredReaction};
 use hearback_domain::turns::turn::TurnRef;
 use hearback_lambda::body::Body;
@@ -41,6 +41,9 @@ request! {
     struct CorrectionRequest, closed {
         /// `neutral` if it says nothing about the turn.
         "feedback_type" => feedback_type: required FeedbackStatus,
+        /// The `detected_at` of the inference that is corrected, so that another one, which arrived since, stays as it
+        /// is; the current one if left out.
+        "detected_at" => detected_at: nullable DateTime<Utc>,
     }
     example {"feedback_type": "neutral"}
 }
@@ -54,6 +57,7 @@ struct CorrectedInference {
     user_feedback: UserFeedback,
     /// The event that says so: of the machine, with the confidence 1 unless it was inferred before; `null` if the
     /// message says nothing about the turn.
+    #[schema(required = true)]
     feedback_id: Option<Uuid>,
     /// The events of the machine about this turn that were taken back, with earlier corrections.
     withdrawn: Vec<Uuid>,
@@ -76,7 +80,7 @@ struct CorrectedInference {
     responses(
         (status = 200, description = "Corrected", body = CorrectedInference),
         (status = 404, description = "No such turn, or not the caller's", body = ProblemDocument),
-        (status = 409, description = "Nothing was inferred about the turn, or its user's data is being erased", body = ProblemDocument),
+        (status = 409, description = "Nothing was inferred about the turn, or something else since; or its user's data is being erased", body = ProblemDocument),
         BodyRejections,
         ForbiddenRejection,
     ),
@@ -93,13 +97,27 @@ async fn correct_inference(
     let IndexRow { core, status, .. } = turn.ok_or_else(|| Problem::no_such("turn"))?;
     app.reject_during_erasure(core.owner()).await?;
     let inferred = status.inferred.ok_or_else(nothing_inferred)?;
+    let detected_at = inferred.detected_at.timestamp_micros();
+    if (request.detected_at).is_some_and(|seen| seen.timestamp_micros() != detected_at) {
+        return Err(inference_changed());
+    }
     let message = message(&app, &at, &inferred, now).await?;
-    let said = message.as_ref().map(|message| message.summary.user.clone());
-    let feedback = inferred.corrected_to(request.feedback_type, said, now);
-    let precedence = Precedence::of_named(now, &feedback);
-    (app.store)
-        .note_inferred(&at, core.ts, &feedback, precedence)
-        .await?;
+    let is_repeat = inferred.corrected.is_some() && inferred.status == request.feedback_type;
+    let feedback = if is_repeat {
+        inferred
+    } else {
+        let said = message.as_ref().map(|message| message.summary.user.clone());
+        let right = inferred
+            .clone()
+            .corrected_to(request.feedback_type, said, now);
+        let corrected = app
+            .store
+            .correct_inference((&at, core.ts), &inferred, &right);
+        if !corrected.await? {
+            return Err(inference_changed());
+        }
+        right
+    };
     app.store.put_correction(&core, &feedback).await?;
     let said_at = message.map_or(feedback.detected_at, |message| message.core.ts);
     let reactions = app.store.machine_reactions(&at, now).await?;
@@ -167,6 +185,11 @@ async fn take_back(
     });
     let contended = || Problem::contended("Too many changes of this turn at once. Try again.");
     taken_back.await?.ok_or_else(contended)
+}
+
+fn inference_changed() -> Problem {
+    Problem::new(StatusCode::CONFLICT, "inference_changed")
+        .detail("Something else was inferred about this turn meanwhile. Read it again.")
 }
 
 fn nothing_inferred() -> Problem {

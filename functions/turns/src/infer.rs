@@ -58,6 +58,7 @@ struct InferredFeedback {
     targets: Vec<LikelyTurn>,
     /// The artifact of the machine reaction to the first of them; `null` if the confidence is too low, no turn is
     /// similar enough, or a person took the same reaction back.
+    #[schema(required = true)]
     rn: Option<String>,
 }
 
@@ -137,8 +138,8 @@ async fn infer_feedback(
     let is_question = |turn: &IndexRow| turn.summary.is_question(&request.message);
     targets.found.retain(|(_, turn)| !is_question(turn));
     let likely = (targets.found.first()).filter(|(target, _)| target.similarity >= MIN_SIMILARITY);
-    let reaction =
-        likely.and_then(|(_, turn)| machine::reaction(app, &caller, &turn.core, &detection, now));
+    let heard = (request.message.as_str(), &detection);
+    let reaction = likely.and_then(|(_, turn)| machine::named(app, &caller, &turn.core, heard));
     let rn = match reaction {
         Some(reaction) => {
             let stored = machine::put(app, &reaction).await?;

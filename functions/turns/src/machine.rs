@@ -16,11 +16,26 @@ pub(crate) fn reaction(
     detection: &Detection,
     ts: DateTime<Utc>,
 ) -> Option<StoredReaction> {
-    let now = app.clock.now();
     let inferred = NewReaction::inferred(detection, ts)?;
+    Some(stored(app, caller, turn, inferred))
+}
+
+/// The machine reaction to the turn that a message names; `None` if the confidence is too low.
+pub(crate) fn named(
+    app: &App,
+    caller: &Caller,
+    turn: &TurnCore,
+    (message, detection): (&str, &Detection),
+) -> Option<StoredReaction> {
+    let inferred = NewReaction::inferred(detection, app.clock.now())?;
+    Some(stored(app, caller, turn, inferred.heard_in(message)))
+}
+
+fn stored(app: &App, caller: &Caller, turn: &TurnCore, inferred: NewReaction) -> StoredReaction {
+    let now = app.clock.now();
     let mirror = app.mirrors(&turn.at.within);
     let reaction = inferred.on(turn, caller, mirror, now);
-    Some(reaction.with_keyed_id(&app.pseudonyms))
+    reaction.with_keyed_id(&app.pseudonyms)
 }
 
 /// Attempts of one write among concurrent ones. Only repeats of the same statement compete for it.

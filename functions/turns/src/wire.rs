@@ -20,6 +20,7 @@ pub(crate) struct RegisteredTurn {
     /// Tags of the turn.
     tags: Vec<String>,
     /// Its feedback on the previous turn; `null` if there is none.
+    #[schema(required = true)]
     detection: Option<FollowUp>,
 }
 

@@ -50,9 +50,11 @@ pub struct Detection {
     #[schema(minimum = 0, maximum = 1)]
     pub confidence: f64,
     /// How it was rejected; `null` if it was not.
+    #[schema(required = true)]
     pub correction_type: Option<RejectionKind>,
     /// What the user said, if they rejected the answer: the message, from the sentence with the cue if it is longer
     /// than 1,000 characters.
+    #[schema(required = true)]
     pub user_said: Option<String>,
     /// The cue and its position; empty for a message without a cue.
     pub evidence: Vec<Evidence>,

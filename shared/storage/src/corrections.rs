@@ -3,13 +3,14 @@
 //! A turn has its status in the index by status already, and its row only what is known now. So the last correction of
 //! each turn is a row of its own, in the same index.
 
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use chrono::{DateTime, Utc};
 use hearback_domain::feedback::follow_up::UserFeedback;
 use hearback_domain::identity::identifier::{ProjectId, TenantId};
 use hearback_domain::turns::turn::TurnCore;
 
 use crate::attributes::USER_FEEDBACK;
+use crate::conditional::changed;
 use crate::item::{self, Builder};
 use crate::reads::Key;
 use crate::table::{AUTHOR, STATUS, STATUS_AT};
@@ -19,6 +20,8 @@ use crate::{Error, Store, keys};
 
 /// Names the kind of item in errors.
 const CORRECTION: &str = "correction";
+/// When it was corrected, in microseconds.
+const NUMBER: &str = "number";
 
 /// A correction.
 #[derive(Debug, Clone)]
@@ -52,13 +55,17 @@ pub struct CorrectionFilter<'a> {
 }
 
 impl Store {
-    /// Stores the last correction of a turn, for as long as the turn is kept. Idempotent. One call and three writes, two of
-    /// them to indexes.
+    /// Stores the last correction of a turn, for as long as the turn is kept; an earlier one changes nothing. Idempotent.
+    /// One call and three writes, two of them to indexes.
     pub async fn put_correction(
         &self,
         turn: &TurnCore,
         feedback: &UserFeedback,
     ) -> Result<(), Error> {
+        let Some(corrected) = &feedback.corrected else {
+            return Ok(());
+        };
+        let at = AttributeValue::N(corrected.at.timestamp_micros().to_string());
         let within = &turn.at.within;
         let shard = self.shard(within.conversation.as_str());
         let status = keys::corrections(&within.tenant, &within.project, shard);
@@ -69,15 +76,18 @@ impl Store {
             // An erasure finds it by the author.
             .string(AUTHOR, keys::user(turn.owner()))
             .expires_at(turn.expires_at);
-        self.client
+        let mut row = row.build();
+        row.insert(NUMBER.to_owned(), at.clone());
+        let put = self
+            .client
             .put_item()
             .table_name(&self.table)
-            .set_item(Some(row.build()))
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await
-            .map_err(|error| Error::unavailable("PutItem", &error))?;
-        Ok(())
+            .set_item(Some(row))
+            .condition_expression("attribute_not_exists(PK) OR #number <= :at")
+            .expression_attribute_names("#number", NUMBER)
+            .expression_attribute_values(":at", at)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        changed("PutItem", put.send().await).map(|_| ())
     }
 
     /// A page of a project's corrections, that of the latest turn first, after a position. Eventually consistent. One call

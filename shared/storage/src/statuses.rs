@@ -35,6 +35,11 @@ const TRIES: usize = 20;
 enum Note<'a> {
     /// An inference.
     Inferred(&'a UserFeedback, Precedence),
+    /// What a person says instead of an inference, whose place it takes.
+    Corrected {
+        inferred: &'a UserFeedback,
+        right: &'a UserFeedback,
+    },
     /// Explicit feedback of the turn's user, or its withdrawal.
     Given(ExplicitAct),
 }
@@ -87,6 +92,23 @@ impl Note<'_> {
                     },
                 }))
             }
+            Self::Corrected { inferred, right } => {
+                let current = unless_unreadable(part(row, USER_FEEDBACK), tenant)?;
+                if current.as_ref() != Some(*inferred) {
+                    return Ok(None);
+                }
+                let status = TurnStatus {
+                    inferred: Some((*right).clone()),
+                    explicit: given.shared().verdict(right.detected_at),
+                };
+                Ok(Some(Change {
+                    part: USER_FEEDBACK,
+                    value: json_text(right)?,
+                    feedback: (IS_INFERRED, right.is_event()),
+                    status: Some(status.status()),
+                    depends_on: &[GIVEN_FEEDBACK, USER_FEEDBACK],
+                }))
+            }
             Self::Given(act) => {
                 let Some(given) = given.with(*act) else {
                     return Ok(None);
@@ -128,14 +150,17 @@ fn is_greater(feedback: &UserFeedback, row: &Item, tenant: &TenantId) -> Result<
     let Some(mut stored) = unless_unreadable(stored, tenant)? else {
         return Ok(true);
     };
+    if stored.corrected.is_some() {
+        return Ok(false);
+    }
     stored.detected_at = feedback.detected_at;
     Ok(json_text(feedback)? > json_text(&stored)?)
 }
 
 impl Store {
     /// Stores an inference about a turn, whose time is `turn_ts`, unless the stored one takes
-    /// precedence or is the same. Returns `false` if the inference of another follow-up takes
-    /// precedence. Idempotent. One call, two if the turn has explicit feedback; writes for the
+    /// precedence or is the same. Returns `false` if the inference of another follow-up, or a
+    /// correction, takes precedence. Idempotent. One call, two if the turn has explicit feedback; writes for the
     /// whole row, and for its status index entry if that changes.
     pub async fn note_inferred(
         &self,
@@ -150,6 +175,9 @@ impl Store {
         };
         let current = part::<UserFeedback>(&row, USER_FEEDBACK);
         let current = unless_unreadable(current, &at.within.tenant)?;
+        if (current.as_ref()).is_some_and(|current| current.corrected.is_some()) {
+            return Ok(false);
+        }
         let names_turn = current.is_some_and(|current| current.detected_in_turn.is_none());
         let number = AttributeValue::N(precedence.number().to_string());
         Ok(names_turn || row.get(PRECEDENCE) == Some(&number))
@@ -171,6 +199,20 @@ impl Store {
         Ok(())
     }
 
+    /// Replaces what was inferred about a turn by what a person says, with the same precedence. Returns `false` if
+    /// something else is stored meanwhile. Two calls, one read; writes as for an inference.
+    pub async fn correct_inference(
+        &self,
+        (at, turn_ts): (&TurnRef, DateTime<Utc>),
+        inferred: &UserFeedback,
+        right: &UserFeedback,
+    ) -> Result<bool, Error> {
+        let row = self.get(keys::conversation(&at.within), keys::turn(&at.turn));
+        let seen = row.await?.item.unwrap_or_default();
+        let note = Note::Corrected { inferred, right };
+        Ok(self.note_from(at, turn_ts, &note, seen).await?.is_none())
+    }
+
     /// Stores explicit feedback of the turn's user, or its withdrawal, unless later feedback of the
     /// same kind is stored. Idempotent. One call, two if the turn has explicit feedback, or an
     /// inference that counts again; writes as for an inference.
@@ -188,7 +230,17 @@ impl Store {
         note: &Note<'_>,
     ) -> Result<Option<Item>, Error> {
         // Usually no feedback is stored yet, and one call is enough.
-        let mut seen = Item::new();
+        self.note_from(at, turn_ts, note, Item::new()).await
+    }
+
+    /// Stores feedback in a row that was `seen` like this; returns the row if nothing changes.
+    async fn note_from(
+        &self,
+        at: &TurnRef,
+        turn_ts: DateTime<Utc>,
+        note: &Note<'_>,
+        mut seen: Item,
+    ) -> Result<Option<Item>, Error> {
         for _ in 0..TRIES {
             let Some(change) = note.resolve(&seen, &at.within.tenant)? else {
                 return Ok(Some(seen));

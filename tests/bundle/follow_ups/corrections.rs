@@ -9,6 +9,18 @@ async fn correct(app: &TestApp, token: &str, turn: &str, feedback_type: &str) ->
     app.put(token, &path, &body).await
 }
 
+/// The same, if the inference of this time still counts.
+async fn correct_seen(
+    app: &TestApp,
+    token: &str,
+    feedback_type: &str,
+    seen: &Value,
+) -> TestResponse {
+    let path = format!("{}/inference", path("c", "t1"));
+    let body = json!({"feedback_type": feedback_type, "detected_at": seen});
+    app.put(token, &path, &body).await
+}
+
 /// An answer, and a next message that is heard as its rejection.
 async fn rejected(app: &TestApp, token: &str) {
     register(app, token, "t1", (0, "laptops under $1000")).await;
@@ -292,4 +304,82 @@ async fn corrections_are_listed_as_labelled_examples() {
 
     let forbidden = app.get(&ada, LIST).await;
     assert_eq!(forbidden.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn a_correction_is_about_the_inference_that_its_author_saw() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    rejected(&app, &ada).await;
+    let seen = turn(&app, &ada, "t1").await["user_feedback"]["detected_at"].clone();
+    let infer = "/conversations/acme/order-service/feedback/infer";
+    let praise =
+        |words: &str| json!({"message": format!("Thanks, the laptops under $1000 {words}")});
+    let heard = app.post(&ada, infer, &praise("are perfect")).await.body;
+    assert!(heard["rn"].is_string(), "{heard}");
+    let changed = correct_seen(&app, &ada, "neutral", &seen).await;
+    assert_eq!(changed.status, StatusCode::CONFLICT);
+    assert_eq!(changed.body["error"], "inference_changed");
+    let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["user_feedback_status"], "accepted");
+    assert_eq!(marked["reactions"].as_array().unwrap().len(), 2);
+
+    let seen = &marked["user_feedback"]["detected_at"];
+    let corrected = correct_seen(&app, &ada, "neutral", seen).await;
+    assert_eq!(corrected.status, StatusCode::OK, "{}", corrected.body);
+    let repeated = correct_seen(&app, &ada, "neutral", seen).await;
+    assert_eq!(repeated.body, corrected.body);
+    // An acceptance has no text: another message is another act.
+    let again = app.post(&ada, infer, &praise("are perfect")).await.body;
+    assert_eq!(again["rn"], Value::Null);
+    let other = app.post(&ada, infer, &praise("were great")).await.body;
+    assert!(other["rn"].is_string(), "{other}");
+    let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["user_feedback_status"], "accepted");
+}
+
+#[tokio::test]
+async fn a_nearer_turn_outranks_the_correction_of_a_farther_one() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    rejected(&app, &ada).await;
+    correct(&app, &ada, "t1", "neutral").await;
+    // Registered late, with an earlier time.
+    let nearer = "No, that's wrong, I meant 17 inches";
+    register(&app, &ada, "t1b", (60, nearer)).await;
+    let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["user_feedback_status"], "rejected");
+    assert_eq!(marked["rejection_detected_in"], "t1b");
+    assert_eq!(marked["reactions"].as_array().unwrap().len(), 1);
+    // The farther one, registered again, says nothing any more.
+    register(&app, &ada, "t2", (120, REJECTION)).await;
+    let marked = turn(&app, &ada, "t1").await;
+    assert_eq!(marked["reactions"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_mistaken_correction_can_be_undone() {
+    let app = TestApp::start().await;
+    let ada = app.token("ada");
+    rejected(&app, &ada).await;
+    let before = turn(&app, &ada, "t1").await["user_feedback"].clone();
+    correct(&app, &ada, "t1", "neutral").await;
+    correct(&app, &ada, "t1", "rejected").await;
+    let after = turn(&app, &ada, "t1").await["user_feedback"].clone();
+    for member in [
+        "status",
+        "correction_type",
+        "user_said",
+        "detected_in_turn",
+        "detected_at",
+    ] {
+        assert_eq!(after[member], before[member], "{member}");
+    }
+    let listed = "/conversations/acme/order-service/turns?user_feedback_status=rejected";
+    let analyst = app.token_of("analyst", "acme", "feedback:report");
+    let found = || async {
+        let page = app.get(&analyst, listed).await.body;
+        (page["turns"][0]["corrected"] == true).then_some(())
+    };
+    eventually(found).await;
 }

@@ -149,7 +149,10 @@ def _error(outcome: Response | Lost, *, was_last: bool) -> HearbackError:
         late = outcome.timed_out and was_last
         return DeadlineExceeded("no response in time") if late else ConnectionFailed(outcome.reason)
     request_id = outcome.headers.get("x-request-id")
-    return api_error(outcome.status, _problem(outcome), request_id, retry_after(outcome.headers))
+    problem = _problem(outcome)
+    if not problem and (outcome.status < 400 or outcome.status in {404, 405}):
+        problem = {"detail": "The response is not of Hearback's API. Is HEARBACK_URL right?"}
+    return api_error(outcome.status, problem, request_id, retry_after(outcome.headers))
 
 
 def _body(response: Response) -> Any:

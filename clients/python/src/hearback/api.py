@@ -492,7 +492,8 @@ class Api(Calls):
 
         Raises `NotFound`: No such turn, or not the caller's.
 
-        Raises `Conflict`: Nothing was inferred about the turn, or its user's data is being erased.
+        Raises `Conflict`: Nothing was inferred about the turn, or something else since; or its user's data is being
+        erased.
         """
         request = CORRECT_INFERENCE.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},
@@ -1294,7 +1295,8 @@ class AsyncApi(AsyncCalls):
 
         Raises `NotFound`: No such turn, or not the caller's.
 
-        Raises `Conflict`: Nothing was inferred about the turn, or its user's data is being erased.
+        Raises `Conflict`: Nothing was inferred about the turn, or something else since; or its user's data is being
+        erased.
         """
         request = CORRECT_INFERENCE.request(
             path={"tenant": tenant, "project": project, "conversation_id": conversation_id, "turn_id": turn_id},

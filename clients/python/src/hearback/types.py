@@ -29,20 +29,17 @@ class Answer(_AnswerRequired, total=False):
     """The id of the answer, unique in its project."""
 
 
-class _ArtifactMetaRequired(TypedDict):
+class ArtifactMeta(TypedDict):
+    """The metadata of an artifact."""
+
     kind: str
     """Always `turn.log.reaction`."""
     rn: str
     """The resource name."""
-    turn_id: str
-    """The turn."""
-
-
-class ArtifactMeta(_ArtifactMetaRequired, total=False):
-    """The metadata of an artifact."""
-
     track_id: str | None
     """The track of the turn."""
+    turn_id: str
+    """The turn."""
     user_type: str | None
     """The user type of the turn."""
 
@@ -77,24 +74,21 @@ class ArtifactPreferencePatch(TypedDict, total=False):
     """The number of events in the averages."""
 
 
-class _ArtifactReactionRequired(TypedDict):
+class ArtifactReaction(TypedDict):
+    """The reaction of an artifact."""
+
     confidence: float
     """The confidence, 0 to 1."""
     origin: Origin
     """Who reacted."""
+    reaction: Reaction | None
+    """The verdict."""
     text: str
     """The user's text."""
     ts: str
     """The time of the reaction."""
     turn_id: str
     """The turn."""
-
-
-class ArtifactReaction(_ArtifactReactionRequired, total=False):
-    """The reaction of an artifact."""
-
-    reaction: Reaction | None
-    """The verdict."""
 
 
 class _BatchErrorRequired(TypedDict):
@@ -201,7 +195,7 @@ BlockType = Literal["turn.feedback"]
 """The type of a block. Timelines also contain blocks of other types."""
 
 
-class Satisfaction(TypedDict, total=False):
+class Satisfaction(TypedDict):
     """A rate of satisfaction."""
 
     satisfactionHigh: float | None
@@ -291,22 +285,19 @@ class Compared(TypedDict):
     """Turns of the project with vectors of another embedder, which cannot be found."""
 
 
-class _VerdictInsightRequired(Satisfaction):
+class VerdictInsight(Satisfaction):
+    """Verdicts of one origin, with rates and means."""
+
     accepted: int
     """Acceptances, and ratings of 4 and 5."""
+    meanRating: float | None
+    """The mean rating, 1 to 5; `null` without a rating."""
     neutral: int
     """Neutral reactions, and ratings of 3."""
     ratings: dict[str, int]
     """How often each rating was given, by rating."""
     rejected: int
     """Rejections, and ratings of 1 and 2."""
-
-
-class VerdictInsight(_VerdictInsightRequired, total=False):
-    """Verdicts of one origin, with rates and means."""
-
-    meanRating: float | None
-    """The mean rating, 1 to 5; `null` without a rating."""
     rewardMean: float | None
     """The mean reward, −1 to 1; `null` without a reward."""
 
@@ -338,12 +329,7 @@ class ComparedValue(Insight):
     """The value."""
 
 
-class _ComparisonRequired(TypedDict):
-    verdict: ComparisonVerdict
-    """The verdict."""
-
-
-class Comparison(_ComparisonRequired, total=False):
+class Comparison(TypedDict):
     """The difference of the satisfaction of two groups of users."""
 
     difference: float | None
@@ -356,18 +342,24 @@ class Comparison(_ComparisonRequired, total=False):
     """If it cannot be told yet: about how many more users of each value are needed, if their feedback is like that so
     far.
     """
+    verdict: ComparisonVerdict
+    """The verdict."""
 
 
 _ComparisonReportKeywords = TypedDict("_ComparisonReportKeywords", {"from": "str"})
 
 
-class _ComparisonReportRequired(Comparison, _ComparisonReportKeywords):
+class ComparisonReport(Comparison, _ComparisonReportKeywords):
+    """B compared with A."""
+
     a: ComparedValue
     """The value to compare with."""
     b: ComparedValue
     """The value that may be better or worse."""
     by: str
     """What the values are of."""
+    countedAt: str | None
+    """The latest time at which a part of it was counted; `null` if it has neither events nor turns."""
     incomplete: bool
     """Whether feedback on one of the values may be missing, because it was not among the most frequent values of a day.
     """
@@ -375,13 +367,6 @@ class _ComparisonReportRequired(Comparison, _ComparisonReportKeywords):
     """The difference that matters, in percentage points."""
     to: str
     """When it ends, exclusive."""
-
-
-class ComparisonReport(_ComparisonReportRequired, total=False):
-    """B compared with A."""
-
-    countedAt: str | None
-    """The latest time at which a part of it was counted; `null` if it has neither events nor turns."""
 
 
 ComparisonVerdict = Literal["better", "worse", "no_difference_found", "cannot_tell_yet"]
@@ -430,37 +415,42 @@ class _ConversationFeedbackRequired(TypedDict):
     """The counts of feedback."""
     last_activity_at: str
     """The time of the latest feedback in the period."""
+    satisfaction_rate: float | None
+    """ok ÷ (ok + `not_ok` + neutral), 0 to 1, where each user counts once for a turn."""
+    started_at: str | None
+    """Always `null`: this report reads only reactions."""
 
 
 class ConversationFeedback(_ConversationFeedbackRequired, total=False):
     """A conversation with feedback."""
 
-    satisfaction_rate: float | None
-    """ok ÷ (ok + `not_ok` + neutral), 0 to 1, where each user counts once for a turn."""
-    started_at: str | None
-    """Always `null`: this report reads only reactions."""
     turns: list[TurnFeedback] | None
     """The turns with feedback, the most recent first."""
 
 
-class _CorrectedRequired(TypedDict):
+class Corrected(TypedDict):
+    """What the machine inferred before a person corrected it."""
+
     at: str
     """When it was corrected last."""
     confidence: float
     """Its confidence in it, 0 to 1."""
+    correction_type: Correction | None
+    """How the message was taken to reject the turn; `null` if it was not."""
+    user_said: str | None
+    """The user's message, if it was taken for a rejection."""
     was: DetectedFeedbackType
     """The status that it inferred."""
 
 
-class Corrected(_CorrectedRequired, total=False):
-    """What the machine inferred before a person corrected it."""
+class CorrectedInference(TypedDict):
+    """A corrected inference."""
 
-    user_said: str | None
-    """The user's message, if it was taken for a rejection."""
-
-
-class _CorrectedInferenceRequired(TypedDict):
     conversation_id: str
+    feedback_id: str | None
+    """The event that says so: of the machine, with the confidence 1 unless it was inferred before; `null` if the
+    message says nothing about the turn.
+    """
     turn_id: str
     user_feedback: UserFeedback
     """What is known now, with what was inferred first in `corrected`."""
@@ -468,44 +458,34 @@ class _CorrectedInferenceRequired(TypedDict):
     """The events of the machine about this turn that were taken back, with earlier corrections."""
 
 
-class CorrectedInference(_CorrectedInferenceRequired, total=False):
-    """A corrected inference."""
+class CorrectedMessage(TypedDict):
+    """A labelled example: a message, what was said before it, and what it says about that."""
 
-    feedback_id: str | None
-    """The event that says so: of the machine, with the confidence 1 unless it was inferred before; `null` if the
-    message says nothing about the turn.
-    """
-
-
-class _CorrectedMessageRequired(TypedDict):
     confidence: float
     """How sure the machine was of that, 0 to 1."""
     conversation_id: str
     corrected_at: str
     """When it was corrected last."""
-    feedback_type: DetectedFeedbackType
-    """What the message says, according to a person."""
-    prev_query: str
-    """What the user asked: the first 1,000 characters."""
-    prev_response: str
-    """What was answered: the first 300 characters, and of a longer answer the last 200."""
-    turn_id: str
-    """The turn that the message is about."""
-    was: DetectedFeedbackType
-    """What it was heard to say."""
-
-
-class CorrectedMessage(_CorrectedMessageRequired, total=False):
-    """A labelled example: a message, what was said before it, and what it says about that."""
-
     detected_in_turn: str | None
     """The turn whose message it is; `null` for a message that was no turn."""
     detection: Detection | None
     """The detection when the message arrived; `null` for a message that was no turn."""
+    feedback_type: DetectedFeedbackType
+    """What the message says, according to a person."""
     language: str | None
     """The language of the message, if it is known."""
     message: str | None
     """The message, of which at most 1,000 characters are kept; `null` if they are not."""
+    prev_query: str
+    """What the user asked: the first 1,000 characters."""
+    prev_response: str
+    """What was answered: the first 300 characters, and of a longer answer the last 200."""
+    ts: str
+    """The time of that turn."""
+    turn_id: str
+    """The turn that the message is about."""
+    was: DetectedFeedbackType
+    """What it was heard to say."""
 
 
 Correction = Literal["explicit_correction", "rephrased", "abandonment"]
@@ -523,23 +503,27 @@ class CorrectionData(TypedDict, total=False):
     """The original text."""
 
 
-class _CorrectionPageRequired(TypedDict):
-    corrections: list[CorrectedMessage]
-    """The corrections, that of the latest turn first."""
-
-
-class CorrectionPage(_CorrectionPageRequired, total=False):
+class CorrectionPage(TypedDict):
     """A page of corrections."""
 
+    corrections: list[CorrectedMessage]
+    """The corrections, that of the latest turn first."""
     next_cursor: str | None
     """Where the next page begins; `null` at the end."""
 
 
-class CorrectionRequest(TypedDict):
-    """What the user's message really says about the turn."""
-
+class _CorrectionRequestRequired(TypedDict):
     feedback_type: DetectedFeedbackType
     """`neutral` if it says nothing about the turn."""
+
+
+class CorrectionRequest(_CorrectionRequestRequired, total=False):
+    """What the user's message really says about the turn."""
+
+    detected_at: str | None
+    """The `detected_at` of the inference that is corrected, so that another one, which arrived since, stays as it is;
+    the current one if left out.
+    """
 
 
 CorrectionType = Literal["content", "format", "accuracy", "completeness"]
@@ -644,20 +628,17 @@ DetectedFeedbackType = Literal["rejected", "accepted", "neutral"]
 """What a message says about the answer before it."""
 
 
-class _DetectionRequired(TypedDict):
+class Detection(TypedDict):
+    """What a message says about the answer before it."""
+
     confidence: float
     """The confidence in that, 0 to 1."""
+    correction_type: DetectedCorrectionType | None
+    """How it was rejected; `null` if it was not."""
     evidence: list[Evidence]
     """The cue and its position; empty for a message without a cue."""
     feedback_type: DetectedFeedbackType
     """Whether the answer was rejected or accepted, if that can be inferred."""
-
-
-class Detection(_DetectionRequired, total=False):
-    """What a message says about the answer before it."""
-
-    correction_type: DetectedCorrectionType | None
-    """How it was rejected; `null` if it was not."""
     user_said: str | None
     """What the user said, if they rejected the answer: the message, from the sentence with the cue if it is longer than
     1,000 characters.
@@ -778,18 +759,15 @@ class ExplorationHint(TypedDict):
     """The reason, in words."""
 
 
-class _FeedPageRequired(TypedDict):
+class FeedPage(TypedDict):
+    """A page of the feed."""
+
     events: list[dict[str, Any]]
     """The messages as they were published, the oldest first, each with its `eventId`."""
     last_event_id: str
     """The value of `after` with which to continue later. It never points into the last 15 seconds, because some events
     of that time may not be listed yet. Events of that time are listed again.
     """
-
-
-class FeedPage(_FeedPageRequired, total=False):
-    """A page of the feed."""
-
     next_cursor: str | None
     """Where the next page begins; `null` at the end."""
 
@@ -798,20 +776,17 @@ FeedbackBy = Literal["owner", "other"]
 """Whose feedback it is."""
 
 
-class _FeedbackContextRequired(TypedDict):
+class FeedbackContext(TypedDict):
+    """The feedback on a turn, for a planner."""
+
     confidence: float
     """The confidence of the verdict, 0 to 1."""
+    rejection: Rejection | None
+    """Details of the rejection; `null` if the turn was not rejected."""
     status: DetectedFeedbackType
     """The user's verdict."""
     turn_id: str
     """The turn."""
-
-
-class FeedbackContext(_FeedbackContextRequired, total=False):
-    """The feedback on a turn, for a planner."""
-
-    rejection: Rejection | None
-    """Details of the rejection; `null` if the turn was not rejected."""
 
 
 class FeedbackCounts(TypedDict):
@@ -999,18 +974,15 @@ class GlobalPreferencesPatch(TypedDict, total=False):
     """Whether feedback updates preferences."""
 
 
-class _GroupInsightRequired(TypedDict):
+class GroupInsight(TypedDict):
+    """The events with one value."""
+
     intervals: list[IntervalInsight]
     """The counts of each interval with an event or a turn."""
     other: bool
     """Whether these are all values that are not listed."""
     total: Insight
     """The counts of the whole period."""
-
-
-class GroupInsight(_GroupInsightRequired, total=False):
-    """The events with one value."""
-
     value: str | None
     """The value; `null` for events without one, and for all other values together."""
 
@@ -1042,30 +1014,29 @@ class InferRequest(_InferRequestRequired, total=False):
     """The user who wrote it and whose turns are searched, with `feedback:on-behalf`; the caller if left out."""
 
 
-class _InferredFeedbackRequired(TypedDict):
+class InferredFeedback(TypedDict):
+    """The inferred feedback."""
+
     detection: Detection
     """The feedback in the message."""
     embedder: str
     """The embedder of the compared vectors."""
+    rn: str | None
+    """The artifact of the machine reaction to the first of them; `null` if the confidence is too low, no turn is
+    similar enough, or a person took the same reaction back.
+    """
     targets: list[LikelyTurn]
     """The turns that it may be about, the most likely first, at most five."""
     vectors: Compared
     """The compared vectors."""
 
 
-class InferredFeedback(_InferredFeedbackRequired, total=False):
-    """The inferred feedback."""
-
-    rn: str | None
-    """The artifact of the machine reaction to the first of them; `null` if the confidence is too low, no turn is
-    similar enough, or a person took the same reaction back.
-    """
-
-
 _InsightsReportKeywords = TypedDict("_InsightsReportKeywords", {"from": "str"})
 
 
 class _InsightsReportRequired(_InsightsReportKeywords):
+    countedAt: str | None
+    """The latest time at which a part of it was counted; `null` if it has neither events nor turns."""
     intervals: list[IntervalInsight]
     """The counts of each interval with an event or a turn, the earliest first."""
     to: str
@@ -1077,8 +1048,6 @@ class _InsightsReportRequired(_InsightsReportKeywords):
 class InsightsReport(_InsightsReportRequired, total=False):
     """Insights of a period, by interval and group."""
 
-    countedAt: str | None
-    """The latest time at which a part of it was counted; `null` if it has neither events nor turns."""
     groups: list[GroupInsight] | None
     """The events by value, those with the most events first, then all others together, then those without a value. Only
     with `groupBy`.
@@ -1162,7 +1131,10 @@ class LikelyTurn(TypedDict):
     turn_id: str
 
 
-class _ListedMessageSignalRequired(TypedDict):
+class ListedMessageSignal(TypedDict):
+    """A signal on a message."""
+
+    chat_id: str | None
     created_at: str
     """When it was first given."""
     exclude_from_training: bool
@@ -1170,25 +1142,31 @@ class _ListedMessageSignalRequired(TypedDict):
     """Its event: `GET /v1/feedback/{feedbackId}` has the outcome."""
     id: str
     message_id: str
+    reason: str | None
     signal: MessageSignal
+    trace_id: str | None
     updated_at: str
     """When it last changed."""
     workspace_id: str
     """The project in which it counts."""
 
 
-class ListedMessageSignal(_ListedMessageSignalRequired, total=False):
-    """A signal on a message."""
+class ListedTurn(TypedDict):
+    """A turn with its status."""
 
-    chat_id: str | None
-    reason: str | None
-    trace_id: str | None
-
-
-class _ListedTurnRequired(TypedDict):
+    agent_id: str | None
+    artifact_type: str | None
     conversation_id: str
+    corrected: bool
+    """Whether a person corrected what was inferred, and that decides the status."""
+    correction_type: Correction | None
+    """How the user's next message rejects it, if that decides the status."""
     feedback_confidence: float
     """The confidence of the verdict, 0 to 1."""
+    rejection_detected_in: str | None
+    """The turn that rejected it."""
+    strategy: str | None
+    task_type: str | None
     ts: str
     """The time of the turn."""
     turn_id: str
@@ -1198,29 +1176,13 @@ class _ListedTurnRequired(TypedDict):
     """Whose turn it is."""
 
 
-class ListedTurn(_ListedTurnRequired, total=False):
-    """A turn with its status."""
-
-    agent_id: str | None
-    artifact_type: str | None
-    correction_type: Correction | None
-    """How the user's next message rejects it, if that decides the status."""
-    rejection_detected_in: str | None
-    """The turn that rejected it."""
-    strategy: str | None
-    task_type: str | None
-
-
-class _ListedTurnPageRequired(TypedDict):
-    turns: list[ListedTurn]
-    """The turns, in the order of the list."""
-
-
-class ListedTurnPage(_ListedTurnPageRequired, total=False):
+class ListedTurnPage(TypedDict):
     """A page of turns."""
 
     next_cursor: str | None
     """Where the next page begins; `null` at the end."""
+    turns: list[ListedTurn]
+    """The turns, in the order of the list."""
 
 
 MessageSignal = Literal["helpful", "not_helpful", "inaccurate", "unsafe", "edit", "regenerate"]
@@ -1234,14 +1196,11 @@ class MessageSignalId(TypedDict):
     """Always the same for one user, message and signal."""
 
 
-class _MessageSignalPageRequired(TypedDict):
-    feedback: list[ListedMessageSignal]
-    """By message and signal."""
-
-
-class MessageSignalPage(_MessageSignalPageRequired, total=False):
+class MessageSignalPage(TypedDict):
     """A page of signals."""
 
+    feedback: list[ListedMessageSignal]
+    """By message and signal."""
     next_cursor: str | None
     """Where the next page begins; `null` at the end."""
 
@@ -1297,19 +1256,16 @@ PauseReason = Literal["failing", "gone"]
 """Why a webhook is paused."""
 
 
-class _PeriodPageRequired(TypedDict):
+class PeriodPage(TypedDict):
+    """A page of the report."""
+
     items: list[ConversationFeedback]
     """The conversations, the latest first."""
+    next_cursor: str | None
+    """Where the next page begins; `null` at the end."""
     project: str
     tenant: str
     window: PeriodWindow
-
-
-class PeriodPage(_PeriodPageRequired, total=False):
-    """A page of the report."""
-
-    next_cursor: str | None
-    """Where the next page begins; `null` at the end."""
 
 
 class _PeriodRequestRequired(TypedDict):
@@ -1477,7 +1433,11 @@ Reaction = Literal["ok", "not_ok", "neutral"]
 """A verdict on a turn."""
 
 
-class _ReactionArtifactRequired(TypedDict):
+class ReactionArtifact(TypedDict):
+    """A reaction as an artifact."""
+
+    bundle_id: str | None
+    """The bundle that answered."""
     conversation_id: str
     """The conversation."""
     meta: ArtifactMeta
@@ -1486,13 +1446,6 @@ class _ReactionArtifactRequired(TypedDict):
     """The reaction."""
     tags: list[str]
     """The tags of the artifact."""
-
-
-class ReactionArtifact(_ReactionArtifactRequired, total=False):
-    """A reaction as an artifact."""
-
-    bundle_id: str | None
-    """The bundle that answered."""
     user_id: str | None
     """The user; `null` for a message signal or an event of another user."""
 
@@ -1520,29 +1473,26 @@ class ReactionRequest(_ReactionRequestRequired, total=False):
     """The user who reacted: the caller, or with `feedback:on-behalf` any user."""
 
 
-class _ReactionResultRequired(TypedDict):
+class ReactionResult(TypedDict):
+    """The outcome of a reaction."""
+
     applied: bool
     """Whether the reaction counts: `false` where a newer one of the same user does."""
     cleared: bool
     """Whether a reaction was withdrawn."""
-    message: str
-    """The outcome, for people."""
-    success: bool
-    """Always true."""
-    turn_id: str
-
-
-class ReactionResult(_ReactionResultRequired, total=False):
-    """The outcome of a reaction."""
-
     feedback_id: str | None
     """The event of the current reaction, for `GET /v1/feedback/{feedbackId}`; after a clear, the event that was
     withdrawn. `null` if there was nothing to clear.
     """
+    message: str
+    """The outcome, for people."""
     reaction: Reaction | None
     """The current verdict."""
     rn: str | None
     """The reaction's artifact, a tombstone's too; `null` if there never was one."""
+    success: bool
+    """Always true."""
+    turn_id: str
 
 
 class Refresh(TypedDict):
@@ -1558,8 +1508,12 @@ class Refresh(TypedDict):
     """The watermark for the next request."""
 
 
-class _RegisteredTurnRequired(TypedDict):
+class RegisteredTurn(TypedDict):
+    """A registered turn."""
+
     conversation_id: str
+    detection: FollowUp | None
+    """Its feedback on the previous turn; `null` if there is none."""
     status: TurnStatus
     """`open` until it has an answer."""
     tags: list[str]
@@ -1571,31 +1525,21 @@ class _RegisteredTurnRequired(TypedDict):
     """Whose turn it is."""
 
 
-class RegisteredTurn(_RegisteredTurnRequired, total=False):
-    """A registered turn."""
+class Rejection(Sequence):
+    """Why a turn was rejected, and instructions for the planner."""
 
-    detection: FollowUp | None
-    """Its feedback on the previous turn; `null` if there is none."""
-
-
-class _RejectionRequired(Sequence):
     conversation: Conversation
     """A summary of the turn."""
+    correction_type: Correction | None
+    """How the user's message rejects the turn, if one does."""
     detected_by: DetectedBy
     """How the rejection was detected."""
+    detected_in_turn: str | None
+    """The turn whose message rejects this one, if any."""
     instructions: list[str]
     """Instructions for the planner, one sentence each."""
     preferences: SessionPreferences
     """The preferences of the session: the user's own, or the defaults for any other reader."""
-
-
-class Rejection(_RejectionRequired, total=False):
-    """Why a turn was rejected, and instructions for the planner."""
-
-    correction_type: Correction | None
-    """How the user's message rejects the turn, if one does."""
-    detected_in_turn: str | None
-    """The turn whose message rejects this one, if any."""
     previous_strategy: PreviousStrategy | None
     """The strategy that failed, if it is known."""
     user_said: str | None
@@ -1625,11 +1569,15 @@ class RemovedCounts(TypedDict):
     """Turns, each with its log."""
 
 
-class _ReportedFeedbackRequired(TypedDict):
+class ReportedFeedback(TypedDict):
+    """A reaction in a report."""
+
     confidence: float
     """The confidence, 0 to 1."""
     origin: Origin
     """Who reacted."""
+    reaction: Reaction | None
+    """The verdict."""
     rn: str
     """The resource name of the reaction's artifact."""
     text: str
@@ -1638,13 +1586,6 @@ class _ReportedFeedbackRequired(TypedDict):
     """The time of the reaction."""
     turn_id: str
     """The turn."""
-
-
-class ReportedFeedback(_ReportedFeedbackRequired, total=False):
-    """A reaction in a report."""
-
-    reaction: Reaction | None
-    """The verdict."""
 
 
 class Resolved(TypedDict):
@@ -1801,10 +1742,14 @@ class Strategies(TypedDict):
     """The compared vectors."""
 
 
-class _StrategyRequired(TypedDict):
+class Strategy(TypedDict):
+    """A past turn."""
+
     conversation_id: str
     feedback_confidence: float
     """The confidence of the verdict, 0 to 1."""
+    quality_score: float | None
+    """The quality as registered, 0 to 1."""
     query: str
     """The beginning of its user's message."""
     ranking_score: float
@@ -1813,19 +1758,12 @@ class _StrategyRequired(TypedDict):
     """From its validation and its feedback, −1 to 1."""
     similarity: float
     """The similarity to the query, −1 to 1."""
+    strategy: str | None
+    """The strategy of its answer."""
     ts: str
     turn_id: str
     user_feedback_status: DetectedFeedbackType
     """The user's verdict."""
-
-
-class Strategy(_StrategyRequired, total=False):
-    """A past turn."""
-
-    quality_score: float | None
-    """The quality as registered, 0 to 1."""
-    strategy: str | None
-    """The strategy of its answer."""
 
 
 class _StrategySearchRequestRequired(TypedDict):
@@ -1896,6 +1834,8 @@ class _TurnWithFeedbackRequired(TypedDict):
     """`turn_log.feedbacks[]`: the mirrors; empty without a log."""
     reactions: list[ReactionArtifact]
     """The reactions themselves, as artifacts."""
+    satisfaction_rate: float | None
+    """ok ÷ (ok + `not_ok` + neutral), 0 to 1, where each user counts once; `null` without reactions."""
     turn_id: str
 
 
@@ -1904,8 +1844,6 @@ class TurnWithFeedback(_TurnWithFeedbackRequired, total=False):
 
     assistant: Any
     """The answer; left out of an open turn."""
-    satisfaction_rate: float | None
-    """ok ÷ (ok + `not_ok` + neutral), 0 to 1, where each user counts once; `null` without reactions."""
     turn_log: dict[str, Any] | None
     """The application's log of the turn, with the mirrored feedback."""
     user: Any
@@ -1914,14 +1852,20 @@ class TurnWithFeedback(_TurnWithFeedbackRequired, total=False):
 
 class _TurnDetailRequired(TurnWithFeedback):
     conversation_id: str
+    detection: HeardFeedback | None
+    """What its own message was heard to say about the turn before it; `null` if it follows none."""
     feedback_confidence: float
     """The confidence of the verdict, 0 to 1; 0.5 without feedback."""
+    rejection_detected_in: str | None
+    """The turn that rejected it."""
     status: TurnStatus
     """`open` until it has an answer."""
     tags: list[str]
     """Tags of the turn."""
     ts: str
     """The time of the turn."""
+    user_feedback: UserFeedback | None
+    """What its user's next message implied."""
     user_feedback_status: DetectedFeedbackType
     """The verdict: from the user's feedback, or else from their next message."""
     user_id: str
@@ -1934,8 +1878,6 @@ class TurnDetail(_TurnDetailRequired, total=False):
     agent_id: str | None
     artifact_type: str | None
     bundle_id: str | None
-    detection: HeardFeedback | None
-    """What its own message was heard to say about the turn before it; `null` if it follows none."""
     labels: dict[str, str]
     """Labels by which a team compares answers."""
     language: str | None
@@ -1943,15 +1885,11 @@ class TurnDetail(_TurnDetailRequired, total=False):
     next_cursor: str | None
     """The cursor for the rest of its feedback, if there is more than a response can have."""
     quality_score: float | None
-    rejection_detected_in: str | None
-    """The turn that rejected it."""
     span_id: str | None
     strategy: str | None
     task_type: str | None
     trace_id: str | None
     track_id: str | None
-    user_feedback: UserFeedback | None
-    """What its user's next message implied."""
     user_type: str | None
     validation_outcome: str | None
 
@@ -1967,41 +1905,35 @@ class TurnFeedback(TypedDict):
     """The turn."""
 
 
-class _TurnInsightRequired(TypedDict):
+class TurnInsight(TypedDict):
+    """Turns, and the share of them that has feedback: the others' users may think differently."""
+
     any: int
     """Those with one of the two."""
+    anyShare: float | None
+    """any ÷ registered, 0 to 1; `null` without a turn."""
     explicit: int
     """Those with explicit feedback of their user."""
+    explicitShare: float | None
+    """explicit ÷ registered, 0 to 1; `null` without a turn."""
     inferred: int
     """Those about which something was inferred."""
+    inferredShare: float | None
+    """inferred ÷ registered, 0 to 1; `null` without a turn."""
     registered: int
     """All turns."""
 
 
-class TurnInsight(_TurnInsightRequired, total=False):
-    """Turns, and the share of them that has feedback: the others' users may think differently."""
+class TurnReportPage(TypedDict):
+    """A page of the report."""
 
-    anyShare: float | None
-    """any ÷ registered, 0 to 1; `null` without a turn."""
-    explicitShare: float | None
-    """explicit ÷ registered, 0 to 1; `null` without a turn."""
-    inferredShare: float | None
-    """inferred ÷ registered, 0 to 1; `null` without a turn."""
-
-
-class _TurnReportPageRequired(TypedDict):
     conversation_id: str
+    next_cursor: str | None
+    """Where the next page begins; `null` at the end."""
     turns: list[TurnWithFeedback]
     """The turns with feedback: by their ids, or in the order of the request."""
     user_id: str
     """The caller, or the user on whose behalf it acts."""
-
-
-class TurnReportPage(_TurnReportPageRequired, total=False):
-    """A page of the report."""
-
-    next_cursor: str | None
-    """Where the next page begins; `null` at the end."""
 
 
 class TurnReportRequest(TypedDict, total=False):
@@ -2079,10 +2011,16 @@ TurnStatus = Literal["open", "complete"]
 class _UserFeedbackRequired(TypedDict):
     confidence: float
     """The confidence, 0 to 1."""
+    correction_type: Correction | None
+    """How the turn was rejected; `null` if it was not."""
     detected_at: str
     """When it was detected."""
+    detected_in_turn: str | None
+    """The turn whose message it was detected in; `null` for a message that is not a turn and for a machine reaction."""
     status: DetectedFeedbackType
     """The status of the turn."""
+    user_said: str | None
+    """The user's message, if it is a rejection."""
 
 
 class UserFeedback(_UserFeedbackRequired, total=False):
@@ -2090,12 +2028,6 @@ class UserFeedback(_UserFeedbackRequired, total=False):
 
     corrected: Corrected
     """What was inferred first, if a person corrected it."""
-    correction_type: Correction | None
-    """How the turn was rejected; `null` if it was not."""
-    detected_in_turn: str | None
-    """The turn whose message it was detected in; `null` for a message that is not a turn and for a machine reaction."""
-    user_said: str | None
-    """The user's message, if it is a rejection."""
 
 
 class UserMessage(TypedDict):

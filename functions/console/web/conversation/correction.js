@@ -6,10 +6,7 @@ import { failure } from "../panel.js";
 import { router } from "../route.js";
 import { ON_BEHALF, session } from "../session.js";
 import { takenBack } from "./ledger.js";
-import { withSign } from "./words.js";
-
-/** What a message can mean for the answer before it. @type {Record<string, string>} */
-export const MEANINGS = { rejected: "rejected", accepted: "accepted", neutral: "says nothing about the answer" };
+import { MEANINGS, withSign } from "./words.js";
 
 /**
  * `null` if the reader may not correct it.
@@ -18,7 +15,7 @@ export const MEANINGS = { rejected: "rejected", accepted: "accepted", neutral: "
  * @param {import("./reading.js").Inference} inference
  * @param {() => void} reload
  */
-export function correctionOf({ id, log }, { status }, reload) {
+export function correctionOf({ id, log }, { status, detectedAt }, reload) {
   const { caller } = session;
   if (!caller?.scopes.includes(ON_BEHALF) && caller?.sub !== log.user_id) {
     return null;
@@ -32,7 +29,8 @@ export function correctionOf({ id, log }, { status }, reload) {
       each.disabled = true;
     }
     try {
-      const { withdrawn } = await correctInference({ project, conversation, turn: id }, meaning, signal);
+      const body = { feedback_type: meaning, detected_at: detectedAt };
+      const { withdrawn } = await correctInference({ project, conversation, turn: id }, body, signal);
       withdrawn.forEach((/** @type {string} */ event) => takenBack.add(event));
       reload();
     } catch (error) {

@@ -3,10 +3,10 @@
 import { make } from "../dom.js";
 import { moment, percent } from "../format.js";
 import { link } from "../link.js";
-import { MEANINGS, correctionOf } from "./correction.js";
+import { correctionOf } from "./correction.js";
 import { lessons } from "./lessons.js";
 import { wordsAt } from "./marked.js";
-import { CORRECTIONS, VERDICTS, capital, cueName, lookOf, withSign } from "./words.js";
+import { CORRECTIONS, MEANINGS, VERDICTS, capital, cueName, lookOf, withSign } from "./words.js";
 
 /** Below this confidence, an inference is no reaction (docs/reference/rules.md#detection). */
 const MIN_CONFIDENCE = 0.7;
@@ -24,7 +24,8 @@ export function feedbackOn(turn, turns, reload) {
       act.isMachine &&
       !act.isWithdrawn &&
       act.text === (inference.said ?? "") &&
-      act.confidence === inference.confidence,
+      // What is confirmed keeps the confidence of its reaction.
+      (inference.corrected !== null || act.confidence === inference.confidence),
   );
   const items = turn.acts.filter((act) => act !== inferred).map((act) => actItem(act, turn));
   const correction = inference ? correctionOf(turn, inference, reload) : null;

@@ -6,7 +6,7 @@ import { failure, panel } from "../panel.js";
 import { link } from "../link.js";
 import { router } from "../route.js";
 import { saveButton } from "../table.js";
-import { CORRECTIONS, capital } from "./words.js";
+import { CORRECTIONS, MEANINGS, capital } from "./words.js";
 
 /** Lines that are shown at once. */
 const STEP = 50;
@@ -96,6 +96,7 @@ function heading(list) {
       ["", "All"],
       ["rejected", "Rejected"],
       ["accepted", "Accepted"],
+      ["corrected", "Corrected"],
     ],
     status,
     (chosen) => router.go({ status: chosen }),
@@ -106,6 +107,7 @@ function heading(list) {
     "": "The lowest satisfaction first, each user counted once for a turn.",
     rejected: "The most rejected turns first. A turn is rejected by its user's feedback, or by what they said next.",
     accepted: "The latest first. A turn is accepted by its user's feedback, or by what they said next.",
+    corrected: "The latest first. A person said that the next message was heard wrong, and what it means.",
   }[status];
   return {
     title: list.hasMore ? "Conversations" : counted(list.size, "conversation"),
@@ -138,7 +140,7 @@ function columnsOf(list) {
         { title: "By", value: (row) => ways(row) },
         { title: "Task types", value: (row) => tasks(row) },
         { title: "Latest turn", value: ({ at }) => at },
-        ...(status === "rejected" ? [words] : []),
+        ...(status === "accepted" ? [] : [words]),
       ];
 }
 
@@ -179,6 +181,13 @@ function countsText({ ok, not_ok: against, neutral, machine }) {
 /** How the status of its turns was decided. @param {Row} row */
 function ways({ turns }) {
   const found = turns.map((turn) => {
+    if (turn.was) {
+      const [was, is] = [MEANINGS[turn.was], MEANINGS[turn.feedback_type]];
+      return was === is ? `${was}, confirmed` : `${was} → ${is}`;
+    }
+    if (turn.corrected) {
+      return "a correction";
+    }
     const isInferred = turn.correction_type !== null || turn.feedback_confidence < 1;
     return isInferred ? (CORRECTIONS[turn.correction_type] ?? "what the user said next") : "the user's feedback";
   });
@@ -187,7 +196,7 @@ function ways({ turns }) {
 
 /** @param {Row} row */
 function tasks({ turns }) {
-  return [...new Set(turns.map((turn) => turn.task_type).filter((task) => task !== null))].join(", ");
+  return [...new Set(turns.map((turn) => turn.task_type ?? null).filter((task) => task !== null))].join(", ");
 }
 
 /** @param {string} text */

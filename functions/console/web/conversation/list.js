@@ -5,13 +5,13 @@
  * @module
  */
 
-import { conversationsInPeriod, turnsByStatus } from "../api.js";
+import { conversationsInPeriod, corrections, turnsByStatus } from "../api.js";
 import { inclusive } from "../period.js";
 
 /** As many as one request returns. */
 const PAGE = 500;
 
-/** @typedef {"" | "rejected" | "accepted"} Status Of turns; "" for all conversations with feedback. */
+/** @typedef {"" | "rejected" | "accepted" | "corrected"} Status Of turns; "" for all conversations with feedback. */
 /** @typedef {{ total: number, user: number, machine: number, ok: number, not_ok: number, neutral: number }} Counts */
 
 /**
@@ -56,6 +56,8 @@ export class ConversationList {
         return;
       case "accepted":
         return this.#loadTurns("accepted", signal);
+      case "corrected":
+        return this.#loadCorrections(signal);
     }
   }
 
@@ -103,13 +105,29 @@ export class ConversationList {
     const query = { user_feedback_status: status, from: start, to: end, limit: PAGE, cursor };
     const page = await turnsByStatus(this.project, query, signal);
     for (const turn of page.turns) {
-      const { conversation_id: id, ts: at } = turn;
-      /** @type {Row} */
-      const row = this.#rows.get(id) ?? { id, at, rate: null, counts: null, turns: [] };
-      row.turns.push(turn);
-      this.#rows.set(id, row);
+      this.#add(turn.conversation_id, turn.ts, turn);
     }
     this.#cursor = page.next_cursor;
+  }
+
+  /** @param {AbortSignal} signal */
+  async #loadCorrections(signal) {
+    const { start, end } = inclusive(this.period);
+    const query = { from: start, to: end, limit: PAGE, cursor: this.#cursor ?? undefined };
+    const page = await corrections(this.project, query, signal);
+    for (const each of page.corrections) {
+      this.#add(each.conversation_id, each.ts, each);
+      this.#quotes.set(each.conversation_id, this.#quotes.get(each.conversation_id) || (each.message ?? ""));
+    }
+    this.#cursor = page.next_cursor;
+  }
+
+  /** @param {string} id @param {string} at @param {any} turn */
+  #add(id, at, turn) {
+    /** @type {Row} */
+    const row = this.#rows.get(id) ?? { id, at, rate: null, counts: null, turns: [] };
+    row.turns.push(turn);
+    this.#rows.set(id, row);
   }
 
   /**
@@ -130,6 +148,7 @@ export class ConversationList {
         case "rejected":
           return b.turns.length - a.turns.length || latest(a, b);
         case "accepted":
+        case "corrected":
           return latest(a, b);
       }
     });

@@ -16,7 +16,7 @@ const MAX_LISTED = 5_000;
  * known: the message is no turn, or is gone. `corrected` is what was inferred before a person corrected it.
  *
  * @typedef {{ status: "rejected" | "accepted" | "neutral", confidence: number, correction: string | null,
- *   said: string | null, about: string, detectedIn: string | null, isOutranked: boolean, cues: Cue[] | null,
+ *   said: string | null, about: string, detectedAt: string, detectedIn: string | null, isOutranked: boolean, cues: Cue[] | null,
  *   corrected: { was: string, confidence: number, at: string } | null }} Inference
  */
 /** @typedef {{ cue: string, start: number, end: number }} Cue Positions are in characters. */
@@ -42,11 +42,13 @@ export async function readConversation({ project, conversation, turn }, signal) 
   const others = [...reports.keys()].filter((id) => !listed.some((each) => each.turn_id === id));
   listed.sort((a, b) => Date.parse(a.ts) - Date.parse(b.ts));
   const place = listed.findIndex((each) => each.turn_id === turn);
-  const first = place < MAX_TURNS ? 0 : place - MAX_TURNS / 2;
+  const first = place < MAX_TURNS ? 0 : Math.min(place - MAX_TURNS / 2, listed.length - MAX_TURNS);
   const wanted = listed.slice(first, first + MAX_TURNS);
-  const ids = [...wanted.map((each) => each.turn_id), ...others.slice(0, MAX_TURNS)];
+  const wantedIds = [...wanted.map((each) => each.turn_id), ...others.slice(0, MAX_TURNS)];
+  const ids = [...new Set(turn ? [...wantedIds, turn] : wantedIds)];
   const read = await Promise.all(ids.map((id) => orNull(readTurn(project, conversation, id, signal))));
   const logs = new Map(ids.map((id, index) => [id, read[index]]));
+
   const readable = [...logs.values()].filter((log) => log !== null);
   const ledger = await readLedger(project, conversation, readable, reports, signal);
   const found = readable
@@ -119,6 +121,7 @@ function inferenceOf(log, next) {
     detectedIn: found.detected_in_turn,
     isOutranked: log.user_feedback_status !== found.status || log.feedback_confidence !== found.confidence,
     cues: heard,
+    detectedAt: found.detected_at,
     corrected: found.corrected ?? null,
   };
 }

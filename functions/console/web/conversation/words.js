@@ -18,6 +18,9 @@ export function lookOf(verdict) {
   return verdict === null ? null : LOOKS[verdict];
 }
 
+/** What a message means for the answer before it. @type {Record<string, string>} */
+export const MEANINGS = { rejected: "rejected", accepted: "accepted", neutral: "says nothing about the answer" };
+
 /** @type {Record<string, string>} */
 export const VERDICTS = { ok: "for", not_ok: "against", neutral: "neutral" };
 

@@ -110,6 +110,10 @@ export class Conversations extends View {
 
   /** Shows the conversation again, with the focus on this turn. @param {Route} route @param {string} turn */
   async #reread(route, turn) {
+    // The reader may have gone on meanwhile.
+    if (this.#shown !== route) {
+      return;
+    }
     await this.show(route);
     document.getElementById(elementId(turn))?.focus();
   }
@@ -125,7 +129,7 @@ export class Conversations extends View {
 
 /** @param {string} text @returns {import("../conversation/list.js").Status} */
 function statusOf(text) {
-  return text === "rejected" || text === "accepted" ? text : "";
+  return text === "rejected" || text === "accepted" || text === "corrected" ? text : "";
 }
 
 /** Opens a conversation by its id. */

@@ -51,13 +51,15 @@ pub struct UserFeedback {
     /// When it was detected.
     pub detected_at: DateTime<Utc>,
     /// The turn whose message it was detected in; `null` for a message that is not a turn and for a machine reaction.
-    #[schema(value_type = Option<String>)]
+    #[schema(required = true, value_type = Option<String>)]
     pub detected_in_turn: Option<TurnId>,
     /// How the turn was rejected; `null` if it was not.
+    #[schema(required = true)]
     pub correction_type: Option<FollowUpCorrection>,
     /// The confidence, 0 to 1.
     pub confidence: f64,
     /// The user's message, if it is a rejection.
+    #[schema(required = true)]
     pub user_said: Option<String>,
     /// What was inferred first, if a person corrected it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +74,11 @@ pub struct Corrected {
     pub was: FeedbackStatus,
     /// Its confidence in it, 0 to 1.
     pub confidence: f64,
+    /// How the message was taken to reject the turn; `null` if it was not.
+    #[schema(required = true)]
+    pub correction_type: Option<FollowUpCorrection>,
     /// The user's message, if it was taken for a rejection.
+    #[schema(required = true)]
     pub user_said: Option<String>,
     /// When it was corrected last.
     pub at: DateTime<Utc>,
@@ -92,6 +98,7 @@ impl UserFeedback {
         let inferred = self.corrected.unwrap_or(Corrected {
             was: self.status,
             confidence: self.confidence,
+            correction_type: self.correction_type,
             user_said: self.user_said.clone(),
             at,
         });
@@ -103,7 +110,7 @@ impl UserFeedback {
             status,
             detected_at: self.detected_at,
             detected_in_turn: self.detected_in_turn,
-            correction_type: self.correction_type.filter(|_| rejected),
+            correction_type: inferred.correction_type.filter(|_| rejected),
             confidence: 1.0,
             user_said: said.filter(|_| rejected),
             corrected: Some(Corrected { at, ..inferred }),
@@ -193,7 +200,7 @@ impl UserFeedback {
 ///
 /// An inference that names the turn (a message to `infer`, a machine reaction) takes precedence over follow-ups: the
 /// latest by its time, at most that of its receipt; at the same time a rejection, and then the higher confidence. Of
-/// follow-ups, the first after the turn counts. A person's correction names the turn, at its own time.
+/// follow-ups, the first after the turn counts. A person's correction has the place of the inference that it corrects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence(i128);
 

@@ -18,6 +18,7 @@ pub struct ReportedFeedback {
     /// The user's text.
     pub text: String,
     /// The verdict.
+    #[schema(required = true)]
     pub reaction: Option<Reaction>,
     /// The confidence, 0 to 1.
     pub confidence: f64,

@@ -235,6 +235,13 @@ impl TurnStatus {
         inferred.and_then(|inferred| inferred.correction_type)
     }
 
+    /// Whether a person corrected what was inferred, and that decides the status.
+    #[must_use]
+    pub fn is_corrected(&self) -> bool {
+        let inferred = self.inferred.as_ref().filter(|_| self.explicit.is_none());
+        inferred.is_some_and(|inferred| inferred.corrected.is_some())
+    }
+
     /// Whether the explicit verdict is positive or neutral.
     #[must_use]
     pub fn is_explicitly_not_rejected(&self) -> bool {

@@ -25,6 +25,7 @@ pub struct FeedbackContext {
     /// The confidence of the verdict, 0 to 1.
     pub confidence: f64,
     /// Details of the rejection; `null` if the turn was not rejected.
+    #[schema(required = true)]
     pub rejection: Option<Rejection>,
 }
 
@@ -34,14 +35,19 @@ pub struct Rejection {
     /// How the rejection was detected.
     pub detected_by: DetectedBy,
     /// The turn whose message rejects this one, if any.
+    #[schema(required = true)]
     pub detected_in_turn: Option<String>,
     /// How the user's message rejects the turn, if one does.
+    #[schema(required = true)]
     pub correction_type: Option<FollowUpCorrection>,
     /// What the user wrote, if anything.
+    #[schema(required = true)]
     pub user_said: Option<String>,
     /// The strategy that failed, if it is known.
+    #[schema(required = true)]
     pub previous_strategy: Option<PreviousStrategy>,
     /// What went wrong, if it is known.
+    #[schema(required = true)]
     pub what_went_wrong: Option<String>,
     /// Instructions for the planner, one sentence each.
     pub instructions: Vec<String>,

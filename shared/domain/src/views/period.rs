@@ -159,10 +159,12 @@ pub struct ConversationFeedback {
     /// The time of the latest feedback in the period.
     pub last_activity_at: DateTime<Utc>,
     /// Always `null`: this report reads only reactions.
+    #[schema(required = true)]
     pub started_at: Option<DateTime<Utc>>,
     /// The counts of feedback.
     pub feedback_counts: FeedbackCounts,
     /// ok ÷ (ok + `not_ok` + neutral), 0 to 1, where each user counts once for a turn.
+    #[schema(required = true)]
     pub satisfaction_rate: Option<f64>,
     /// The turns with feedback, the most recent first.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -91,10 +91,12 @@ pub struct ReactionArtifact {
     /// The metadata of the artifact.
     pub meta: ArtifactMeta,
     /// The user; `null` for a message signal or an event of another user.
+    #[schema(required = true)]
     pub user_id: Option<String>,
     /// The conversation.
     pub conversation_id: String,
     /// The bundle that answered.
+    #[schema(required = true)]
     pub bundle_id: Option<String>,
     /// The tags of the artifact.
     pub tags: Vec<String>,
@@ -112,6 +114,7 @@ pub struct ArtifactReaction {
     /// The time of the reaction.
     pub ts: DateTime<Utc>,
     /// The verdict.
+    #[schema(required = true)]
     pub reaction: Option<Reaction>,
     /// Who reacted.
     pub origin: Origin,
@@ -125,8 +128,10 @@ pub struct ArtifactMeta {
     /// The turn.
     pub turn_id: String,
     /// The track of the turn.
+    #[schema(required = true)]
     pub track_id: Option<String>,
     /// The user type of the turn.
+    #[schema(required = true)]
     pub user_type: Option<String>,
     /// Always `turn.log.reaction`.
     pub kind: &'static str,

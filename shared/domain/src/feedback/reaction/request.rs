@@ -51,6 +51,8 @@ pub struct NewReaction {
     text: String,
     ts: Option<DateTime<Utc>>,
     mirror: Option<bool>,
+    /// The message of an inference that names the turn, if the text does not tell it.
+    heard_in: Option<String>,
 }
 
 /// Why a reaction is rejected.
@@ -167,7 +169,15 @@ impl NewReaction {
             text: said.unwrap_or_default().to_owned(),
             ts: Some(ts),
             mirror: None,
+            heard_in: None,
         })
+    }
+
+    /// The same from this message. An acceptance has no text, so only the message tells two of them apart.
+    #[must_use]
+    pub fn heard_in(self, message: &str) -> Self {
+        let heard_in = self.text.is_empty().then(|| message.to_owned());
+        Self { heard_in, ..self }
     }
 
     /// The id of the act: the same for a retry, different for another reaction. The id of a machine reaction does not
@@ -177,20 +187,18 @@ impl NewReaction {
             Origin::User => ts.timestamp_micros().to_string(),
             Origin::Machine => String::new(),
         };
-        uuid(
-            NAMESPACE,
-            [
-                at.within.tenant.as_str(),
-                at.within.project.as_str(),
-                at.within.conversation.as_str(),
-                at.turn.as_str(),
-                user.as_str(),
-                self.origin.as_str(),
-                self.reaction.map_or("", Reaction::as_str),
-                self.text.as_str(),
-                ts.as_str(),
-            ],
-        )
+        let parts = [
+            at.within.tenant.as_str(),
+            at.within.project.as_str(),
+            at.within.conversation.as_str(),
+            at.turn.as_str(),
+            user.as_str(),
+            self.origin.as_str(),
+            self.reaction.map_or("", Reaction::as_str),
+            self.text.as_str(),
+            ts.as_str(),
+        ];
+        uuid(NAMESPACE, parts.into_iter().chain(self.heard_in.as_deref()))
     }
 }
 
@@ -204,6 +212,7 @@ impl From<ReactionRequest> for NewReaction {
             text: request.text.0,
             ts: request.ts,
             mirror: request.mirror,
+            heard_in: None,
         }
     }
 }

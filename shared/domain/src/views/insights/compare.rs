@@ -83,16 +83,17 @@ pub struct Comparison {
     /// The verdict.
     pub verdict: ComparisonVerdict,
     /// The rate of B less that of A, by user, −1 to 1; `null` if one of them has no users.
-    #[schema(minimum = -1, maximum = 1)]
+    #[schema(required = true, minimum = -1, maximum = 1)]
     pub difference: Option<f64>,
     /// The lower end of its 95 % interval, which is valid however often somebody looks.
-    #[schema(minimum = -1, maximum = 1)]
+    #[schema(required = true, minimum = -1, maximum = 1)]
     pub difference_low: Option<f64>,
     /// The upper end of its interval.
-    #[schema(minimum = -1, maximum = 1)]
+    #[schema(required = true, minimum = -1, maximum = 1)]
     pub difference_high: Option<f64>,
     /// If it cannot be told yet: about how many more users of each value are needed, if their feedback is like that so
     /// far.
+    #[schema(required = true)]
     pub more_users: Option<u64>,
 }
 

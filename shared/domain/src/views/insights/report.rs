@@ -32,13 +32,13 @@ pub struct VerdictInsight {
     #[schema(value_type = BTreeMap<String, u64>)]
     pub ratings: BTreeMap<u8, u64>,
     /// The mean rating, 1 to 5; `null` without a rating.
-    #[schema(minimum = 1, maximum = 5)]
+    #[schema(required = true, minimum = 1, maximum = 5)]
     pub mean_rating: Option<f64>,
     /// accepted ÷ (accepted + rejected + neutral).
     #[serde(flatten)]
     pub satisfaction: Satisfaction,
     /// The mean reward, −1 to 1; `null` without a reward.
-    #[schema(minimum = -1, maximum = 1)]
+    #[schema(required = true, minimum = -1, maximum = 1)]
     pub reward_mean: Option<f64>,
 }
 
@@ -60,13 +60,13 @@ pub struct ByUser {
 #[serde(rename_all = "camelCase")]
 pub struct Satisfaction {
     /// 0 to 1; `null` without a verdict.
-    #[schema(minimum = 0, maximum = 1)]
+    #[schema(required = true, minimum = 0, maximum = 1)]
     pub satisfaction_rate: Option<f64>,
     /// The lower end of its 95 % interval (Wilson).
-    #[schema(minimum = 0, maximum = 1)]
+    #[schema(required = true, minimum = 0, maximum = 1)]
     pub satisfaction_low: Option<f64>,
     /// The upper end of its 95 % interval (Wilson).
-    #[schema(minimum = 0, maximum = 1)]
+    #[schema(required = true, minimum = 0, maximum = 1)]
     pub satisfaction_high: Option<f64>,
 }
 
@@ -118,13 +118,13 @@ pub struct TurnInsight {
     /// Those with one of the two.
     pub any: u64,
     /// explicit ÷ registered, 0 to 1; `null` without a turn.
-    #[schema(minimum = 0, maximum = 1)]
+    #[schema(required = true, minimum = 0, maximum = 1)]
     pub explicit_share: Option<f64>,
     /// inferred ÷ registered, 0 to 1; `null` without a turn.
-    #[schema(minimum = 0, maximum = 1)]
+    #[schema(required = true, minimum = 0, maximum = 1)]
     pub inferred_share: Option<f64>,
     /// any ÷ registered, 0 to 1; `null` without a turn.
-    #[schema(minimum = 0, maximum = 1)]
+    #[schema(required = true, minimum = 0, maximum = 1)]
     pub any_share: Option<f64>,
 }
 
@@ -146,6 +146,7 @@ pub struct IntervalInsight {
 #[serde(rename_all = "camelCase")]
 pub struct GroupInsight {
     /// The value; `null` for events without one, and for all other values together.
+    #[schema(required = true)]
     pub value: Option<String>,
     /// Whether these are all values that are not listed.
     pub other: bool,
@@ -321,6 +322,7 @@ pub struct InsightsReport {
     /// When it ends, exclusive: `to`, at the end of its interval.
     pub to: DateTime<Utc>,
     /// The latest time at which a part of it was counted; `null` if it has neither events nor turns.
+    #[schema(required = true)]
     pub counted_at: Option<DateTime<Utc>>,
     /// The counts of all events of the period.
     pub total: Insight,
@@ -431,6 +433,7 @@ pub struct ComparisonReport {
     /// When it ends, exclusive.
     pub to: DateTime<Utc>,
     /// The latest time at which a part of it was counted; `null` if it has neither events nor turns.
+    #[schema(required = true)]
     pub counted_at: Option<DateTime<Utc>>,
     /// What the values are of.
     pub by: String,
