@@ -207,5 +207,9 @@ function quiet(text) {
 /** @param {ConversationList} list */
 function nothing({ status, hasMore }) {
   const what = status === "" ? "No feedback on conversations" : `No turn was ${status}`;
-  return make("p", {}, hasMore ? `${what} on this page.` : `${what} in this period. Choose a longer one.`);
+  const next =
+    status === "corrected"
+      ? "To correct one, open its conversation: “That was wrong” is beside what was inferred."
+      : "Choose a longer one.";
+  return make("p", {}, hasMore ? `${what} on this page.` : `${what} in this period. ${next}`);
 }
