@@ -236,6 +236,15 @@ def test_a_server_that_is_down_is_waited_for(call, elapsed):
     assert elapsed() < 3
 
 
+def test_a_last_attempt_without_time_does_not_hide_why_the_others_failed():
+    request = Operation("GET", "/v1/feedback/{feedbackId}").request(path={"feedbackId": "f"})
+    attempts = policy.exchange(request, timeout=60, end=time.monotonic() + 30, renewable=False)
+    next(attempts)
+    attempts.send(policy.Lost("ConnectError: refused", sent=False, timed_out=False))
+    with pytest.raises(errors.ConnectionFailed, match="refused"):
+        attempts.send(policy.Lost("ConnectTimeout", sent=False, timed_out=True))
+
+
 def test_a_bundle_that_restarts_costs_no_event(bundle, user):
     transport = Transport(bundle.url, bundle.token(user))
     api = Api(transport)

@@ -86,6 +86,7 @@ def exchange(
     pause, longest_pause = 0.0, FIRST_PAUSE
     fresh_token = False
     executed = False  # whether an earlier attempt may have been executed
+    before: HearbackError | None = None
     while True:
         until = min(time.monotonic() + pause + timeout, end)
         outcome = yield Attempt(request, pause, until, fresh_token)
@@ -100,6 +101,10 @@ def exchange(
         may_be_executed = _may_be_executed(outcome)
         if not retry or not _may_pass(outcome) or (may_be_executed and not request.repeatable):
             raise error
+        if before is not None and isinstance(error, DeadlineExceeded) and not may_be_executed:
+            # The time was up before it was sent. The attempt before says why.
+            raise before
+        before = error
         pause = _pause(error, longest_pause)
         if time.monotonic() + pause >= end:
             raise error
