@@ -62,7 +62,7 @@ async fn a_user_lists_their_own_turns_and_a_reporter_those_of_the_project() {
         json!({
             "conversation_id": "c", "turn_id": "a1", "user_id": "ada", "ts": "2026-01-04T10:00:00Z",
             "user_feedback_status": "rejected", "feedback_confidence": 0.9,
-            "rejection_detected_in": "a2", "correction_type": "explicit_correction",
+            "rejection_detected_in": "a2", "correction_type": "explicit_correction", "corrected": false,
             "strategy": "commerce_search", "artifact_type": null, "task_type": null,
             "agent_id": "seller"
         })
