@@ -210,7 +210,13 @@ impl Store {
         let row = self.get(keys::conversation(&at.within), keys::turn(&at.turn));
         let seen = row.await?.item.unwrap_or_default();
         let note = Note::Corrected { inferred, right };
-        Ok(self.note_from(at, turn_ts, &note, seen).await?.is_none())
+        let Some(row) = self.note_from(at, turn_ts, &note, seen).await? else {
+            return Ok(true);
+        };
+        // The response to an update that was executed may be lost.
+        let current = part::<UserFeedback>(&row, USER_FEEDBACK);
+        let current = unless_unreadable(current, &at.within.tenant)?;
+        Ok(current.as_ref() == Some(right))
     }
 
     /// Stores explicit feedback of the turn's user, or its withdrawal, unless later feedback of the
