@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import json
+import os
 import pathlib
 import random
 import socket
@@ -249,10 +250,23 @@ def listening(pid):
     return ports
 
 
+def own_ports():
+    """Multiples of four: in this process each once, and none that another process of the same tests has.
+
+    A port is free until it is bound, and that may be much later than it was chosen.
+    """
+    process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    firsts = range(20000, 32000, PORTS)[process::processes]
+    return iter(random.sample(firsts, len(firsts)))
+
+
+OWN_PORTS = own_ports()
+
+
 def free_ports():
     """The first of four consecutive free ports."""
-    for _ in range(100):
-        first = random.randrange(20000, 32000, PORTS)
+    for first in OWN_PORTS:
         with contextlib.ExitStack() as held:
             try:
                 for port in range(first, first + PORTS):
