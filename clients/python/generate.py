@@ -31,7 +31,7 @@ SAFE_POSTS = {
     *("send_message_signal", "submit_feedback", "submit_feedback_batch"),
 }
 CONDITIONAL_POSTS = {"reset_preferences"}
-UNSAFE_POSTS = {"create_stream_ticket", "rotate_webhook_secret", "test_webhook"}
+UNSAFE_POSTS = {"create_stream_ticket", "rotate_webhook_secret", "test_webhook", "redrive_dead_letters"}
 # The `error` of a repeat that shows that an earlier attempt was executed.
 SETTLED_BY = {"submit_feedback": "duplicate_feedback_id", "delete_webhook": "not_found"}
 ERRORS = {"404": "NotFound", "409": "Conflict"}

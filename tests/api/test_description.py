@@ -10,7 +10,7 @@ import pytest
 from bundle import PROJECT, TENANT, Bundle, default_command
 
 HERE = pathlib.Path(__file__).parent
-SCOPES = "feedback:on-behalf feedback:report feedback:admin"
+SCOPES = "feedback:on-behalf feedback:report feedback:admin feedback:operate"
 # The time limit of a run in seconds; it takes a fraction of that.
 LIMIT = 300
 

@@ -13,7 +13,7 @@ from openapi_spec_validator import validate
 from bundle import Bundle, default_command
 
 VERBS = (
-    "correct|create|delete|detect|erase|get|infer|list|put|react|refresh|register|reset|resolve|rotate|search|send|"
+    "correct|create|delete|detect|erase|get|infer|list|put|react|redrive|refresh|register|reset|resolve|rotate|search|send|"
     "submit|test|update|withdraw"
 )
 

@@ -21,6 +21,7 @@ use hearback_lambda::aws::Service;
 use hearback_lambda::settings::{BUCKET, DEAD_LETTERS_URL, PSEUDONYM_KEY, TABLE};
 use hearback_local::engines::Access;
 use hearback_local::names::Names;
+use hearback_operations::QUEUES_URL;
 use hearback_stream::sockets::CONNECTIONS_URL;
 use hearback_stream::{FANOUT_DEAD_LETTERS_URL, FANOUT_URL};
 use hearback_tests::engine::Engine;
@@ -84,6 +85,7 @@ impl Subject {
             (FANOUT_URL, QUEUE),
             (INSIGHTS_DEAD_LETTERS_URL, QUEUE),
             (FANOUT_DEAD_LETTERS_URL, QUEUE),
+            (QUEUES_URL, QUEUE),
             (CONNECTIONS_URL, CONNECTIONS),
         ];
         Self {
@@ -191,6 +193,11 @@ fn subjects() -> Vec<Subject> {
             get("/v1/users/x/data/erasure"),
         ),
         Subject::new("console", bootstrap("console"), get("/console")),
+        Subject::new(
+            "operations",
+            bootstrap("operations"),
+            get("/v1/operations/queues"),
+        ),
         Subject::new("signals", bootstrap("signals"), json!({"Records": []})),
         Subject::new("ingest", bootstrap("ingest"), json!({"Records": []})),
         Subject::new("imports", bootstrap("imports"), json!({"Records": []})),

@@ -128,6 +128,7 @@ fn no_webhook_resources_are_deployed_by_default() {
 #[test]
 fn no_console_is_deployed_by_default() {
     assert_optional("Console", "Console", 3);
+    assert_optional("Operations", "Console", 3);
 }
 
 #[test]

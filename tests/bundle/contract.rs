@@ -10,6 +10,7 @@ use hearback_lambda::queue::{LAST_RECEIVES, OUTLET_RECEIVES, REDRIVE_RECEIVES};
 use hearback_local::description::openapi;
 use hearback_local::names::Names;
 use hearback_local::provision::SUBJECT_RECEIVES;
+use hearback_operations::DeadLetterQueue;
 use hearback_storage::stream::{RESULTS, SUBMITTED};
 use hearback_storage::table::{EXPIRES_AT, INDEXES, PK, SK};
 use hearback_tests::app::TestApp;
@@ -53,6 +54,10 @@ fn router_operations() -> BTreeSet<(String, String, String)> {
             "WebhooksFunction",
             hearback_relay::webhook_routes().description(),
         ),
+        (
+            "OperationsFunction",
+            hearback_operations::routes().description(),
+        ),
     ];
     let mut operations = BTreeSet::new();
     for (function, description) in described {
@@ -70,7 +75,7 @@ fn router_operations() -> BTreeSet<(String, String, String)> {
 fn every_operation_is_routed_to_its_function() {
     let routes = template_routes();
     let operations = router_operations();
-    assert_eq!(operations.len(), 37);
+    assert_eq!(operations.len(), 39);
     // The route that names the method wins over ANY.
     let reached: BTreeSet<_> = operations
         .iter()
@@ -149,6 +154,7 @@ fn schema_names_in_the_openapi_document_are_unique() {
     parts.extend(hearback_preferences::routes().descriptions());
     parts.extend(hearback_stream::routes().descriptions());
     parts.extend(hearback_relay::webhook_routes().descriptions());
+    parts.extend(hearback_operations::routes().descriptions());
     let mut shapes = BTreeMap::new();
     for components in parts.into_iter().filter_map(|part| part.components) {
         for (name, shape) in components.schemas {
@@ -347,6 +353,14 @@ fn the_queues_of_the_template_are_named_as_in_the_local_bundle() {
     .chain(["${AWS::StackName}-deliveries-dead-letters".to_owned()])
     .collect();
     assert_eq!(template, local);
+    // Those that operators see.
+    let dead_letters = DeadLetterQueue::all().map(DeadLetterQueue::queue);
+    let shown: BTreeSet<_> = hearback_operations::work_queues()
+        .map(|queue| queue.name)
+        .chain(dead_letters)
+        .map(|name| format!("${{AWS::StackName}}-{name}"))
+        .collect();
+    assert_eq!(template, shown);
     // The function sends a message to the DLQ before the queue's redrive policy does.
     const { assert!(LAST_RECEIVES < REDRIVE_RECEIVES) };
     for (queue, receives) in [

@@ -4,6 +4,7 @@ mod console;
 mod erasure;
 mod live;
 mod nats;
+mod operations;
 mod webhooks;
 
 use std::collections::HashMap;

@@ -46,6 +46,7 @@ mod message_signal_lessons;
 mod message_signals;
 mod object_keys;
 mod on_behalf;
+mod operations;
 mod outlet_backoff;
 mod permissions;
 mod pipeline;

@@ -3,6 +3,8 @@
 
 mod workers;
 
+use std::collections::BTreeSet;
+
 use axum::Router;
 use axum::http::Method;
 use hearback_erasure::Requests;
@@ -10,6 +12,7 @@ use hearback_insights::Counter;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::http::service;
 use hearback_lambda::{App, WithBlobs};
+use hearback_operations::{DeadLetterQueue, Queues};
 use hearback_relay::{Sender, WebhookRegistry, webhook_routes};
 use hearback_tests::counted_hours::{self, all_messages};
 use hearback_tests::engine::Engine;
@@ -382,6 +385,63 @@ async fn the_role_of_webhooks_allows_its_calls() {
         assert!(status.is_success(), "{route}: {body}");
     }
     recorded.check("WebhooksFunction");
+}
+
+#[tokio::test]
+async fn the_role_of_operations_allows_its_calls_and_no_others() {
+    let recorded = Recorded::start().await;
+    let engine = &recorded.engine;
+    let config = engine.access.sqs().config();
+    let config = aws_sdk_sqs::config::Builder::from(&config)
+        .interceptor(recorded.recorder.clone())
+        .build();
+    let queues = Queues::beside(
+        aws_sdk_sqs::Client::from_conf(config),
+        &engine.queues.signals,
+    );
+    let functions = service(hearback_operations::routes().router(queues));
+    let caller = ("order-service", "feedback:operate");
+    let send = async |queue: &str, body: &str| {
+        let url = engine.queues.signals.strip_suffix("signals").unwrap();
+        let url = format!("{url}{queue}-dead-letters");
+        let send = engine.clients.sqs.send_message().queue_url(url);
+        send.message_body(body).send().await.unwrap();
+    };
+    let subjects = [
+        r#"{"eventType": "feedback.processed"}"#,
+        r#"{"signalType": "reward"}"#,
+        r#"{"signalType": "policy_update"}"#,
+        r#"{"signalType": "exploration_hint"}"#,
+    ];
+    let local = |queue: &DeadLetterQueue| *queue != DeadLetterQueue::Deliveries;
+    for queue in DeadLetterQueue::all().filter(local) {
+        let bodies: &[&str] = match queue {
+            DeadLetterQueue::Subjects => &subjects,
+            _ => &["{}"],
+        };
+        for body in bodies {
+            send(queue.as_str(), body).await;
+        }
+    }
+    let list = (Method::GET, "/v1/operations/queues");
+    let (status, body) = call(&functions, caller, list, &Value::Null).await;
+    assert!(status.is_success(), "{body}");
+    let redriven = DeadLetterQueue::all().filter(|queue| queue.is_redrivable());
+    for queue in redriven.filter(local) {
+        let path = format!("/v1/operations/dead-letters/{}/redrive", queue.as_str());
+        let request = (Method::POST, path.as_str());
+        let (_, body) = call(&functions, caller, request, &Value::Null).await;
+        assert_eq!(body["failed"], 0, "{body}");
+    }
+    // The queue that only a deployed stack has is used like that of the subjects.
+    let mut called = recorded.recorder.take();
+    let of_subjects = called.clone().into_iter();
+    let of_subjects = of_subjects.filter(|(_, queue)| queue.ends_with("-subjects-dead-letters"));
+    called.extend(
+        of_subjects.map(|(action, queue)| (action, queue.replace("-subjects-", "-deliveries-"))),
+    );
+    let role: BTreeSet<_> = allowed("OperationsFunction").into_iter().collect();
+    assert_eq!(called, role);
 }
 
 #[tokio::test]

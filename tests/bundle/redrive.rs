@@ -20,7 +20,7 @@ async fn redrive(data: &Path, queue: &str) -> (bool, String) {
 }
 
 /// Sends a message with attributes to a queue.
-async fn send(sqs: &Client, queue: &str, body: &str, attributes: &[(&str, &str)]) {
+pub async fn send(sqs: &Client, queue: &str, body: &str, attributes: &[(&str, &str)]) {
     let mut send = sqs.send_message().queue_url(queue).message_body(body);
     for (name, value) in attributes {
         let value = MessageAttributeValue::builder()

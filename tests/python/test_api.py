@@ -22,7 +22,7 @@ from support_bundle import PROJECT
 
 # Of what the user says second, and what it implies about the first answer.
 CORRECTION = "No, I meant online orders, not the shop"
-EVERYTHING = "feedback:on-behalf feedback:report feedback:admin"
+EVERYTHING = "feedback:on-behalf feedback:report feedback:admin feedback:operate"
 
 
 @pytest.fixture
@@ -421,6 +421,20 @@ def test_a_webhook_is_put_tested_renewed_and_deleted(bundle, user, hook):
         assert api.delete_webhook(name="crm") is None
         with pytest.raises(errors.NotFound):
             api.delete_webhook(name="crm")
+
+
+# Operations
+
+
+def test_dead_letters_are_listed_and_moved_back(bundle):
+    with connected(bundle, bundle.token("root", scope="feedback:operate")) as api:
+        listed = api.list_queues()
+        assert "signals" in [queue["name"] for queue in listed["queues"]]
+        dead = {letters["queue"]: letters for letters in listed["deadLetters"]}
+        assert dead["imports"]["redrivable"] and not dead["stream"]["redrivable"]
+        assert api.redrive_dead_letters(queue="imports") == {"moved": 0, "failed": 0, "remaining": 0}
+        with pytest.raises(errors.Conflict, match="not_redrivable"):
+            api.redrive_dead_letters(queue="stream")
 
 
 # For asyncio

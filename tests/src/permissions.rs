@@ -18,6 +18,10 @@ use aws_sdk_s3::operation::list_object_versions::ListObjectVersionsInput;
 use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Input;
 use aws_sdk_s3::operation::put_object::PutObjectInput;
 use aws_sdk_s3::operation::upload_part::UploadPartInput;
+use aws_sdk_sqs::operation::delete_message::DeleteMessageInput;
+use aws_sdk_sqs::operation::get_queue_attributes::GetQueueAttributesInput;
+use aws_sdk_sqs::operation::receive_message::ReceiveMessageInput;
+use aws_sdk_sqs::operation::send_message::SendMessageInput;
 use aws_smithy_runtime_api::client::interceptors::context::Input;
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 
@@ -71,6 +75,7 @@ impl Intercept for Recorder {
         let resources = match &*service {
             "dynamodb" => vec![table(context.input())],
             "s3" => objects(context.input()),
+            "sqs" => vec![queue(context.input())],
             other => panic!("a call of {other}, with unknown resources"),
         };
         // Some calls have another name in IAM.
@@ -104,6 +109,21 @@ fn table(input: &Input) -> String {
         Some(index) => format!("${{Table.Arn}}/index/{index}"),
         None => "${Table.Arn}".to_owned(),
     }
+}
+
+/// The queue that a call names, as the template names one that it deploys with a parameter only.
+fn queue(input: &Input) -> String {
+    let read = || input.downcast_ref::<GetQueueAttributesInput>()?.queue_url();
+    let receive = || input.downcast_ref::<ReceiveMessageInput>()?.queue_url();
+    let send = || input.downcast_ref::<SendMessageInput>()?.queue_url();
+    let delete = || input.downcast_ref::<DeleteMessageInput>()?.queue_url();
+    let url = read().or_else(receive).or_else(send).or_else(delete);
+    let (_, name) = url.and_then(|url| url.rsplit_once("/")).expect("a queue");
+    // The name of a stack in tests is `test-` and an id.
+    let name = name.splitn(3, '-').nth(2).unwrap_or_default();
+    format!(
+        "arn:${{AWS::Partition}}:sqs:${{AWS::Region}}:${{AWS::AccountId}}:${{AWS::StackName}}-{name}"
+    )
 }
 
 /// The objects that a call names, or the bucket.

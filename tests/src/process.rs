@@ -9,12 +9,13 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// The packages of the functions.
-const FUNCTIONS: [&str; 12] = [
+const FUNCTIONS: [&str; 13] = [
     "hearback-batch",
     "hearback-console",
     "hearback-erasure",
     "hearback-export",
     "hearback-insights",
+    "hearback-operations",
     "hearback-preferences",
     "hearback-relay",
     "hearback-retrieval",

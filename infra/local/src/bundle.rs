@@ -18,6 +18,7 @@ use hearback_lambda::app::mirrored;
 use hearback_lambda::clock::Clock;
 use hearback_lambda::embedder::Embeddings;
 use hearback_lambda::{App, WithBlobs};
+use hearback_operations::Queues;
 use hearback_relay::{Sender, WebhookRegistry};
 use hearback_storage::{Blobs, Store};
 use hearback_stream::{Delivery, LiveFeed, Tasks as LiveTasks};
@@ -234,8 +235,10 @@ impl Bundle {
                 tasks: self.work.tracker.clone(),
             },
         };
+        let queues = Queues::beside(self.clients.sqs.clone(), &self.queues.signals);
         let mut functions = gateway::functions(registry, self.erasures())
-            .merge(hearback_stream::routes().router(live));
+            .merge(hearback_stream::routes().router(live))
+            .merge(hearback_operations::routes().router(queues));
         if let Some(sender) = &self.webhooks {
             let webhooks = WebhookRegistry::new(self.store.clone(), sender.clone(), self.clock);
             functions = functions.merge(hearback_relay::webhook_routes().router(webhooks));

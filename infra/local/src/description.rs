@@ -18,6 +18,7 @@ pub fn openapi() -> OpenApi {
     document.merge(hearback_preferences::routes().description());
     document.merge(hearback_erasure::routes().description());
     document.merge(hearback_relay::webhook_routes().description());
+    document.merge(hearback_operations::routes().description());
     "Hearback".clone_into(&mut document.info.title);
     env!("CARGO_PKG_VERSION").clone_into(&mut document.info.version);
     document.info.contact = None;

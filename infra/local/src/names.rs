@@ -2,6 +2,7 @@
 //! of the table and the bucket.
 
 use hearback_domain::learning::publication::Subject;
+use hearback_operations::DeadLetterQueue;
 
 /// The default name of a stack.
 pub const DEFAULT_STACK: &str = "hearback";
@@ -153,16 +154,16 @@ impl Names {
         self.of("probe")
     }
 
-    /// Dead letters of the topic: messages that it could not send to a subject's queue.
-    #[must_use]
-    pub fn deliveries_dead_letters(&self) -> String {
-        self.of("deliveries-dead-letters")
-    }
-
     /// The queue of a subject.
     #[must_use]
     pub fn subject(&self, subject: Subject) -> String {
-        self.of(&subject.as_str().replace('.', "-"))
+        self.of(&subject.queue())
+    }
+
+    /// A dead-letter queue.
+    #[must_use]
+    pub fn dead_letters_of(&self, queue: DeadLetterQueue) -> String {
+        self.of(&queue.queue())
     }
 
     fn of(&self, name: &str) -> String {

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use anyhow::{Context, Result};
-use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
+use aws_sdk_sqs::types::Message;
 use clap::ValueEnum;
 use hearback_domain::learning::publication::Subject;
-use hearback_lambda::dead_letters::REASON;
-use hearback_lambda::queue::HOPS;
+pub use hearback_operations::DeadLetterQueue;
+use hearback_operations::Queues;
 use hearback_storage::{Blobs, Store};
 use serde_json::Value;
 
@@ -22,31 +21,6 @@ use crate::stream::Stream;
 
 /// Wait time of a receive. Any time above 0 makes SQS query all of its servers.
 const WAIT_SECONDS: i32 = 1;
-
-/// A dead-letter queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DeadLetterQueue {
-    /// Feedback that the signal generator could not process
-    Signals,
-    /// Messages of back ends that are not valid events
-    Ingest,
-    /// Steps of imports
-    Imports,
-    /// Passes of erasures
-    Erasures,
-    /// Events and turns whose hours could not be counted
-    Insights,
-    /// Published messages that NATS did not accept
-    Nats,
-    /// Published messages that a webhook did not accept
-    Webhooks,
-    /// Published messages that subscribers failed to process
-    Subjects,
-    /// Messages that the topic could not send to a subject's queue; in deployed stacks only
-    Deliveries,
-    /// Records of the table's stream that could not be delivered
-    Stream,
-}
 
 /// An outlet, to which a stream's record is delivered again, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -88,7 +62,9 @@ pub async fn redrive(
     queue: DeadLetterQueue,
     outlets: &[OutletQueue],
 ) -> Result<RedriveSummary> {
-    let from = url(&clients.sqs, &queue_name(queue, names)).await?;
+    let from = url(&clients.sqs, &names.dead_letters_of(queue)).await?;
+    let signals = url(&clients.sqs, &names.signals()).await?;
+    let queues = Queues::beside(clients.sqs.clone(), &signals);
     // A message that fails again at once is a new dead letter, which must not be moved in this run.
     let most = count(&clients.sqs, &from).await?;
     let mut summary = RedriveSummary::default();
@@ -103,16 +79,18 @@ pub async fn redrive(
             break;
         }
         for message in fresh {
+            let id = message.message_id.clone().unwrap_or_default();
             let moved = match queue {
                 DeadLetterQueue::Stream => {
-                    redeliver(clients, names, store, (&message, outlets)).await
+                    redeliver(clients, names, store, (&message, outlets, &from)).await
                 }
-                _ => put_back(&clients.sqs, names, queue, &message).await,
+                _ => match queues.put_back(queue, message).await {
+                    Ok(reason) => Ok(format!("moved back; it had failed because: {reason}")),
+                    Err(error) => Err(error.into()),
+                },
             };
             let outcome = match moved {
                 Ok(outcome) => {
-                    // Deleted after it was sent: between the two calls it is in both queues, never in none.
-                    delete(&clients.sqs, &from, &message).await?;
                     summary.moved += 1;
                     outcome
                 }
@@ -121,99 +99,26 @@ pub async fn redrive(
                     format!("remains: {error:#}")
                 }
             };
-            let id = message.message_id.as_deref().unwrap_or_default();
             writeln!(std::io::stdout().lock(), "{id} {outcome}")?;
         }
     }
     Ok(summary)
 }
 
-fn queue_name(queue: DeadLetterQueue, names: &Names) -> String {
-    match queue {
-        DeadLetterQueue::Signals => names.dead_letters(),
-        DeadLetterQueue::Ingest => names.ingest_dead_letters(),
-        DeadLetterQueue::Imports => names.imports_dead_letters(),
-        DeadLetterQueue::Erasures => names.erasures_dead_letters(),
-        DeadLetterQueue::Insights => names.insights_dead_letters(),
-        DeadLetterQueue::Nats => names.nats_dead_letters(),
-        DeadLetterQueue::Webhooks => names.webhooks_dead_letters(),
-        DeadLetterQueue::Subjects => names.subjects_dead_letters(),
-        DeadLetterQueue::Deliveries => names.deliveries_dead_letters(),
-        DeadLetterQueue::Stream => names.stream_dead_letters(),
-    }
-}
-
-/// The queue to which a dead letter belongs.
-fn origin(queue: DeadLetterQueue, names: &Names, dead_letter: &Message) -> Result<String> {
-    Ok(match queue {
-        DeadLetterQueue::Signals => names.signals(),
-        DeadLetterQueue::Ingest => names.ingest(),
-        DeadLetterQueue::Imports => names.imports(),
-        DeadLetterQueue::Erasures => names.erasures(),
-        DeadLetterQueue::Insights => names.insights(),
-        DeadLetterQueue::Nats => names.nats(),
-        DeadLetterQueue::Webhooks => names.webhooks(),
-        DeadLetterQueue::Subjects | DeadLetterQueue::Deliveries | DeadLetterQueue::Stream => {
-            let subject = source(names, dead_letter).or_else(|| subject(dead_letter));
-            let subject = subject.context("neither its subject nor its source queue is known")?;
-            names.subject(subject)
-        }
-    })
-}
-
-/// The subject from whose queue SQS moved a dead letter.
-fn source(names: &Names, dead_letter: &Message) -> Option<Subject> {
-    let attributes = dead_letter.attributes.as_ref()?;
-    let arn = attributes.get(&MessageSystemAttributeName::DeadLetterQueueSourceArn)?;
-    let (_, name) = arn.rsplit_once(':')?;
-    let mut subjects = Subject::NAMES.iter().map(|(_, subject)| *subject);
-    subjects.find(|subject| names.subject(*subject) == name)
-}
-
-/// The subject of a message, by the filters of the topic.
-fn subject(dead_letter: &Message) -> Option<Subject> {
-    let body: Value = serde_json::from_str(dead_letter.body.as_deref()?).ok()?;
-    let text = |name: &str| body.get(name).and_then(Value::as_str);
-    match (text("signalType"), text("eventType")) {
-        (Some("reward"), _) => Some(Subject::Reward),
-        (Some("policy_update"), _) => Some(Subject::Policy),
-        (Some("exploration_hint"), _) => Some(Subject::Exploration),
-        (None, Some("feedback.processed" | "feedback.retracted")) => {
-            Some(Subject::FeedbackProcessed)
-        }
-        _ => None,
-    }
-}
-
-/// Sends a dead letter to its source queue, and returns why it had failed.
-async fn put_back(
-    client: &Client,
+/// Delivers the records of a dead letter, deletes it, and returns the outcome.
+async fn redeliver(
+    clients: &Clients,
     names: &Names,
-    queue: DeadLetterQueue,
-    dead_letter: &Message,
+    store: &Store,
+    (dead_letter, outlets, from): (&Message, &[OutletQueue], &str),
 ) -> Result<String> {
-    let to = url(client, &origin(queue, names, dead_letter)?).await?;
-    let mut attributes = dead_letter.message_attributes.clone().unwrap_or_default();
-    let reason = attributes
-        .remove(REASON)
-        .and_then(|reason| reason.string_value);
-    // Its hops are counted from 0 again.
-    attributes.remove(HOPS);
-    let send = client.send_message().queue_url(&to);
-    let send = send.message_body(dead_letter.body.as_deref().unwrap_or_default());
-    let send = send.set_message_attributes(Some(attributes).filter(|some| !some.is_empty()));
-    send.send().await.context("cannot send a message back")?;
-    let reason = reason.unwrap_or_else(|| match queue {
-        DeadLetterQueue::Subjects => "its subscriber did not delete it".to_owned(),
-        DeadLetterQueue::Deliveries => "the topic could not send it".to_owned(),
-        DeadLetterQueue::Signals => "the signal generator crashed".to_owned(),
-        _ => "the function crashed".to_owned(),
-    });
-    Ok(format!("moved back; it had failed because: {reason}"))
+    let outcome = delivered(clients, names, store, (dead_letter, outlets)).await?;
+    delete(&clients.sqs, from, dead_letter).await?;
+    Ok(outcome)
 }
 
 /// Delivers the records of a dead letter, and returns how many there are.
-async fn redeliver(
+async fn delivered(
     clients: &Clients,
     names: &Names,
     store: &Store,

@@ -128,20 +128,10 @@ impl Store {
         now: DateTime<Utc>,
     ) -> Result<Vec<Versioned<StoredReaction>>, Error> {
         let span = KeyRange::of_machine(&at.turn);
-        let mut reactions = Vec::new();
-        let mut resume = None;
-        loop {
-            let (page, next) = self.reaction_page(&at.within, &span, resume).await?;
-            let live = page
-                .iter()
-                .filter(|item| item.contains_key(CORE) && !item::is_expired(item, now));
-            reactions
-                .extend(live.filter_map(|item| item::readable(item, current_reaction(at, item))));
-            resume = next;
-            if resume.is_none() {
-                return Ok(reactions);
-            }
-        }
+        let items = self.reaction_items(&at.within, &span, now).await?;
+        let stored = items.iter().filter(|item| item.contains_key(CORE));
+        let reactions = stored.filter_map(|item| item::readable(item, current_reaction(at, item)));
+        Ok(reactions.collect())
     }
 
     async fn reactions_in(
@@ -150,14 +140,25 @@ impl Store {
         span: &KeyRange,
         now: DateTime<Utc>,
     ) -> Result<Vec<ReactionRow>, Error> {
-        let mut rows = Vec::new();
+        let items = self.reaction_items(at, span, now).await?;
+        Ok(items.iter().map(row).collect())
+    }
+
+    /// The reactions of a range that have not expired by `now`.
+    async fn reaction_items(
+        &self,
+        at: &ConversationRef,
+        span: &KeyRange,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Item>, Error> {
+        let mut items = Vec::new();
         let mut resume = None;
         loop {
             let (page, next) = self.reaction_page(at, span, resume).await?;
-            rows.extend(live(&page, now));
+            items.extend(page.into_iter().filter(|item| !item::is_expired(item, now)));
             resume = next;
             if resume.is_none() {
-                return Ok(rows);
+                return Ok(items);
             }
         }
     }

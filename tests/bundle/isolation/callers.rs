@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::owner::{OWNER, PROJECT, TENANT};
 
-pub const EVERY_SCOPE: &str = "feedback:on-behalf feedback:report feedback:admin";
+pub const EVERY_SCOPE: &str = "feedback:on-behalf feedback:report feedback:admin feedback:operate";
 const OTHER_TENANT: &str = "umbrella";
 const NAMESAKES_TENANT: &str = "globex";
 const OTHER_PROJECT: &str = "billing";

@@ -16,7 +16,7 @@ use super::table::Row;
 #[derive(Debug)]
 pub struct Sent {
     /// The values of the path's parameters.
-    names: [(&'static str, String); 8],
+    names: [(&'static str, String); 9],
     query: String,
     /// The body.
     pub body: Option<Value>,
@@ -92,6 +92,7 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
             ("feedbackId", owner.event.clone()),
             ("name", WEBHOOK.to_owned()),
             ("projectId", caller.at.1.to_owned()),
+            ("queue", "signals".to_owned()),
         ],
         query: String::new(),
         body: None,
@@ -252,6 +253,8 @@ pub fn sent(row: &Row, owner: &Owner, caller: &Caller) -> Sent {
                 "start": Utc::now() - hour, "end": Utc::now() + hour, "include_turns": true
             }))
         }
+        "`GET /v1/operations/queues`" => reads(),
+        "`POST /v1/operations/dead-letters/{queue}/redrive`" => writes(),
         "`GET /v1/webhooks`" => reads(),
         "`PUT /v1/webhooks/{name}` a new one" => {
             let new = writes().with_name("name", &new("hook"));

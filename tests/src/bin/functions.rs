@@ -21,6 +21,8 @@ mod ingest;
 mod insights;
 #[path = "../../../functions/relay/src/bin/nats.rs"]
 mod nats;
+#[path = "../../../functions/operations/src/main.rs"]
+mod operations;
 #[path = "../../../functions/preferences/src/main.rs"]
 mod preferences;
 #[path = "../../../functions/signals/src/bin/publish.rs"]
@@ -55,6 +57,7 @@ fn main() -> Result<(), lambda_runtime::Error> {
         "ingest" => ingest::main(),
         "insights" => insights::main(),
         "nats" => nats::main(),
+        "operations" => operations::main(),
         "preferences" => preferences::main(),
         "publish" => publish::main(),
         "retrieval" => retrieval::main(),

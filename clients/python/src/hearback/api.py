@@ -69,6 +69,12 @@ SUBMIT_FEEDBACK: Operation[types.QueuedFeedback] = Operation(
 )
 GET_FEEDBACK: Operation[types.FeedbackRecord] = Operation("GET", "/v1/feedback/{feedbackId}")
 WITHDRAW_FEEDBACK: Operation[None] = Operation("DELETE", "/v1/feedback/{feedbackId}")
+REDRIVE_DEAD_LETTERS: Operation[types.RedriveOutcome] = Operation(
+    "POST",
+    "/v1/operations/dead-letters/{queue}/redrive",
+    Repeat.UNSAFE,
+)
+LIST_QUEUES: Operation[types.QueueList] = Operation("GET", "/v1/operations/queues")
 GET_PREFERENCES: Operation[types.UserPreferences] = Operation("GET", "/v1/preferences/{userId}")
 UPDATE_PREFERENCES: Operation[types.PreferencesUpdated] = Operation("PUT", "/v1/preferences/{userId}")
 LIST_PREFERENCE_VERSIONS: Operation[types.PreferencesHistory] = Operation("GET", "/v1/preferences/{userId}/history")
@@ -626,6 +632,33 @@ class Api(Calls):
         user's data is being erased.
         """
         request = WITHDRAW_FEEDBACK.request(path={"feedbackId": feedback_id})
+        return self.send(request)
+
+    def redrive_dead_letters(self, *, queue: types.DeadLetterQueue) -> types.RedriveOutcome:
+        """Move dead letters back.
+
+        Sends up to 100 dead letters to the queue from which they came, where they are processed again. Repair the
+        cause first: what fails again becomes a new dead letter. Repeat the request while some remain and some are
+        moved. Needs `feedback:operate`.
+
+        - `queue`: The name of the dead-letter queue.
+
+        Raises `NotFound`: The deployment has no such queue.
+
+        Raises `Conflict`: These dead letters are no messages of another queue.
+
+        Is not repeated after a request that may have reached the server.
+        """
+        request = REDRIVE_DEAD_LETTERS.request(path={"queue": queue})
+        return self.send(request)
+
+    def list_queues(self) -> types.QueueList:
+        """List the queues.
+
+        How many messages wait in each queue of the deployment, and its dead letters with the reasons why they
+        failed. Needs `feedback:operate`, and shows nothing of their content.
+        """
+        request = LIST_QUEUES.request()
         return self.send(request)
 
     def get_preferences(self, *, user_id: str, anonymous: bool | None = None) -> types.UserPreferences:
@@ -1429,6 +1462,33 @@ class AsyncApi(AsyncCalls):
         user's data is being erased.
         """
         request = WITHDRAW_FEEDBACK.request(path={"feedbackId": feedback_id})
+        return await self.send(request)
+
+    async def redrive_dead_letters(self, *, queue: types.DeadLetterQueue) -> types.RedriveOutcome:
+        """Move dead letters back.
+
+        Sends up to 100 dead letters to the queue from which they came, where they are processed again. Repair the
+        cause first: what fails again becomes a new dead letter. Repeat the request while some remain and some are
+        moved. Needs `feedback:operate`.
+
+        - `queue`: The name of the dead-letter queue.
+
+        Raises `NotFound`: The deployment has no such queue.
+
+        Raises `Conflict`: These dead letters are no messages of another queue.
+
+        Is not repeated after a request that may have reached the server.
+        """
+        request = REDRIVE_DEAD_LETTERS.request(path={"queue": queue})
+        return await self.send(request)
+
+    async def list_queues(self) -> types.QueueList:
+        """List the queues.
+
+        How many messages wait in each queue of the deployment, and its dead letters with the reasons why they
+        failed. Needs `feedback:operate`, and shows nothing of their content.
+        """
+        request = LIST_QUEUES.request()
         return await self.send(request)
 
     async def get_preferences(self, *, user_id: str, anonymous: bool | None = None) -> types.UserPreferences:

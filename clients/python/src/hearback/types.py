@@ -596,6 +596,46 @@ turn before it. The last three are the model's.
 """
 
 
+DeadLetterQueue = Literal[
+    "signals",
+    "ingest",
+    "imports",
+    "erasures",
+    "insights",
+    "nats",
+    "webhooks",
+    "subjects",
+    "deliveries",
+    "stream",
+    "fanout",
+]
+"""A dead-letter queue."""
+
+
+class DeadLetterReason(TypedDict):
+    """Why dead letters failed."""
+
+    count: int
+    """How many of those that were looked at have it."""
+    reason: str
+    """The reason, without content of a message."""
+
+
+class DeadLettersDocument(TypedDict):
+    """A dead-letter queue."""
+
+    count: int
+    """Its dead letters. SQS counts them approximately."""
+    holds: str
+    """What its dead letters are."""
+    queue: DeadLetterQueue
+    """Its name, without the stack's name."""
+    reasons: list[DeadLetterReason]
+    """Why up to ten of them failed, the most frequent reason first."""
+    redrivable: bool
+    """Whether they can be moved back with a request."""
+
+
 DetailLevel = Literal["overview", "standard", "deep-dive"]
 """The level of detail of answers."""
 
@@ -1416,6 +1456,30 @@ ProcessingStatus = Literal["queued", "processed", "deduplicated", "retracted"]
 """Where an event is in processing."""
 
 
+class QueueDocument(TypedDict):
+    """A queue. SQS counts its messages approximately."""
+
+    holds: str
+    """What its messages are."""
+    name: str
+    """Its name, without the stack's name."""
+    processing: int
+    """Messages that were received and are not done yet."""
+    waiting: int
+    """Messages that wait, also those with a delay."""
+
+
+class QueueList(TypedDict):
+    """The queues of the deployment."""
+
+    deadLetters: list[DeadLettersDocument]
+    """The dead-letter queues."""
+    queues: list[QueueDocument]
+    """The queues from which functions and subscribers take their work."""
+    version: str
+    """The version of Hearback."""
+
+
 class QueuedFeedback(TypedDict):
     """The event is stored and will be processed."""
 
@@ -1493,6 +1557,17 @@ class ReactionResult(TypedDict):
     success: bool
     """Always true."""
     turn_id: str
+
+
+class RedriveOutcome(TypedDict):
+    """The outcome of moving dead letters back."""
+
+    failed: int
+    """Dead letters that could not be moved: a call failed, or nothing says from which subject's queue they came."""
+    moved: int
+    """Dead letters that were sent to the queue from which they came."""
+    remaining: int
+    """Dead letters that are left of those that were there before."""
 
 
 class Refresh(TypedDict):

@@ -67,7 +67,7 @@ impl ApiArgs {
 
 /// The scopes of the views of the console. Who runs a bundle may do everything with it.
 pub(super) fn console_scopes() -> String {
-    [Scope::Report, Scope::OnBehalf, Scope::Admin]
+    [Scope::Report, Scope::OnBehalf, Scope::Admin, Scope::Operate]
         .map(Scope::as_str)
         .join(" ")
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::{Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use hearback_domain::events::retention::LEDGER_DAYS;
 use hearback_storage::Store;
 use hearback_storage::queued::{QueuedKind, ReceivedWindow};
@@ -26,7 +27,7 @@ const IN_PROGRESS_MINUTES: i64 = 15;
 #[derive(Args)]
 pub(super) struct Redrive {
     /// Whose dead letters to move
-    #[arg(long, value_enum, default_value = "signals", value_name = "NAME")]
+    #[arg(long, value_parser = dead_letter_queue(), default_value = "signals", value_name = "NAME")]
     queue: DeadLetterQueue,
     /// With `--queue stream`, outlets of this deployment to which published messages are sent again, too;
     /// comma-separated
@@ -98,6 +99,16 @@ impl Redrive {
         ensure!(remaining == 0, "dead letters that remain: {remaining}");
         Ok(())
     }
+}
+
+/// Parses the name of a dead-letter queue from which something can be moved back or delivered again.
+fn dead_letter_queue() -> impl TypedValueParser<Value = DeadLetterQueue> {
+    let known = || DeadLetterQueue::all().filter(|queue| *queue != DeadLetterQueue::Fanout);
+    let values = known().map(|queue| PossibleValue::new(queue.as_str()).help(queue.holds()));
+    PossibleValuesParser::new(values).try_map(move |name| {
+        let named = known().find(|queue| queue.as_str() == name);
+        named.ok_or("there is no such queue")
+    })
 }
 
 impl Requeue {

@@ -13,6 +13,8 @@ pub enum Scope {
     Report,
     /// `feedback:admin`: administer the tenant.
     Admin,
+    /// `feedback:operate`: operate the deployment, which all tenants share.
+    Operate,
 }
 
 impl Scope {
@@ -23,6 +25,7 @@ impl Scope {
             Self::OnBehalf => "feedback:on-behalf",
             Self::Report => "feedback:report",
             Self::Admin => "feedback:admin",
+            Self::Operate => "feedback:operate",
         }
     }
 }

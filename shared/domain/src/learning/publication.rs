@@ -48,6 +48,14 @@ wire_names!(Subject {
     Exploration = "learning.signals.exploration",
 });
 
+impl Subject {
+    /// The name of its queue, without the stack's name.
+    #[must_use]
+    pub fn queue(self) -> String {
+        self.as_str().replace('.', "-")
+    }
+}
+
 impl From<SignalType> for Subject {
     fn from(signal: SignalType) -> Self {
         match signal {
