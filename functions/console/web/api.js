@@ -148,6 +148,16 @@ export function erase(user, signal) {
   return send(`/v1/users/${encodeURIComponent(user)}/data`, { method: "DELETE" }, signal);
 }
 
+/** The queues of the deployment (docs/reference/operations.md). @param {AbortSignal} signal */
+export function queues(signal) {
+  return get("/v1/operations/queues", {}, signal);
+}
+
+/** Moves up to a hundred dead letters back. @param {string} queue @param {AbortSignal} signal */
+export function redrive(queue, signal) {
+  return send(`/v1/operations/dead-letters/${encodeURIComponent(queue)}/redrive`, { method: "POST" }, signal);
+}
+
 /** What the API does not have is `null`. @template T @param {Promise<T>} request @returns {Promise<T | null>} */
 export async function ifFound(request) {
   try {

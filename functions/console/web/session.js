@@ -10,6 +10,8 @@ export const SCOPE = "feedback:report";
 export const ON_BEHALF = "feedback:on-behalf";
 /** The scope that erases a user. */
 export const ADMIN = "feedback:admin";
+/** The scope that operates the deployment. */
+export const OPERATE = "feedback:operate";
 
 /** Header, payload and signature. */
 const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;

@@ -8,6 +8,7 @@ import { session } from "./session.js";
 import { signInPage } from "./sign-in.js";
 import { Compare } from "./view/compare.js";
 import { Conversations } from "./view/conversations.js";
+import { Health } from "./view/health.js";
 import { Live } from "./view/live.js";
 import { Overview } from "./view/overview.js";
 import { Person } from "./view/person.js";
@@ -22,6 +23,7 @@ const VIEWS = {
   conversations: { title: "Conversations", element: Conversations, isOfPeriod: true },
   live: { title: "Live", element: Live, isOfPeriod: false },
   person: { title: "Person", element: Person, isOfPeriod: false },
+  health: { title: "Health", element: Health, isOfPeriod: false },
 };
 
 export class Shell extends HTMLElement {

@@ -43,7 +43,7 @@ export function correctionOf({ id, log }, { status, detectedAt }, reload) {
   place.append(...choices);
   return make(
     "details",
-    { class: "wrong" },
+    {},
     make("summary", { id: `wrong-${id}` }, "That was wrong"),
     make("p", { class: "note" }, "What does the message say? The inference is taken back, with what it counted for."),
     place,
