@@ -46,6 +46,9 @@ def two_days(now):
         yield event(f"old-{number}", 5, {"prompt_version": "v1"}, yesterday)
         yield event(f"new-{number}", 1, {"prompt_version": "v2"}, now)
     yield event("someone", 3, {"prompt_version": FORMULA}, now)
+    corrected = {"feedbackChannel": "correction", "feedbackType": "modification", "data": {}}
+    correction = {"correctionType": "accuracy", "correctedValue": "Within 60 days."}
+    yield event("somebody", 1, {}, now, **corrected, correctionData=correction)
     for number in range(OF_A_MODEL):
         yield event(f"large-{number}", 4, {"model": "large"}, now)
         yield event(f"small-{number}", 2 + number % 3, {"model": "small"}, now)
@@ -114,7 +117,7 @@ def test_the_overview_shows_the_numbers_of_the_project(desk):
     yesterday = list(trend)[-2]
     assert trend[yesterday] == ["100 %86 to 100 %", str(OF_A_VERSION)]
     assert desk.rows("Explicit and inferred")["Explicit"][0] == str(users)
-    assert desk.rows("Types of feedback")["rating"][1:] == [str(users), "100 %"]
+    assert desk.rows("Types of feedback")["rating"][1:] == [str(users), "98 %"]
     image = desk.panel("Satisfaction over time").get_by_role("img")
     expect(image).to_have_attribute("aria-label", re.compile(r"Lowest .* highest 100"))
 
@@ -179,13 +182,27 @@ def test_an_incomplete_comparison_says_so(desk):
     expect(desk.page.locator(".notice")).to_contain_text("Feedback may be missing")
 
 
-def test_another_label_can_be_compared(desk):
+def test_the_overview_says_why_answers_were_corrected(desk):
+    desk.show("overview", project=PROJECT)
+    assert desk.rows("Reasons") == {"Accuracy corrected": ["", "1", "100 %"]}
+
+
+def test_what_answers_have_values_of_can_be_chosen(desk):
+    # A project without task types.
+    desk.show("overview", project=PROJECT)
+    assert desk.rows("What changed").keys() >= {"large", "small"}
     desk.show("compare", project=PROJECT)
-    desk.page.get_by_label("By", exact=True).select_option("Another label…")
-    desk.page.get_by_label("Label", exact=True).fill("region")
-    desk.page.keyboard.press("Enter")
+    picker = desk.page.get_by_label("By", exact=True)
+    assert picker.locator("option").all_inner_texts() == ["Model", "Prompt version"]
+    picker.select_option("Model")
+    expect(desk.page.get_by_role("radio", name="A: large").or_(desk.page.get_by_role("radio", name="A: small"))).to_have_count(2)
+    assert desk.settings[1]["by"] == "label.model"
+
+
+def test_a_label_without_values_says_where_they_come_from(desk):
+    desk.show("compare", project=PROJECT, by="label.region")
     expect(desk.page.get_by_role("heading", name="Nothing to compare by label region")).to_be_visible()
-    assert desk.settings[1]["by"] == "label.region"
+    assert desk.page.get_by_label("By", exact=True).input_value() == "label.region"
 
 
 def test_a_view_is_the_same_after_a_reload_and_another_sign_in(console, analyst):

@@ -1,9 +1,8 @@
 /** What feedback is compared by: a property of turns and events, or a label. @module */
 
-import { button, make, select } from "./dom.js";
+import { make, select } from "./dom.js";
 
 const LABEL = /^label\.[A-Za-z0-9_.-]{1,64}$/;
-const ANOTHER = "another";
 
 /**
  * Dimensions and what one of their values is called; the labels are those that the documentation uses. @type
@@ -35,46 +34,24 @@ export function dimensionSource(by) {
     : make("code", {}, by);
 }
 
-/** @param {string} by @param {(by: string) => void} choose */
-export function dimensionPicker(by, choose) {
-  const known = Object.entries(NAMES).map(([value, name]) => /** @type {[string, string]} */ ([value, name]));
-  const own = by in NAMES ? [] : [/** @type {[string, string]} */ ([by, dimensionName(by)])];
-  const key = make("input", {
-    type: "text",
-    required: true,
-    pattern: "[A-Za-z0-9_.\\-]{1,64}",
-    title: "A to Z, a to z, 0 to 9, “_”, “.” and “-”",
-    autocomplete: "off",
-    spellcheck: "false",
-    size: 14,
-  });
-  const form = make(
-    "form",
-    { class: "row", hidden: true },
-    make("label", { class: "field" }, make("span", {}, "Label"), key),
-    make("button", { type: "submit" }, "Show"),
-    button(
-      "Cancel",
-      () => {
-        form.hidden = true;
-        list.value = by;
-        list.focus();
-      },
-      { class: "quiet" },
-    ),
+/** What to show first: the usual dimension if it has values, or else another. @param {string[]} present @param {string} usual */
+export function firstDimension(present, usual) {
+  return present.includes(usual) ? usual : (sorted(present)[0] ?? usual);
+}
+
+/** @param {string[]} present */
+function sorted(present) {
+  const known = Object.keys(NAMES);
+  return [...known.filter((by) => present.includes(by)), ...present.filter((by) => !known.includes(by))];
+}
+
+/** @param {string} by @param {string[]} present dimensions with values @param {(by: string) => void} choose */
+export function dimensionPicker(by, present, choose) {
+  const all = [...new Set([...sorted(present), by])];
+  return select(
+    { id: "by", label: "By" },
+    all.map((each) => [each, dimensionName(each)]),
+    by,
+    choose,
   );
-  form.addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    choose(`label.${key.value}`);
-  });
-  const field = select({ id: "by", label: "By" }, [...known, ...own, [ANOTHER, "Another label…"]], by, (value) => {
-    form.hidden = value !== ANOTHER;
-    if (value === ANOTHER) {
-      key.focus();
-    } else {
-      choose(value);
-    }
-  });
-  const list = /** @type {HTMLSelectElement} */ (field.querySelector("select"));
-  return make("div", { class: "row" }, field, form);
 }

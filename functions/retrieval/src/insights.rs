@@ -1,6 +1,6 @@
 //! Insights: counts of a project's feedback by time, and by what it is about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::State;
@@ -52,8 +52,14 @@ async fn get_insights(
         tenant: &caller.tenant,
         project: &project,
     };
-    let Counted { parts, at } = counted(&app, place, &query, period).await?;
-    Ok(Json(InsightsReport::of(&query, period, parts, at)))
+    let counted = counted(&app, place, &query, period).await?;
+    let Counted {
+        parts,
+        at,
+        dimensions,
+    } = counted;
+    let report = InsightsReport::of(&query, period, parts, at, &dimensions);
+    Ok(Json(report))
 }
 
 /// Compare
@@ -88,7 +94,7 @@ async fn get_comparison(
         tenant: &caller.tenant,
         project: &project,
     };
-    let Counted { parts, at } = counted(&app, place, &insights, period).await?;
+    let Counted { parts, at, .. } = counted(&app, place, &insights, period).await?;
     Ok(Json(ComparisonReport::of(&query, period, parts, at)))
 }
 
@@ -97,6 +103,8 @@ struct Counted {
     parts: Vec<(Interval, Part)>,
     /// The latest time at which one of them was counted.
     at: Option<DateTime<Utc>>,
+    /// In which its answers have values.
+    dimensions: BTreeSet<Dimension>,
 }
 
 async fn counted(
@@ -118,6 +126,8 @@ async fn counted(
     let (heads, rows) = futures::future::try_join(heads, rows).await?;
     let mut rows: BTreeMap<Interval, Breakdown> = rows.into_iter().collect();
     let at = heads.iter().map(|(_, head)| head.counted_at).max();
+    let others = heads.iter().flat_map(|(_, head)| &head.others);
+    let dimensions = others.cloned().collect();
     let parts = heads.into_iter().filter_map(|(interval, mut head)| {
         let all = head.by.remove(&Dimension::All)?;
         let by = match apart {
@@ -132,5 +142,6 @@ async fn counted(
     Ok(Counted {
         parts: parts.collect(),
         at,
+        dimensions,
     })
 }

@@ -72,6 +72,7 @@ async fn insights_answer_by_interval_and_value() {
     assert_eq!(days["total"]["satisfactionRate"], json!(0.25));
     assert_eq!(days["total"]["byUser"]["users"], 2);
     assert_eq!(days["groups"], Value::Null);
+    assert_eq!(days["dimensions"], json!(["label.model"]));
     let hours = read(&format!("{november}&interval=hour")).await;
     assert_eq!(starts(&hours)[0], json!(["2026-11-02T23:00:00Z", 1]));
     assert_eq!(hours["total"], days["total"]);
@@ -159,6 +160,13 @@ async fn rates_come_with_the_share_of_turns_that_have_feedback() {
     let first = &models["intervals"][0];
     assert_eq!(first["start"], "2026-11-02T10:00:00Z");
     assert_eq!(turns_of(first), json!([4, 1, 1, 1]));
+    let reasons = read("reason").await;
+    let reasons = reasons["groups"].as_array().unwrap().iter();
+    let reasons: Vec<_> = reasons
+        .map(|group| (group["value"].clone(), group["total"]["events"].clone()))
+        .collect();
+    let said_so = (json!("explicit_correction"), json!(1));
+    assert_eq!(reasons, [said_so, (Value::Null, json!(2))]);
     let channels = read("channel").await;
     assert_eq!(channels["groups"][0]["total"]["turns"], Value::Null);
     let values = channels["groups"].as_array().unwrap().iter();

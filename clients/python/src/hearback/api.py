@@ -791,8 +791,8 @@ class Api(Calls):
         - `to`: Feedback that was given before this time; by default now. The interval that contains it is counted as
           a whole.
         - `interval`: The length of the intervals, in UTC. Default: "day".
-        - `group_by`: What events are grouped by: `channel`, `type`, `outcome`, `origin`, `artifactType`, `taskType`,
-          `agentId`, `strategy`, or `label.` and the key of a label.
+        - `group_by`: What events are grouped by: `channel`, `type`, `outcome`, `origin`, `reason`, `artifactType`,
+          `taskType`, `agentId`, `strategy`, or `label.` and the key of a label.
         - `values`: How many values are listed, those with the most events; all others are one group. Default: 10.
         """
         request = GET_INSIGHTS.request(
@@ -1621,8 +1621,8 @@ class AsyncApi(AsyncCalls):
         - `to`: Feedback that was given before this time; by default now. The interval that contains it is counted as
           a whole.
         - `interval`: The length of the intervals, in UTC. Default: "day".
-        - `group_by`: What events are grouped by: `channel`, `type`, `outcome`, `origin`, `artifactType`, `taskType`,
-          `agentId`, `strategy`, or `label.` and the key of a label.
+        - `group_by`: What events are grouped by: `channel`, `type`, `outcome`, `origin`, `reason`, `artifactType`,
+          `taskType`, `agentId`, `strategy`, or `label.` and the key of a label.
         - `values`: How many values are listed, those with the most events; all others are one group. Default: 10.
         """
         request = GET_INSIGHTS.request(

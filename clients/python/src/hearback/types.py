@@ -1077,6 +1077,10 @@ _InsightsReportKeywords = TypedDict("_InsightsReportKeywords", {"from": "str"})
 class _InsightsReportRequired(_InsightsReportKeywords):
     countedAt: str | None
     """The latest time at which a part of it was counted; `null` if it has neither events nor turns."""
+    dimensions: list[str]
+    """What the answers of the period can be grouped and compared by, as `groupBy`: where they have a value, at most
+    256, by name.
+    """
     intervals: list[IntervalInsight]
     """The counts of each interval with an event or a turn, the earliest first."""
     to: str

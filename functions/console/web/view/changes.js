@@ -22,7 +22,7 @@ import { changeText } from "./headline.js";
  */
 export function changesPanel(now, then, { by, period, file }) {
   const title = "What changed";
-  const picker = dimensionPicker(by, (chosen) => router.go({ by: chosen }));
+  const picker = dimensionPicker(by, now.dimensions, (chosen) => router.go({ by: chosen }));
   const rows = rowsOf(now.groups, then.groups);
   if (rows.every(({ group }) => group.value === null && !group.other)) {
     return panel(

@@ -3,7 +3,7 @@
 import { comparison, insights } from "../api.js";
 import { rateAxis, ratePlot } from "../chart/interval-plot.js";
 import { readRates, trend } from "../chart/trend.js";
-import { dimensionName, dimensionOf, dimensionPicker, dimensionSource } from "../dimension.js";
+import { dimensionName, dimensionOf, dimensionPicker, dimensionSource, firstDimension } from "../dimension.js";
 import { make, segments } from "../dom.js";
 import { groupName, percent } from "../format.js";
 import { chartPanel, emptyState, tablePanel } from "../panel.js";
@@ -21,7 +21,7 @@ const MAX_POINTS = 50;
 const WEEKS_FROM_DAYS = 28;
 
 export class Compare extends View {
-  /** @param {import("../route.js").Route} route @param {AbortSignal} signal */
+  /** @param {import("../route.js").Route} route @param {AbortSignal} signal @returns {Promise<Node[]>} */
   async load(route, signal) {
     const { project } = route;
     const period = { from: route.from, to: route.to };
@@ -29,7 +29,11 @@ export class Compare extends View {
     const by = dimensionOf(route.by, DEFAULT_BY);
     const points = pointsOf(route.points);
     const report = await insights(project, { ...query(period), groupBy: by, values: valuesFor(period, "day") }, signal);
-    const picker = dimensionPicker(by, (chosen) => router.go({ by: chosen, a: "", b: "" }));
+    const first = firstDimension(report.dimensions, by);
+    if (route.by === "" && by !== first) {
+      return this.load({ ...route, by: first }, signal);
+    }
+    const picker = dimensionPicker(by, report.dimensions, (chosen) => router.go({ by: chosen, a: "", b: "" }));
     const heading = viewHeading(this.name, { project, countedAt: report.countedAt, ...period }, picker);
     const listed = report.groups.filter((/** @type {any} */ group) => group.value !== null);
     if (report.total.events === 0 && report.total.turns.registered === 0) {

@@ -1,7 +1,7 @@
 /** The view of one period: how satisfied users are, how much feedback there is, and what changed. @module */
 
 import { insights } from "../api.js";
-import { dimensionOf } from "../dimension.js";
+import { dimensionOf, firstDimension } from "../dimension.js";
 import { make, segments } from "../dom.js";
 import { before, days, intervalOf, intervals, query, valuesFor } from "../period.js";
 import { router } from "../route.js";
@@ -14,8 +14,19 @@ import { givenPanel, volumePanel } from "./volume.js";
 
 const DEFAULT_BY = "taskType";
 
+/** Why answers were corrected or rejected (docs/reference/insights.md). @type {Record<string, string>} */
+const REASONS = {
+  content: "Content corrected",
+  format: "Format corrected",
+  accuracy: "Accuracy corrected",
+  completeness: "Completed",
+  explicit_correction: "Called wrong",
+  rephrased: "Asked again",
+  abandonment: "Given up",
+};
+
 export class Overview extends View {
-  /** @param {import("../route.js").Route} route @param {AbortSignal} signal */
+  /** @param {import("../route.js").Route} route @param {AbortSignal} signal @returns {Promise<Node[]>} */
   async load(route, signal) {
     const { project } = route;
     const period = { from: route.from, to: route.to };
@@ -25,14 +36,19 @@ export class Overview extends View {
       insights(project, { ...query(of), interval: "day", ...more }, signal);
     const values = valuesFor(period, "day");
     // Weeks are counted as a whole, so totals are of days.
-    const [channels, series, now, then, types, outcomes] = await Promise.all([
+    const [channels, series, now, then, reasons, types, outcomes] = await Promise.all([
       read({ groupBy: "channel" }),
       interval === "day" ? null : read({ groupBy: "channel", interval }),
       read({ groupBy: by }),
       read({ groupBy: by, values }, before(period)),
+      read({ groupBy: "reason" }),
       read({ groupBy: "type" }),
       read({ groupBy: "outcome" }),
     ]);
+    const first = firstDimension(now.dimensions, by);
+    if (route.by === "" && by !== first) {
+      return this.load({ ...route, by: first }, signal);
+    }
     const over = series ?? channels;
     const { total } = now;
     const heading = viewHeading(this.name, { project, countedAt: now.countedAt, ...period });
@@ -52,6 +68,15 @@ export class Overview extends View {
       satisfactionPanel(over, interval, picker, file),
       make("div", { class: "pair" }, volumePanel(over, interval, file), givenPanel(channels, file)),
       changesPanel(now, then, { by, period, file }),
+      ranking({
+        title: "Reasons",
+        column: "Reason",
+        report: reasons,
+        file: `${file}-reasons`,
+        name: ({ value }) => REASONS[value] ?? value,
+        note: "What is wrong with answers, where feedback says so: of corrections, and of what users wrote next.",
+        none: "No correction with a type, and no rejection in a message, in this period.",
+      }),
       make(
         "div",
         { class: "pair" },

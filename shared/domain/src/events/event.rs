@@ -9,6 +9,7 @@ mod kinds;
 mod rating;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use hearback_detection::RejectionKind;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -17,7 +18,7 @@ use crate::identity::caller::{Caller, Scope};
 use crate::identity::identifier::{ArtifactId, Label, SessionId, TenantId, UserId, UserRef};
 pub use context::EventContext;
 pub use free_text::FreeText;
-pub use kinds::{Channel, CorrectionType, FeedbackType};
+pub use kinds::{Channel, CorrectionType, FeedbackType, Reason};
 pub use rating::Rating;
 
 /// The confidence of an implicit event without one of its own.
@@ -114,6 +115,9 @@ pub struct EventCore {
     /// What a correction corrects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction_type: Option<CorrectionType>,
+    /// How a message rejects the answer, if the event was inferred from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejection: Option<RejectionKind>,
     /// The confidence of the detection, 0 to 1, for inferred feedback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
@@ -161,6 +165,13 @@ pub struct Receipt {
 }
 
 impl EventCore {
+    /// What is wrong with the answer, if the event says so.
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        let corrected = self.correction_type.map(Reason::from);
+        corrected.or_else(|| self.rejection.map(Reason::from))
+    }
+
     /// The user who gave the feedback.
     #[must_use]
     pub fn owner(&self) -> UserRef<'_> {

@@ -1,6 +1,7 @@
 //! Reactions: verdicts on a turn, by a user or inferred by the machine. See docs/reference/reactions.md.
 
 use chrono::{DateTime, Utc};
+use hearback_detection::RejectionKind;
 use hearback_wire::wire_names;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -163,6 +164,9 @@ pub struct ReactionCore {
     pub reaction: Option<Reaction>,
     /// The confidence; 1 for a user reaction.
     pub confidence: f64,
+    /// How the message rejects the answer, if the machine inferred a rejection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejection: Option<RejectionKind>,
     /// Whether the machine inferred it from the message of a turn that follows; otherwise the message named the turn.
     #[serde(default, skip_serializing_if = "is_false")]
     pub follow_up: bool,
@@ -228,6 +232,7 @@ impl ReactionCore {
             origin: Origin::User,
             reaction: None,
             confidence: 1.0,
+            rejection: None,
             follow_up: false,
             ts,
             received_at: ts,
@@ -362,6 +367,7 @@ impl StoredReaction {
         let mut tombstone = Self {
             core: ReactionCore {
                 reaction: None,
+                rejection: None,
                 ts: at,
                 received_at: at,
                 replaces: Some(self.core.id),

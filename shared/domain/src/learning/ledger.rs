@@ -47,6 +47,7 @@ pub fn event_of(reaction: &ReactionCore, text: &str) -> Option<FeedbackEvent> {
     let core = EventCore {
         accepted: verdict,
         commented: comment.is_some(),
+        rejection: reaction.rejection,
         confidence: match reaction.origin {
             Origin::User => None,
             Origin::Machine => Some(reaction.confidence),
@@ -197,6 +198,7 @@ impl Act<'_> {
             time_spent: None,
             scroll_percentage: None,
             correction_type: None,
+            rejection: None,
             confidence: None,
             derived: true,
             private: false,

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::events::event::{Channel, EventContext, EventCore, FeedbackType, Rating, is_false};
+use crate::events::event::{
+    Channel, EventContext, EventCore, FeedbackType, Rating, Reason, is_false,
+};
 use crate::identity::identifier::{Label, TenantId};
 use crate::learning::ledger::Retraction;
 use crate::learning::preferences::Crossing;
@@ -135,6 +137,9 @@ pub struct Processed {
     action: Action,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     score: Option<Rating>,
+    /// For insights; it is not published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
     #[serde(flatten)]
     context: EventContext,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -193,6 +198,7 @@ impl Processed {
             feedback_type: event.feedback_type,
             action: Action::of(event),
             score: event.rating,
+            reason: event.reason(),
             context: event.context.clone(),
             anonymize: event.privacy.anonymize,
             exclude_from_training: event.privacy.exclude_from_training,
@@ -255,6 +261,12 @@ impl Processed {
     #[must_use]
     pub fn rating(&self) -> Option<Rating> {
         self.score
+    }
+
+    /// What is wrong with the answer, if the event says so.
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        self.reason
     }
 
     /// The value of its reward, −1 to 1, if it gave one.

@@ -153,6 +153,7 @@ impl FeedbackEventRequest {
             time_spent: data.time_spent,
             scroll_percentage: data.scroll_percentage.map(|percentage| percentage.0),
             correction_type: correction.correction_type,
+            rejection: None,
             confidence: None,
             derived: false,
             private: false,

@@ -1,7 +1,7 @@
 //! The request that submits a reaction.
 
 use chrono::{DateTime, Utc};
-use hearback_detection::{Detection, FeedbackStatus};
+use hearback_detection::{Detection, FeedbackStatus, RejectionKind};
 use hearback_wire::parse::to_instant;
 use hearback_wire::{Errors, FieldError, Members, Number, Text, from_json_with, request};
 use serde_json::Value;
@@ -51,6 +51,7 @@ pub struct NewReaction {
     text: String,
     ts: Option<DateTime<Utc>>,
     mirror: Option<bool>,
+    rejection: Option<RejectionKind>,
     /// The message of an inference that names the turn, if the text does not tell it.
     heard_in: Option<String>,
 }
@@ -124,6 +125,7 @@ impl NewReaction {
                 origin: self.origin,
                 reaction: self.reaction,
                 confidence: self.confidence,
+                rejection: self.rejection,
                 received_at: now,
                 mirror: self.mirror.unwrap_or(mirror),
                 context: turn.context(),
@@ -138,8 +140,11 @@ impl NewReaction {
     #[must_use]
     pub fn inferred(detection: &Detection, ts: DateTime<Utc>) -> Option<Self> {
         let said = detection.user_said.as_deref();
-        Self::of_machine(detection.feedback_type, detection.confidence, said, ts)
-            .filter(|reaction| reaction.confidence >= MIN_CONFIDENCE)
+        let inferred = Self::of_machine(detection.feedback_type, detection.confidence, said, ts)?;
+        (inferred.confidence >= MIN_CONFIDENCE).then_some(Self {
+            rejection: detection.correction_type,
+            ..inferred
+        })
     }
 
     /// The machine reaction for a message of the time `ts` whose meaning a person has corrected; `None` if it says
@@ -169,6 +174,7 @@ impl NewReaction {
             text: said.unwrap_or_default().to_owned(),
             ts: Some(ts),
             mirror: None,
+            rejection: None,
             heard_in: None,
         })
     }
@@ -212,6 +218,7 @@ impl From<ReactionRequest> for NewReaction {
             text: request.text.0,
             ts: request.ts,
             mirror: request.mirror,
+            rejection: None,
             heard_in: None,
         }
     }

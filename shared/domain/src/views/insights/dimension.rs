@@ -18,6 +18,8 @@ pub enum Dimension {
     Outcome,
     /// `user`, or `machine` for what was inferred.
     Origin,
+    /// What is wrong with the answer, where feedback says so.
+    Reason,
     /// The kind of artifact.
     ArtifactType,
     /// The kind of task.
@@ -31,12 +33,13 @@ pub enum Dimension {
 }
 
 /// The dimensions without labels, by name.
-const NAMED: [(&str, Dimension); 9] = [
+const NAMED: [(&str, Dimension); 10] = [
     ("all", Dimension::All),
     ("channel", Dimension::Channel),
     ("type", Dimension::Type),
     ("outcome", Dimension::Outcome),
     ("origin", Dimension::Origin),
+    ("reason", Dimension::Reason),
     ("artifactType", Dimension::ArtifactType),
     ("taskType", Dimension::TaskType),
     ("agentId", Dimension::AgentId),
@@ -49,7 +52,12 @@ impl Dimension {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match self {
-            Self::All | Self::Channel | Self::Type | Self::Outcome | Self::Origin => true,
+            Self::All
+            | Self::Channel
+            | Self::Type
+            | Self::Outcome
+            | Self::Origin
+            | Self::Reason => true,
             Self::ArtifactType
             | Self::TaskType
             | Self::AgentId

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::events::event::{Channel, FeedbackType, Rating};
+use crate::events::event::{Channel, FeedbackType, Rating, Reason};
 use crate::feedback::reaction::Origin;
 use crate::identity::identifier::{Label, TenantId};
 use crate::identity::labels::Labels;
@@ -38,6 +38,9 @@ pub struct Facts {
         skip_serializing_if = "crate::events::event::is_false"
     )]
     pub is_neutral: bool,
+    /// What is wrong with the answer.
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
     /// The rating.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub rating: Option<Rating>,
@@ -113,6 +116,7 @@ impl Facts {
             feedback_type: event.feedback_type(),
             outcome: event.action(),
             is_neutral: event.is_neutral_reaction(),
+            reason: event.reason(),
             rating: event.rating(),
             reward_millionths: event.reward().map(millionths),
             answer: AnswerFacts {
@@ -171,6 +175,7 @@ impl Facts {
             ),
             (Dimension::Outcome, Some(self.outcome.as_str())),
             (Dimension::Origin, Some(origin)),
+            (Dimension::Reason, self.reason.map(Reason::as_str)),
         ];
         closed
             .into_iter()

@@ -105,6 +105,7 @@ impl TryFrom<&str> for GroupBy {
             | Dimension::Type
             | Dimension::Outcome
             | Dimension::Origin
+            | Dimension::Reason
             | Dimension::ArtifactType
             | Dimension::TaskType
             | Dimension::AgentId
@@ -141,8 +142,8 @@ request! {
         "to" => to: optional DateTime<Utc>,
         /// The length of the intervals, in UTC.
         "interval" => interval: optional IntervalLength = IntervalLength::Day,
-        /// What events are grouped by: `channel`, `type`, `outcome`, `origin`, `artifactType`, `taskType`, `agentId`,
-        /// `strategy`, or `label.` and the key of a label.
+        /// What events are grouped by: `channel`, `type`, `outcome`, `origin`, `reason`, `artifactType`, `taskType`,
+        /// `agentId`, `strategy`, or `label.` and the key of a label.
         "groupBy" => group_by: optional GroupBy,
         /// How many values are listed, those with the most events; all others are one group.
         "values" => values: optional ValueLimit = Integer(DEFAULT_VALUES),

@@ -11,9 +11,13 @@ use utoipa::ToSchema;
 use crate::views::insights::breakdown::{Breakdown, Group};
 use crate::views::insights::compare::{Comparison, Sample};
 use crate::views::insights::counts::{TurnCounts, Verdicts};
+use crate::views::insights::dimension::Dimension;
 use crate::views::insights::interval::Interval;
 use crate::views::insights::query::{CompareQuery, InsightsQuery, Period};
 use crate::views::insights::user_verdicts::{UserHash, UserVerdicts};
+
+/// Maximum number of dimensions that are listed. Of an hour, 64 labels are counted.
+const MAX_DIMENSIONS: usize = 256;
 
 /// The 97.5 % quantile of the normal distribution, for intervals of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
@@ -324,6 +328,9 @@ pub struct InsightsReport {
     /// The latest time at which a part of it was counted; `null` if it has neither events nor turns.
     #[schema(required = true)]
     pub counted_at: Option<DateTime<Utc>>,
+    /// What the answers of the period can be grouped and compared by, as `groupBy`: where they have a value, at most
+    /// 256, by name.
+    pub dimensions: Vec<String>,
     /// The counts of all events of the period.
     pub total: Insight,
     /// The counts of each interval with an event or a turn, the earliest first.
@@ -342,7 +349,11 @@ impl InsightsReport {
         period: Period,
         parts: impl IntoIterator<Item = (Interval, Part)>,
         counted_at: Option<DateTime<Utc>>,
+        dimensions: &BTreeSet<Dimension>,
     ) -> Self {
+        let mut dimensions: Vec<_> = dimensions.iter().map(Dimension::to_string).collect();
+        dimensions.sort_unstable();
+        dimensions.truncate(MAX_DIMENSIONS);
         let mut total = Part::default();
         let mut intervals: BTreeMap<DateTime<Utc>, Part> = BTreeMap::new();
         for (interval, part) in parts {
@@ -404,6 +415,7 @@ impl InsightsReport {
             from: period.from,
             to: period.to,
             counted_at,
+            dimensions,
             total: of_all(&total),
             intervals: intervals
                 .iter()

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::events::event::{Channel, FeedbackType, Rating};
+use crate::events::event::{Channel, FeedbackType, Rating, Reason};
 use crate::feedback::reaction::Origin;
 use crate::identity::labels::Labels;
 use crate::learning::publication::Action;
@@ -43,6 +43,7 @@ prop_compose! {
             feedback_type: (outcome == Action::Modified).then_some(FeedbackType::Modification),
             outcome,
             is_neutral: is_neutral && outcome == Action::Commented,
+            reason: (outcome == Action::Rejected).then_some(Reason::Rephrased),
             rating: rating.filter(|_| outcome == Action::Rated).map(|rating| Rating::try_from(rating).unwrap()),
             reward_millionths: reward,
             answer: AnswerFacts {
@@ -146,6 +147,7 @@ fn rated(user: usize, rating: u8, key: &str, value: &str) -> (Facts, bool) {
         feedback_type: Some(FeedbackType::Rating),
         outcome: Action::Rated,
         is_neutral: false,
+        reason: None,
         rating: Some(Rating::try_from(rating).unwrap()),
         reward_millionths: None,
         answer: answer_with(key, value),
@@ -396,7 +398,13 @@ fn report(hours: &[&[(Facts, bool)]], values: &str) -> serde_json::Value {
         let is_left_out = rollup.label_keys_left_out > 0;
         (Interval::Hour(begin), Part::new(all, by, is_left_out))
     });
-    json!(InsightsReport::of(&query, period, parts, None))
+    json!(InsightsReport::of(
+        &query,
+        period,
+        parts,
+        None,
+        &BTreeSet::new()
+    ))
 }
 
 #[test]
