@@ -74,7 +74,7 @@ def test_what_cannot_be_moved_back_says_what_to_do(desk, give_up):
     assert desk.rows("Dead letters")["stream"][1] == "By command"
     expect(desk.panel("Dead letters")).to_contain_text("hearback redrive --queue stream")
     desk.page.get_by_role("button", name="Move back: subjects").click()
-    expect(desk.panel("Dead letters")).to_contain_text("subjects: 0 messages moved back. 1 message stayed")
+    expect(desk.panel("Dead letters")).to_contain_text("subjects: 0 messages moved back. 1 message stayed: nothing says")
 
 
 def test_a_token_without_the_scope_is_told_which_it_lacks(console, bundle):

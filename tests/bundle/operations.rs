@@ -2,6 +2,7 @@
 
 use aws_sdk_sqs::Client;
 use axum::http::Method;
+use hearback_domain::learning::publication::Subject;
 use hearback_lambda::http::service;
 use hearback_local::redrive::DeadLetterQueue;
 use hearback_operations::{MOST, Queues};
@@ -37,7 +38,9 @@ async fn operators_see_what_waits_and_why_dead_letters_failed() {
     let (sqs, queues) = (&app.bundle.clients.sqs, &app.bundle.queues);
     // Nothing consumes the queue of NATS here.
     send(sqs, &queues.nats, BODY, &[]).await;
+    let invalid = "invalid_request: /context/labels/anna must be a label";
     for (queue, reason) in [
+        (&queues.ingest_dead_letters, invalid),
         (&queues.ingest_dead_letters, "the table was unavailable"),
         (&queues.ingest_dead_letters, "not an event"),
         (&queues.ingest_dead_letters, "not an event"),
@@ -50,7 +53,9 @@ async fn operators_see_what_waits_and_why_dead_letters_failed() {
     for _ in 0..2 {
         let response = app.get(&operator, QUEUES).await;
         assert_eq!(response.status, 200, "{}", response.body);
-        assert!(!response.body.to_string().contains(BODY));
+        // The names of an event's members are content, too.
+        let text = response.body.to_string();
+        assert!(!text.contains(BODY) && !text.contains("anna"), "{text}");
         let (work, dead) = (&response.body["queues"], &response.body["deadLetters"]);
         let nats = named(work, "name", "nats");
         assert_eq!(
@@ -59,11 +64,12 @@ async fn operators_see_what_waits_and_why_dead_letters_failed() {
         );
         assert_eq!(named(work, "name", "feedback-processed")["waiting"], 0);
         let ingest = named(dead, "queue", "ingest");
-        assert_eq!(ingest["count"], 3);
+        assert_eq!(ingest["count"], 4);
         assert_eq!(
             ingest["reasons"],
             json!([
                 {"reason": "not an event", "count": 2},
+                {"reason": "invalid_request", "count": 1},
                 {"reason": "the table was unavailable", "count": 1},
             ])
         );
@@ -100,12 +106,19 @@ async fn a_request_moves_a_hundred_dead_letters_and_keeps_those_without_an_origi
     let app = TestApp::start().await;
     let (sqs, queues) = (&app.bundle.clients.sqs, &app.bundle.queues);
     let dead_letters = &queues.nats_dead_letters;
-    for number in 0..MOST + 5 {
+    let all = u32::try_from(MOST + 5).unwrap();
+    for number in 0..all {
         send(sqs, dead_letters, &number.to_string(), &[("reason", "x")]).await;
     }
     let operator = app.token_of("root", "acme", OPERATE);
-    for (moved, remaining) in [(MOST, 5), (5, 0), (0, 0)] {
-        let outcome = app.post(&operator, &redrive("nats"), &Value::Null).await;
+    for (query, moved, remaining) in [
+        ("", 100, 5),
+        ("?most=2", 2, 3),
+        ("?most=100", 3, 0),
+        ("", 0, 0),
+    ] {
+        let path = redrive("nats") + query;
+        let outcome = app.post(&operator, &path, &Value::Null).await;
         assert_eq!(
             outcome.body,
             json!({"moved": moved, "failed": 0, "remaining": remaining})
@@ -116,7 +129,10 @@ async fn a_request_moves_a_hundred_dead_letters_and_keeps_those_without_an_origi
         .map(|message| message.body.as_ref().unwrap().parse().unwrap())
         .collect();
     bodies.sort_unstable();
-    assert_eq!(bodies, Vec::from_iter(0..MOST + 5));
+    assert_eq!(bodies, Vec::from_iter(0..all));
+    let too_many = redrive("nats") + "?most=101";
+    let too_many = app.post(&operator, &too_many, &Value::Null).await;
+    assert_eq!(too_many.status, 400);
 
     let subjects = app.bundle.clients.sqs.get_queue_url();
     let subjects = subjects.queue_name("hearback-subjects-dead-letters").send();
@@ -146,6 +162,37 @@ async fn what_cannot_be_moved_back_is_rejected_with_what_to_do() {
         assert_eq!(response.status, status, "{queue}");
         let detail = response.body["detail"].as_str().unwrap();
         assert!(detail.contains(part), "{detail}");
+    }
+}
+
+/// The topic sends a message to the queue of its subject, and to insights what is counted.
+#[tokio::test]
+async fn what_the_topic_could_not_send_goes_to_every_queue_that_lacks_it() {
+    let engine = Engine::start().await;
+    let (sqs, urls) = (&engine.clients.sqs, &engine.queues);
+    let name = engine.names.dead_letters_of(DeadLetterQueue::Deliveries);
+    let created = sqs.create_queue().queue_name(name).send().await.unwrap();
+    let dead_letters = created.queue_url.unwrap();
+    for body in [
+        json!({"eventType": "turn.changed"}),
+        json!({"eventType": "feedback.processed"}),
+        json!({"eventType": "learning.signal.generated", "signalType": "policy_update"}),
+        json!({"eventType": "other"}),
+    ] {
+        send(sqs, &dead_letters, &body.to_string(), &[]).await;
+    }
+    let queues = Queues::beside(sqs.clone(), &urls.signals);
+    let functions = service(hearback_operations::routes().router(queues));
+    let path = redrive("deliveries");
+    let request = (Method::POST, path.as_str());
+    let (_, outcome) = call(&functions, ("root", OPERATE), request, &Value::Null).await;
+    assert_eq!(outcome, json!({"moved": 3, "failed": 1, "remaining": 1}));
+    for (queue, count) in [
+        (urls.insights.as_str(), 2),
+        (urls.subject(Subject::FeedbackProcessed).unwrap(), 1),
+        (urls.subject(Subject::Policy).unwrap(), 1),
+    ] {
+        assert_eq!(queue::count(sqs, queue).await, count, "{queue}");
     }
 }
 

@@ -153,9 +153,10 @@ export function queues(signal) {
   return get("/v1/operations/queues", {}, signal);
 }
 
-/** Moves up to a hundred dead letters back. @param {string} queue @param {AbortSignal} signal */
-export function redrive(queue, signal) {
-  return send(`/v1/operations/dead-letters/${encodeURIComponent(queue)}/redrive`, { method: "POST" }, signal);
+/** Moves up to `most` dead letters back, at most a hundred. @param {string} queue @param {number} most @param {AbortSignal} signal */
+export function redrive(queue, most, signal) {
+  const path = `/v1/operations/dead-letters/${encodeURIComponent(queue)}/redrive?most=${Math.min(most, 100)}`;
+  return send(path, { method: "POST" }, signal);
 }
 
 /** What the API does not have is `null`. @template T @param {Promise<T>} request @returns {Promise<T | null>} */

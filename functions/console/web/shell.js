@@ -103,7 +103,7 @@ export class Shell extends HTMLElement {
             { id: "project", label: "Project" },
             options.map((name) => [name, name]),
             route.project,
-            (name) => router.goToWhole({ project: name, a: "", b: "" }),
+            (name) => router.goToWhole({ project: name, by: "", a: "", b: "" }),
           )
         : make("p", { class: "field" }, make("span", {}, "Project"), make("b", {}, route.project));
     const period = { from: route.from, to: route.to };

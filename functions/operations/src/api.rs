@@ -8,22 +8,32 @@ use axum::http::StatusCode;
 use futures::future::try_join_all;
 use hearback_domain::identity::caller::Scope;
 use hearback_lambda::caller::VerifiedCaller;
+use hearback_lambda::params::Parameters;
 use hearback_lambda::problem::ProblemDocument;
 use hearback_lambda::rejections::{ForbiddenRejection, Rejections};
 use hearback_lambda::routes::Routes;
 use hearback_lambda::{Problem, routes};
+use hearback_wire::{Integer, request};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::dead_letters::DeadLetterQueue;
 use crate::queues::{Queues, Unavailable, WorkQueue, work_queues};
 
-/// Dead letters that one request moves back.
-pub const MOST: u32 = 100;
+/// Dead letters that one request moves back at most.
+pub const MOST: i64 = 100;
 
 /// Every route of this function.
 pub fn routes() -> Routes<Queues> {
     routes!(Queues => list_queues, redrive_dead_letters)
+}
+
+request! {
+    /// How many dead letters are moved.
+    struct RedriveQuery, query {
+        /// The maximum number of dead letters that are moved.
+        "most" => most: optional Integer<1, MOST> = Integer(MOST),
+    }
 }
 
 /// The queues of the deployment.
@@ -78,7 +88,7 @@ struct DeadLetterReason {
 /// The outcome of moving dead letters back.
 #[derive(Serialize, ToSchema)]
 struct RedriveOutcome {
-    /// Dead letters that were sent to the queue from which they came.
+    /// Dead letters that were sent to where they came from.
     moved: u32,
     /// Dead letters that could not be moved: a call failed, or nothing says from which subject's queue they came.
     failed: u32,
@@ -162,14 +172,13 @@ async fn dead_letters(
 
 /// Move dead letters back
 ///
-/// Sends up to 100 dead letters to the queue from which they came, where they are processed again. Repair the cause
-/// first: what fails again becomes a new dead letter. Repeat the request while some remain and some are moved. Needs
-/// `feedback:operate`.
+/// Sends dead letters to where they came from, to be processed again. Repair the cause first: what fails again becomes a
+/// new dead letter. Repeat the request until as many are moved as there were, or none is. Needs `feedback:operate`.
 #[utoipa::path(
     post,
     path = "/v1/operations/dead-letters/{queue}/redrive",
     tag = "operations",
-    params(OfDeadLetters),
+    params(OfDeadLetters, RedriveQuery),
     responses(
         (status = 200, description = "The outcome", body = RedriveOutcome),
         (status = 404, description = "The deployment has no such queue", body = ProblemDocument),
@@ -183,6 +192,7 @@ async fn redrive_dead_letters(
     State(queues): State<Queues>,
     VerifiedCaller(caller): VerifiedCaller,
     Path(name): Path<String>,
+    Parameters(RedriveQuery { most }): Parameters<RedriveQuery>,
 ) -> Result<Json<RedriveOutcome>, Problem> {
     caller.require(Scope::Operate)?;
     let unknown = || Problem::not_found().detail("This deployment has no such dead-letter queue.");
@@ -193,7 +203,8 @@ async fn redrive_dead_letters(
     }
     // A message that fails again at once is a new dead letter, which must not be moved in this request.
     let before = queues.depth(&queue.queue()).await?.ok_or_else(unknown)?;
-    let moved = queues.redrive(queue, before.all().min(MOST)).await?;
+    let most = before.all().min(most.to());
+    let moved = queues.redrive(queue, most).await?;
     tracing::info!(
         queue = queue.as_str(),
         moved = moved.moved,

@@ -34,7 +34,7 @@ pub enum DeadLetterQueue {
     Webhooks,
     /// Published messages that subscribers failed to process.
     Subjects,
-    /// Messages that the topic could not send to a subject's queue; in deployed stacks only.
+    /// Published messages that the topic could not send to a queue; in deployed stacks only.
     Deliveries,
     /// Records of the table's stream that could not be delivered.
     Stream,
@@ -59,7 +59,7 @@ wire_names!(DeadLetterQueue {
 /// Why a dead letter was not moved.
 #[derive(Debug, thiserror::Error)]
 pub enum NotMoved {
-    /// A dead letter of a subject names neither its subject nor its source queue; or one that is not a message.
+    /// Nothing says from which queue a published message came.
     #[error("neither its subject nor its source queue is known")]
     UnknownOrigin,
     /// A call failed.
@@ -95,7 +95,7 @@ impl DeadLetterQueue {
             Self::Webhooks => "Published messages that a webhook did not accept",
             Self::Subjects => "Published messages that subscribers failed to process",
             Self::Deliveries => {
-                "Messages that the topic could not send to a subject's queue; in deployed stacks only"
+                "Published messages that the topic could not send to a queue; in deployed stacks only"
             }
             Self::Stream => "Records of the table's stream that could not be delivered",
             Self::Fanout => "News for connections to the live feed",
@@ -105,7 +105,18 @@ impl DeadLetterQueue {
     /// Whether its dead letters are messages of another queue, to which they can be sent again.
     #[must_use]
     pub fn is_redrivable(self) -> bool {
-        !matches!(self, Self::Stream | Self::Fanout)
+        match self {
+            Self::Signals
+            | Self::Ingest
+            | Self::Imports
+            | Self::Erasures
+            | Self::Insights
+            | Self::Nats
+            | Self::Webhooks
+            | Self::Subjects
+            | Self::Deliveries => true,
+            Self::Stream | Self::Fanout => false,
+        }
     }
 
     /// The name of the queue, without the stack's name.
@@ -114,38 +125,71 @@ impl DeadLetterQueue {
         format!("{}-dead-letters", self.as_str())
     }
 
-    /// The queue to which a dead letter goes back.
-    fn origin(self, dead_letter: &Message) -> Option<String> {
+    /// The queues to which a dead letter goes back; none if nothing says from which it came.
+    fn origins(self, dead_letter: &Message) -> Vec<String> {
         match self {
-            Self::Stream | Self::Fanout => None,
-            Self::Subjects | Self::Deliveries => {
-                let subject = source(dead_letter).or_else(|| subject(dead_letter))?;
-                Some(subject.queue())
+            Self::Stream | Self::Fanout => Vec::new(),
+            Self::Subjects => {
+                let subject = source(dead_letter).or_else(|| kind(dead_letter)?.subject());
+                subject.map(Subject::queue).into_iter().collect()
             }
-            of_function => Some(of_function.as_str().to_owned()),
+            Self::Deliveries => {
+                let kind = kind(dead_letter);
+                let subject = kind.and_then(Kind::subject).map(Subject::queue);
+                let counted = kind.is_some_and(Kind::is_counted);
+                let insights = counted.then(|| Self::Insights.as_str().to_owned());
+                subject.into_iter().chain(insights).collect()
+            }
+            Self::Signals
+            | Self::Ingest
+            | Self::Imports
+            | Self::Erasures
+            | Self::Insights
+            | Self::Nats
+            | Self::Webhooks => vec![self.as_str().to_owned()],
         }
     }
 
-    /// Why a dead letter failed. A function says so; SQS, which moves what was received too often, does not.
+    /// Why a dead letter failed. A function says so. SQS and SNS do not; what they moved may have attributes of its
+    /// sender.
     fn reason(self, dead_letter: &Message) -> String {
         let attributes = dead_letter.message_attributes.as_ref();
-        let reason = attributes.and_then(|attributes| attributes.get(REASON)?.string_value.clone());
+        let given = attributes.and_then(|attributes| attributes.get(REASON)?.string_value.clone());
         let unknown = match self {
             Self::Subjects => "its subscriber did not delete it",
             Self::Deliveries => "the topic could not send it",
             Self::Signals => "the signal generator crashed",
             Self::Stream => "a pipe gave it up",
-            _ => "the function crashed",
+            Self::Nats | Self::Webhooks => "the topic could not send it, or the function crashed",
+            Self::Ingest | Self::Imports | Self::Erasures | Self::Insights | Self::Fanout => {
+                "the function crashed"
+            }
         };
-        reason.unwrap_or_else(|| unknown.to_owned())
+        given
+            .filter(|_| source_arn(dead_letter).is_none())
+            .unwrap_or_else(|| unknown.to_owned())
     }
+
+    /// The same without content of the message: why an event is invalid names its members, which its sender has chosen.
+    fn public_reason(self, dead_letter: &Message) -> String {
+        let reason = self.reason(dead_letter);
+        match reason.split_once(": ") {
+            Some((code, _)) if self == Self::Ingest && !code.contains(' ') => code.to_owned(),
+            _ => reason,
+        }
+    }
+}
+
+/// The queue from which SQS moved a dead letter; `None` for what a function or the topic sent to the DLQ.
+fn source_arn(dead_letter: &Message) -> Option<&str> {
+    let attributes = dead_letter.attributes.as_ref()?;
+    let arn = attributes.get(&MessageSystemAttributeName::DeadLetterQueueSourceArn)?;
+    Some(arn)
 }
 
 /// The subject from whose queue SQS moved a dead letter.
 fn source(dead_letter: &Message) -> Option<Subject> {
-    let attributes = dead_letter.attributes.as_ref()?;
-    let arn = attributes.get(&MessageSystemAttributeName::DeadLetterQueueSourceArn)?;
-    let (_, name) = arn.rsplit_once(':')?;
+    let (_, name) = source_arn(dead_letter)?.rsplit_once(':')?;
     let mut subjects = Subject::NAMES.iter().map(|(_, subject)| *subject);
     subjects.find(|subject| {
         let stack = name.strip_suffix(&subject.queue());
@@ -153,23 +197,46 @@ fn source(dead_letter: &Message) -> Option<Subject> {
     })
 }
 
-/// The subject of a message, by the filters of the topic.
-fn subject(dead_letter: &Message) -> Option<Subject> {
+/// What a published message is about, by which the topic filters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// An event was processed or retracted: for subscribers, and counted.
+    Feedback,
+    /// A learning signal, for the subscribers of this subject.
+    Signal(Subject),
+    /// A turn changed, or an event was erased: only counted.
+    Counted,
+}
+
+impl Kind {
+    fn subject(self) -> Option<Subject> {
+        match self {
+            Self::Feedback => Some(Subject::FeedbackProcessed),
+            Self::Signal(subject) => Some(subject),
+            Self::Counted => None,
+        }
+    }
+
+    fn is_counted(self) -> bool {
+        matches!(self, Self::Feedback | Self::Counted)
+    }
+}
+
+fn kind(dead_letter: &Message) -> Option<Kind> {
     let body: Value = serde_json::from_str(dead_letter.body.as_deref()?).ok()?;
     let text = |name: &str| body.get(name).and_then(Value::as_str);
     match (text("signalType"), text("eventType")) {
-        (Some("reward"), _) => Some(Subject::Reward),
-        (Some("policy_update"), _) => Some(Subject::Policy),
-        (Some("exploration_hint"), _) => Some(Subject::Exploration),
-        (None, Some("feedback.processed" | "feedback.retracted")) => {
-            Some(Subject::FeedbackProcessed)
-        }
+        (Some("reward"), _) => Some(Kind::Signal(Subject::Reward)),
+        (Some("policy_update"), _) => Some(Kind::Signal(Subject::Policy)),
+        (Some("exploration_hint"), _) => Some(Kind::Signal(Subject::Exploration)),
+        (None, Some("feedback.processed" | "feedback.retracted")) => Some(Kind::Feedback),
+        (None, Some("feedback.erased" | "turn.changed")) => Some(Kind::Counted),
         _ => None,
     }
 }
 
 impl Queues {
-    /// Sends a dead letter to the queue from which it came, and deletes it. Returns why it had failed.
+    /// Sends a dead letter to where it came from, and deletes it. Returns why it had failed.
     ///
     /// Deleted after it was sent: between the two calls it is in both queues, never in none.
     pub async fn put_back(
@@ -177,7 +244,10 @@ impl Queues {
         queue: DeadLetterQueue,
         mut dead_letter: Message,
     ) -> Result<String, NotMoved> {
-        let to = queue.origin(&dead_letter).ok_or(NotMoved::UnknownOrigin)?;
+        let origins = queue.origins(&dead_letter);
+        if origins.is_empty() {
+            return Err(NotMoved::UnknownOrigin);
+        }
         let reason = queue.reason(&dead_letter);
         let receipt = dead_letter.receipt_handle.take().unwrap_or_default();
         if let Some(attributes) = &mut dead_letter.message_attributes {
@@ -185,7 +255,9 @@ impl Queues {
             // Its hops are counted from 0 again.
             attributes.remove(HOPS);
         }
-        self.send(&to, dead_letter).await?;
+        for to in &origins {
+            self.send(to, &dead_letter).await?;
+        }
         self.delete(&queue.queue(), &receipt).await?;
         Ok(reason)
     }
@@ -197,7 +269,9 @@ impl Queues {
     ) -> Result<BTreeMap<String, u32>, Unavailable> {
         let mut reasons = BTreeMap::new();
         for dead_letter in self.receive(&queue.queue(), BATCH, true).await? {
-            *reasons.entry(queue.reason(&dead_letter)).or_default() += 1;
+            *reasons
+                .entry(queue.public_reason(&dead_letter))
+                .or_default() += 1;
         }
         Ok(reasons)
     }
@@ -213,7 +287,15 @@ impl Queues {
             && left > 0
         {
             let batch = BATCH.min(left.try_into().unwrap_or(BATCH));
-            let received = self.receive(&queue.queue(), batch, false).await?;
+            let received = match self.receive(&queue.queue(), batch, false).await {
+                Ok(received) => received,
+                Err(error) if all == Moved::default() => return Err(error),
+                // What was moved is told; the rest is moved by a repeat.
+                Err(error) => {
+                    tracing::warn!(queue = queue.as_str(), reason = %error, "redrive ended early");
+                    break;
+                }
+            };
             if received.is_empty() {
                 break;
             }

@@ -171,13 +171,13 @@ impl Queues {
     }
 
     /// Sends the body and the attributes of a message.
-    pub(crate) async fn send(&self, name: &str, message: Message) -> Result<(), Unavailable> {
-        let attributes = message.message_attributes;
+    pub(crate) async fn send(&self, name: &str, message: &Message) -> Result<(), Unavailable> {
+        let attributes = message.message_attributes.clone();
         let sent = self
             .client
             .send_message()
             .queue_url(self.url(name))
-            .message_body(message.body.unwrap_or_default())
+            .message_body(message.body.as_deref().unwrap_or_default())
             .set_message_attributes(attributes.filter(|some| !some.is_empty()))
             .send()
             .await;

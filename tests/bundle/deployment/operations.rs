@@ -27,7 +27,7 @@ async fn operations_lists_the_queues_and_moves_dead_letters_back() {
         "holds": "Published messages that NATS did not accept",
         "count": 1,
         "redrivable": true,
-        "reasons": [{"reason": "the function crashed", "count": 1}],
+        "reasons": [{"reason": "the topic could not send it, or the function crashed", "count": 1}],
     });
     assert!(body["deadLetters"].as_array().unwrap().contains(&nats));
     let redrive = as_operator("POST", "/v1/operations/dead-letters/nats/redrive");

@@ -634,14 +634,20 @@ class Api(Calls):
         request = WITHDRAW_FEEDBACK.request(path={"feedbackId": feedback_id})
         return self.send(request)
 
-    def redrive_dead_letters(self, *, queue: types.DeadLetterQueue) -> types.RedriveOutcome:
+    def redrive_dead_letters(
+        self,
+        *,
+        queue: types.DeadLetterQueue,
+        most: int | None = None,
+    ) -> types.RedriveOutcome:
         """Move dead letters back.
 
-        Sends up to 100 dead letters to the queue from which they came, where they are processed again. Repair the
-        cause first: what fails again becomes a new dead letter. Repeat the request while some remain and some are
-        moved. Needs `feedback:operate`.
+        Sends dead letters to where they came from, to be processed again. Repair the cause first: what fails again
+        becomes a new dead letter. Repeat the request until as many are moved as there were, or none is. Needs
+        `feedback:operate`.
 
         - `queue`: The name of the dead-letter queue.
+        - `most`: The maximum number of dead letters that are moved. Default: 100.
 
         Raises `NotFound`: The deployment has no such queue.
 
@@ -649,7 +655,7 @@ class Api(Calls):
 
         Is not repeated after a request that may have reached the server.
         """
-        request = REDRIVE_DEAD_LETTERS.request(path={"queue": queue})
+        request = REDRIVE_DEAD_LETTERS.request(path={"queue": queue}, query={"most": most})
         return self.send(request)
 
     def list_queues(self) -> types.QueueList:
@@ -1464,14 +1470,20 @@ class AsyncApi(AsyncCalls):
         request = WITHDRAW_FEEDBACK.request(path={"feedbackId": feedback_id})
         return await self.send(request)
 
-    async def redrive_dead_letters(self, *, queue: types.DeadLetterQueue) -> types.RedriveOutcome:
+    async def redrive_dead_letters(
+        self,
+        *,
+        queue: types.DeadLetterQueue,
+        most: int | None = None,
+    ) -> types.RedriveOutcome:
         """Move dead letters back.
 
-        Sends up to 100 dead letters to the queue from which they came, where they are processed again. Repair the
-        cause first: what fails again becomes a new dead letter. Repeat the request while some remain and some are
-        moved. Needs `feedback:operate`.
+        Sends dead letters to where they came from, to be processed again. Repair the cause first: what fails again
+        becomes a new dead letter. Repeat the request until as many are moved as there were, or none is. Needs
+        `feedback:operate`.
 
         - `queue`: The name of the dead-letter queue.
+        - `most`: The maximum number of dead letters that are moved. Default: 100.
 
         Raises `NotFound`: The deployment has no such queue.
 
@@ -1479,7 +1491,7 @@ class AsyncApi(AsyncCalls):
 
         Is not repeated after a request that may have reached the server.
         """
-        request = REDRIVE_DEAD_LETTERS.request(path={"queue": queue})
+        request = REDRIVE_DEAD_LETTERS.request(path={"queue": queue}, query={"most": most})
         return await self.send(request)
 
     async def list_queues(self) -> types.QueueList:

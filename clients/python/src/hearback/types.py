@@ -1569,7 +1569,7 @@ class RedriveOutcome(TypedDict):
     failed: int
     """Dead letters that could not be moved: a call failed, or nothing says from which subject's queue they came."""
     moved: int
-    """Dead letters that were sent to the queue from which they came."""
+    """Dead letters that were sent to where they came from."""
     remaining: int
     """Dead letters that are left of those that were there before."""
 

@@ -9,7 +9,7 @@ import { saveButton, tableElement } from "../table.js";
 /**
  * @typedef {{ reason: string, count: number }} Reason
  *
- * @typedef {{ queue: string, holds: string, count: number, redrivable: boolean, reasons: Reason[] }} Letters
+ * @typedef {{ queue: string, holds: string, count: number, redrivable: boolean, reasons: Reason[] }} Given a dead-letter queue
  */
 
 export class DeadLetters {
@@ -26,26 +26,26 @@ export class DeadLetters {
     this.#changed = changed;
   }
 
-  /** @param {Letters[]} all */
+  /** @param {Given[]} all */
   panel(all) {
-    const rows = all.filter((letters) => letters.count > 0);
-    const sum = rows.reduce((total, letters) => total + letters.count, 0);
+    const rows = all.filter((given) => given.count > 0);
+    const sum = rows.reduce((total, given) => total + given.count, 0);
     const title = "Dead letters";
     if (rows.length === 0) {
       return panel({ title, note: "Nothing was given up." }, this.#status);
     }
     const note = `${counted(sum, "message")} ${sum === 1 ? "was" : "were"} given up after many attempts, or rejected. Repair the cause, then move them back: what fails again returns here.`;
     const [queue, number, ...others] = COLUMNS;
-    const act = { title: "", show: (/** @type {Letters} */ letters) => this.#action(letters) };
+    const act = { title: "", show: (/** @type {Given} */ given) => this.#action(given) };
     const table = { caption: title, file: "dead-letters", columns: [queue, number, act, ...others], rows };
     const shown = [this.#status, tableElement(table)];
-    if (rows.some((letters) => letters.queue === STREAM)) {
+    if (rows.some((given) => given.queue === STREAM)) {
       shown.push(make("p", { class: "note" }, "Records of the stream are delivered again by:"), command(REDELIVER));
     }
     return panel({ title, note, controls: [saveButton(table)] }, ...shown);
   }
 
-  /** @param {Letters} letters */
+  /** @param {Given} given */
   #action({ queue, count: number, redrivable }) {
     if (!redrivable) {
       return make("span", { class: "note" }, queue === STREAM ? "By command" : "Harmless: delete");
@@ -61,23 +61,30 @@ export class DeadLetters {
     }
     this.isBusy = true;
     let moved = 0;
+    let failed = 0;
     let problem = "";
+    let isBad = false;
     try {
-      for (let left = all; left > 0;) {
+      // What fails again at once must not be moved in circles.
+      for (let last = -1; moved < all && moved !== last;) {
         this.#status.textContent = `Moving ${queue}: ${count(moved)} of ${count(all)}…`;
-        const outcome = await redrive(queue, this.#signal);
+        last = moved;
+        const outcome = await redrive(queue, all - moved, this.#signal);
         moved += outcome.moved;
-        // What fails again at once must not be moved in circles.
-        left = outcome.moved === 0 ? 0 : Math.min(outcome.remaining, all - moved);
+        failed += outcome.failed;
       }
-      if (moved < all) {
-        problem = ` ${counted(all - moved, "message")} stayed: ${WHY}`;
+      if (failed > 0) {
+        isBad = true;
+        problem = ` ${counted(failed, "message")} stayed: ${WHY}`;
+      } else if (moved < all) {
+        problem = " There were no more: the count is approximate.";
       }
     } catch (error) {
+      isBad = true;
       problem = ` ${error instanceof Error ? error.message : error}`;
     }
     this.#status.textContent = `${queue}: ${counted(moved, "message")} moved back.${problem}`;
-    this.#status.classList.toggle("lower", problem !== "");
+    this.#status.classList.toggle("lower", isBad);
     this.isBusy = false;
     if (!this.#signal.aborted) {
       this.#changed();
@@ -89,10 +96,10 @@ const STREAM = "stream";
 const REDELIVER = "hearback redrive --queue stream";
 const WHY = "nothing says where they came from, or a call failed. The log of the function has the reason.";
 
-/** @type {import("../table.js").Column<Letters>[]} */
+/** @type {import("../table.js").Column<Given>[]} */
 const COLUMNS = [
   { title: "Queue", value: ({ queue }) => queue },
-  { title: "Count", look: "number", value: (letters) => letters.count, show: (letters) => count(letters.count) },
+  { title: "Count", look: "number", value: (given) => given.count, show: (given) => count(given.count) },
   {
     title: "Reasons of up to ten",
     value: ({ reasons }) => reasons.map((each) => `${each.count} × ${each.reason}`).join("; "),

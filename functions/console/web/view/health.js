@@ -4,7 +4,7 @@ import { queues } from "../api.js";
 import { make, swap } from "../dom.js";
 import { clock, count, counted } from "../format.js";
 import { DeadLetters } from "../health/dead-letters.js";
-import { failure, tablePanel } from "../panel.js";
+import { tablePanel } from "../panel.js";
 import { OPERATE } from "../session.js";
 import { passed } from "../wait.js";
 import { View, headingOf } from "./view.js";
@@ -12,38 +12,41 @@ import { View, headingOf } from "./view.js";
 const EVERY_MS = 10_000;
 
 export class Health extends View {
-  /** @param {import("../route.js").Route} _route @param {AbortSignal} signal */
+  /** @param {import("../route.js").Route} _route @param {AbortSignal} signal @returns {Promise<Node[]>} */
   async load(_route, signal) {
     const place = make("div", { class: "content" });
-    const deadLetters = new DeadLetters(signal, () => read().catch(fail));
-    const show = (/** @type {any} */ found) =>
-      swap(place, this.#heading(found.version), deadLetters.panel(found.deadLetters), queuesPanel(found.queues));
-    const fail = (/** @type {unknown} */ error) => {
-      if (!signal.aborted) {
-        swap(
-          place,
-          failure(error, () => read().catch(fail)),
-        );
+    const read = make("span", {}, "");
+    const fault = make("p", { class: "lower done", role: "status" });
+    let shown = "";
+    const show = async () => {
+      const found = await queues(signal);
+      read.replaceChildren("read ", clock(new Date().toISOString()));
+      fault.textContent = "";
+      // What the reader does in a table must not end every ten seconds.
+      if (JSON.stringify(found) !== shown) {
+        shown = JSON.stringify(found);
+        swap(place, deadLetters.panel(found.deadLetters), queuesPanel(found.queues));
       }
+      return found.version;
     };
-    const read = async () => show(await queues(signal));
+    const again = () =>
+      show().catch((error) => {
+        if (!signal.aborted) {
+          fault.textContent = `${error instanceof Error ? error.message : error} Trying again.`;
+        }
+      });
+    const deadLetters = new DeadLetters(signal, again);
     const follow = async () => {
       while (await passed(EVERY_MS, signal)) {
         if (!document.hidden && !deadLetters.isBusy) {
-          await read().catch(fail);
+          await again();
         }
       }
     };
-    await read();
+    const version = await show();
     follow();
-    return [place];
-  }
-
-  /** @param {string} version */
-  #heading(version) {
-    const now = clock(new Date().toISOString());
-    const facts = [make("span", {}, `Hearback ${version}`), make("span", {}, "read ", now), make("span", {}, ALL)];
-    return headingOf({ title: [this.name], facts });
+    const facts = [make("span", {}, `Hearback ${version}`), read, make("span", {}, ALL)];
+    return [headingOf({ title: [this.name], facts }), fault, place];
   }
 
   get scopes() {

@@ -1,6 +1,7 @@
 /** The view of one period: how satisfied users are, how much feedback there is, and what changed. @module */
 
 import { insights } from "../api.js";
+import { CORRECTIONS, capital } from "../conversation/words.js";
 import { dimensionOf, firstDimension } from "../dimension.js";
 import { make, segments } from "../dom.js";
 import { before, days, intervalOf, intervals, query, valuesFor } from "../period.js";
@@ -16,39 +17,36 @@ const DEFAULT_BY = "taskType";
 
 /** Why answers were corrected or rejected (docs/reference/insights.md). @type {Record<string, string>} */
 const REASONS = {
-  content: "Content corrected",
-  format: "Format corrected",
-  accuracy: "Accuracy corrected",
-  completeness: "Completed",
-  explicit_correction: "Called wrong",
-  rephrased: "Asked again",
-  abandonment: "Given up",
+  content: "content corrected",
+  format: "format corrected",
+  accuracy: "accuracy corrected",
+  completeness: "completed",
+  ...CORRECTIONS,
 };
 
 export class Overview extends View {
-  /** @param {import("../route.js").Route} route @param {AbortSignal} signal @returns {Promise<Node[]>} */
+  /** @param {import("../route.js").Route} route @param {AbortSignal} signal */
   async load(route, signal) {
     const { project } = route;
     const period = { from: route.from, to: route.to };
     const interval = intervalOf(period, route.interval);
-    const by = dimensionOf(route.by, DEFAULT_BY);
+    const named = dimensionOf(route.by, DEFAULT_BY);
     const read = (/** @type {object} */ more, of = period) =>
       insights(project, { ...query(of), interval: "day", ...more }, signal);
     const values = valuesFor(period, "day");
     // Weeks are counted as a whole, so totals are of days.
-    const [channels, series, now, then, reasons, types, outcomes] = await Promise.all([
+    const compared = (/** @type {string} */ by) =>
+      Promise.all([read({ groupBy: by }), read({ groupBy: by, values }, before(period))]);
+    const [channels, series, byNamed, reasons, types, outcomes] = await Promise.all([
       read({ groupBy: "channel" }),
       interval === "day" ? null : read({ groupBy: "channel", interval }),
-      read({ groupBy: by }),
-      read({ groupBy: by, values }, before(period)),
+      compared(named),
       read({ groupBy: "reason" }),
       read({ groupBy: "type" }),
       read({ groupBy: "outcome" }),
     ]);
-    const first = firstDimension(now.dimensions, by);
-    if (route.by === "" && by !== first) {
-      return this.load({ ...route, by: first }, signal);
-    }
+    const by = route.by ? named : firstDimension(channels.dimensions, named);
+    const [now, then] = by === named ? byNamed : await compared(by);
     const over = series ?? channels;
     const { total } = now;
     const heading = viewHeading(this.name, { project, countedAt: now.countedAt, ...period });
@@ -73,7 +71,7 @@ export class Overview extends View {
         column: "Reason",
         report: reasons,
         file: `${file}-reasons`,
-        name: ({ value }) => REASONS[value] ?? value,
+        name: ({ value }) => capital(REASONS[value] ?? value),
         note: "What is wrong with answers, where feedback says so: of corrections, and of what users wrote next.",
         none: "No correction with a type, and no rejection in a message, in this period.",
       }),

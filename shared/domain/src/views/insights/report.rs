@@ -351,9 +351,10 @@ impl InsightsReport {
         counted_at: Option<DateTime<Utc>>,
         dimensions: &BTreeSet<Dimension>,
     ) -> Self {
-        let mut dimensions: Vec<_> = dimensions.iter().map(Dimension::to_string).collect();
+        // Labels are the last.
+        let listed = dimensions.iter().take(MAX_DIMENSIONS);
+        let mut dimensions: Vec<_> = listed.map(Dimension::to_string).collect();
         dimensions.sort_unstable();
-        dimensions.truncate(MAX_DIMENSIONS);
         let mut total = Part::default();
         let mut intervals: BTreeMap<DateTime<Utc>, Part> = BTreeMap::new();
         for (interval, part) in parts {
