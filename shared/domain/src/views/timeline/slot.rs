@@ -124,6 +124,7 @@ fn current<'a>(
     changes.sort_by(|a, b| {
         a.precedence()
             .cmp(&b.precedence())
+            .then_with(|| a.ts().cmp(&b.ts()))
             .then_with(|| a.confidence().total_cmp(&b.confidence()))
     });
     // The last change of a slot is current.

@@ -71,11 +71,18 @@ fn reactions_of_the_same_time_have_one_order() {
         reaction: None,
         ..reaction_of_eve(text, "2025-11-06T17:50:00Z")
     };
+    // By a clock that is ahead: only the times of receipt are compared.
+    let ahead = |ts: &str| TurnReaction {
+        ts: at(ts),
+        received_at: at("2025-11-06T17:50:00Z"),
+        ..withdrawn("eve", "")
+    };
     let first = reaction_of_eve("first", "2025-11-06T17:40:00Z");
     let request = keeping(&cold(), &refresh(&cold(), &[first], at(NOW)));
     for (one, other) in [
         (withdrawn("eve", ""), withdrawn("bob", "fine")),
         (withdrawn("eve", ""), withdrawn("eve", "fine")),
+        (ahead("2025-11-06T17:51:00Z"), ahead("2025-11-06T17:52:00Z")),
     ] {
         let response = refresh(&request, &[one.clone(), other.clone()], at(NOW));
         assert_eq!(refresh(&request, &[other, one], at(NOW)), response);
