@@ -14,7 +14,7 @@ use hearback_tests::functions::call;
 use hearback_tests::queue;
 use serde_json::{Value, json};
 
-use crate::redrive::send;
+use crate::redrive::{send, url};
 
 const QUEUES: &str = "/v1/operations/queues";
 const OPERATE: &str = "feedback:operate";
@@ -134,9 +134,7 @@ async fn a_request_moves_a_hundred_dead_letters_and_keeps_those_without_an_origi
     let too_many = app.post(&operator, &too_many, &Value::Null).await;
     assert_eq!(too_many.status, 400);
 
-    let subjects = app.bundle.clients.sqs.get_queue_url();
-    let subjects = subjects.queue_name("hearback-subjects-dead-letters").send();
-    let subjects = subjects.await.unwrap().queue_url.unwrap();
+    let subjects = url(sqs, "hearback-subjects-dead-letters").await;
     send(sqs, &subjects, "no message", &[]).await;
     let outcome = app
         .post(&operator, &redrive("subjects"), &Value::Null)

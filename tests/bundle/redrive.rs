@@ -44,7 +44,7 @@ async fn bodies(sqs: &Client, queue: &str) -> Vec<String> {
         .collect()
 }
 
-async fn url(sqs: &Client, name: &str) -> String {
+pub async fn url(sqs: &Client, name: &str) -> String {
     let found = sqs.get_queue_url().queue_name(name).send().await;
     found.unwrap().queue_url.unwrap()
 }

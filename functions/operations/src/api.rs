@@ -196,8 +196,7 @@ async fn redrive_dead_letters(
 ) -> Result<Json<RedriveOutcome>, Problem> {
     caller.require(Scope::Operate)?;
     let unknown = || Problem::not_found().detail("This deployment has no such dead-letter queue.");
-    let queue = DeadLetterQueue::all().find(|queue| queue.as_str() == name);
-    let queue = queue.ok_or_else(unknown)?;
+    let queue = DeadLetterQueue::named(&name).ok_or_else(unknown)?;
     if !queue.is_redrivable() {
         return Err(not_redrivable(queue));
     }

@@ -82,6 +82,12 @@ impl DeadLetterQueue {
         Self::NAMES.iter().map(|(_, queue)| *queue)
     }
 
+    /// The queue of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().find(|queue| queue.as_str() == name)
+    }
+
     /// What its dead letters are.
     #[must_use]
     pub fn holds(self) -> &'static str {

@@ -1,7 +1,5 @@
 //! The queues of a deployment, and the calls of SQS.
 
-use std::fmt;
-
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::operation::get_queue_attributes::GetQueueAttributesError;
@@ -100,7 +98,7 @@ impl Queues {
         Self::new(client, beginning.unwrap_or(signals_url))
     }
 
-    pub(crate) fn url(&self, name: &(impl fmt::Display + ?Sized)) -> String {
+    fn url(&self, name: &str) -> String {
         format!("{}{name}", self.beginning)
     }
 

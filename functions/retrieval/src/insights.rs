@@ -126,8 +126,8 @@ async fn counted(
     let (heads, rows) = futures::future::try_join(heads, rows).await?;
     let mut rows: BTreeMap<Interval, Breakdown> = rows.into_iter().collect();
     let at = heads.iter().map(|(_, head)| head.counted_at).max();
-    let others = heads.iter().flat_map(|(_, head)| &head.others);
-    let dimensions = others.cloned().collect();
+    let others: BTreeSet<&Dimension> = heads.iter().flat_map(|(_, head)| &head.others).collect();
+    let dimensions = others.into_iter().cloned().collect();
     let parts = heads.into_iter().filter_map(|(interval, mut head)| {
         let all = head.by.remove(&Dimension::All)?;
         let by = match apart {

@@ -65,14 +65,14 @@ export class DeadLetters {
     let problem = "";
     let isBad = false;
     try {
-      // What fails again at once must not be moved in circles.
-      for (let last = -1; moved < all && moved !== last;) {
+      let outcome;
+      do {
         this.#status.textContent = `Moving ${queue}: ${count(moved)} of ${count(all)}…`;
-        last = moved;
-        const outcome = await redrive(queue, all - moved, this.#signal);
+        outcome = await redrive(queue, all - moved, this.#signal);
         moved += outcome.moved;
         failed += outcome.failed;
-      }
+        // What fails again at once must not be moved in circles.
+      } while (moved < all && outcome.moved > 0);
       if (failed > 0) {
         isBad = true;
         problem = ` ${counted(failed, "message")} stayed: ${WHY}`;

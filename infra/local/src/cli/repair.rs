@@ -103,12 +103,10 @@ impl Redrive {
 
 /// Parses the name of a dead-letter queue from which something can be moved back or delivered again.
 fn dead_letter_queue() -> impl TypedValueParser<Value = DeadLetterQueue> {
-    let known = || DeadLetterQueue::all().filter(|queue| *queue != DeadLetterQueue::Fanout);
-    let values = known().map(|queue| PossibleValue::new(queue.as_str()).help(queue.holds()));
-    PossibleValuesParser::new(values).try_map(move |name| {
-        let named = known().find(|queue| queue.as_str() == name);
-        named.ok_or("there is no such queue")
-    })
+    let known = DeadLetterQueue::all().filter(|queue| *queue != DeadLetterQueue::Fanout);
+    let values = known.map(|queue| PossibleValue::new(queue.as_str()).help(queue.holds()));
+    PossibleValuesParser::new(values)
+        .try_map(|name| DeadLetterQueue::named(&name).ok_or("there is no such queue"))
 }
 
 impl Requeue {
