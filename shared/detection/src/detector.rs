@@ -6,7 +6,7 @@ use crate::cue::FeedbackStatus;
 use crate::detection::{Detection, Evidence, Exchange};
 use crate::languages::{Languages, is_built_in};
 use crate::learned::features::{BLOCKS, COUNT, Features};
-use crate::learned::{probabilities, second_opinion};
+use crate::learned::{KINDS, probabilities, second_opinion};
 use crate::matching::Matched;
 use crate::phrases::{PhraseError, PhraseFile};
 use crate::verdict::{Case, READ, Verdict};
@@ -244,9 +244,14 @@ impl Detector {
 
     /// The probabilities that the learned model gives: accepted, neutral, rejected.
     #[must_use]
-    pub fn probabilities(&self, exchange: &Exchange<'_>) -> [f32; 3] {
+    pub fn probabilities(&self, exchange: &Exchange<'_>) -> [f64; 3] {
         self.read(exchange, |case, _| probabilities(case))
             .unwrap_or_default()
+    }
+
+    /// The kinds of messages that the model tells apart, with their classes, in the order of its weights.
+    pub fn kinds() -> impl Iterator<Item = (FeedbackStatus, &'static str)> {
+        KINDS.iter().map(|kind| (kind.class, kind.name))
     }
 
     /// The index of the first feature of each block, and the number of features.

@@ -14,17 +14,25 @@ use crate::reply::Asked;
 use crate::verdict::{Case, NEUTRAL, Verdict};
 use features::Features;
 use hearback_text::Break;
-use model::{CLASSES, Opinion, weights};
+use model::{Opinion, strength};
 
-/// The minimum probabilities of verdicts of the phrases that are kept: a rejection, and an acceptance.
-const KEPT: [f64; 2] = [0.5, 0.4];
+pub(crate) use model::KINDS;
+
+/// The classes in the order of [`probabilities`].
+const CLASSES: [FeedbackStatus; 3] = [
+    FeedbackStatus::Accepted,
+    FeedbackStatus::Neutral,
+    FeedbackStatus::Rejected,
+];
+/// The minimum probability of an acceptance by the phrases that is kept.
+const KEPT: f64 = 0.4;
 /// The same of a rejection that opens the message, or replies to an answer that asks something: "No, …" is rarely about
 /// anything else, even if the rest of the message does not complain.
 const KEPT_FIRST: f64 = 0.2;
-/// The minimum probability of a rejection that the phrases do not find. A false rejection costs more than a missed one.
+/// The minimum probability of any other rejection. A false rejection costs more than a missed one.
 const REJECTS: f64 = 0.65;
-/// The same after an answer that asks something. Most messages then only reply, and of unseen writers' messages that the
-/// model takes for rejections, four of ten are none.
+/// The same of one that the phrases do not find, after an answer that asks something: most messages then only reply, and
+/// the model takes some of the replies for rejections.
 const REJECTS_REPLY: f64 = 0.9;
 /// The minimum probability of verdicts with a confidence for which a machine reaction is written; for rejections that
 /// phrases find it is [`REJECTS`]. Of unseen writers' messages at or above them, nine of ten are classified right
@@ -92,11 +100,11 @@ fn weighed(
             ..phrases
         };
     }
-    let (from, to) = strongest(case, features, class);
+    let (from, to) = strongest(case, features, opinion, class);
     Verdict {
         feedback_type: class,
         confidence,
-        correction_type: (class == FeedbackStatus::Rejected).then(|| correction(case)),
+        correction_type: (class == FeedbackStatus::Rejected).then(|| correction(case, opinion)),
         because: Some((Cue::Learned, from, to)),
     }
 }
@@ -135,11 +143,10 @@ fn kept(
 ) -> Option<Verdict> {
     let (cue, from, _) = phrases.because?;
     let probability = opinion.of(phrases.feedback_type);
-    let [rejection, acceptance] = KEPT;
     let (is_kept, is_trusted) = match phrases.feedback_type {
         FeedbackStatus::Rejected => {
             let is_first = case.matched.head(from) == Start::Message || case.answer_asks();
-            let least = if is_first { KEPT_FIRST } else { rejection };
+            let least = if is_first { KEPT_FIRST } else { REJECTS };
             (probability >= least, probability >= REJECTS)
         }
         FeedbackStatus::Accepted if cue.goes_on() => {
@@ -147,7 +154,7 @@ fn kept(
             (is_kept, probability >= CERTAIN)
         }
         FeedbackStatus::Accepted if cue.is_content() => {
-            (probability >= acceptance, probability >= CERTAIN)
+            (probability >= KEPT, probability >= CERTAIN)
         }
         // "Ok" says no more than that it was read.
         FeedbackStatus::Neutral if cue == Cue::Agreement => (true, true),
@@ -165,8 +172,9 @@ fn kept(
 }
 
 /// The probabilities of accepted, neutral and rejected.
-pub(crate) fn probabilities(case: &Case<'_>) -> [f32; 3] {
-    Opinion::read(&Features::of(case, &case.verdict())).probabilities
+pub(crate) fn probabilities(case: &Case<'_>) -> [f64; 3] {
+    let opinion = Opinion::read(&Features::of(case, &case.verdict()));
+    CLASSES.map(|class| opinion.of(class))
 }
 
 /// Whether a message consists of little but phrases, one of which decided.
@@ -207,15 +215,6 @@ impl Opinion {
         let highest = classes.max_by(|one, other| self.of(*one).total_cmp(&self.of(*other)));
         highest.unwrap_or(FeedbackStatus::Neutral)
     }
-
-    /// With the odds of a rejection multiplied by a factor.
-    fn with_odds(&self, factor: f32) -> Self {
-        let [accepted, neutral, rejected] = self.probabilities;
-        let all = accepted + neutral + factor * rejected;
-        Self {
-            probabilities: [accepted / all, neutral / all, factor * rejected / all],
-        }
-    }
 }
 
 /// The confidence in a class, in hundredths.
@@ -232,28 +231,35 @@ fn confidence(class: FeedbackStatus, opinion: &Opinion) -> f64 {
     (confidence * 100.0).round() / 100.0
 }
 
-/// The correction type of a rejection by the model.
-fn correction(case: &Case<'_>) -> RejectionKind {
+/// How a rejection by the model rejects: it gives up if a phrase says so, and in the most probable way otherwise.
+fn correction(case: &Case<'_>, opinion: &Opinion) -> RejectionKind {
     if case.matched.of_cue(Cue::Abandonment).next().is_some() {
-        RejectionKind::Abandonment
-    } else {
-        RejectionKind::Explicit
+        return RejectionKind::Abandonment;
     }
+    let probability =
+        |correction: &RejectionKind| opinion.sum(|kind| kind.correction == Some(*correction));
+    let all = [
+        RejectionKind::Abandonment,
+        RejectionKind::Rephrased,
+        RejectionKind::Explicit,
+    ];
+    let most = |one: &_, other: &_| probability(one).total_cmp(&probability(other));
+    all.into_iter()
+        .max_by(most)
+        .unwrap_or(RejectionKind::Explicit)
 }
 
-/// The tokens of the n-gram with the highest weight for a class, compared with the other classes; all tokens if none
-/// speaks for it.
-fn strongest(case: &Case<'_>, features: &Features, class: FeedbackStatus) -> (usize, usize) {
-    let speaks = |index: usize, value: f32| {
-        let of = weights(index);
-        let own: f32 = (CLASSES.iter().zip(of))
-            .filter_map(|(other, weight)| (*other == class).then_some(weight))
-            .sum();
-        value * (3.0 * own - of.iter().sum::<f32>())
-    };
+/// The tokens of the n-gram that adds most to the probability of a class; all tokens if none does.
+fn strongest(
+    case: &Case<'_>,
+    features: &Features,
+    opinion: &Opinion,
+    class: FeedbackStatus,
+) -> (usize, usize) {
+    let leaning = opinion.leaning(class);
     let strength = |(at, ..): &(usize, usize, usize)| {
         let feature = features.values.get(*at);
-        feature.map_or(0.0, |(index, value)| speaks(*index, *value))
+        feature.map_or(0.0, |(index, value)| value * strength(*index, &leaning))
     };
     let grams = features.grams.iter().map(|gram| (strength(gram), gram));
     let for_class = grams.filter(|(strength, _)| *strength > 0.0);

@@ -3,7 +3,7 @@
 //! FNV-1a has the same results on every machine and in every version, so that stored hashes stay valid. It does not
 //! resist keys that are chosen to collide, so do not use it for keys of callers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map that uses the fast hash.
@@ -11,6 +11,9 @@ pub type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<Fnv>>;
 
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
+
+/// A set that uses the fast hash.
+pub type FastSet<T> = HashSet<T, BuildHasherDefault<Fnv>>;
 
 /// The state of a hash.
 pub struct Fnv(u64);

@@ -110,7 +110,7 @@ fn of(rows: &[Labelled], detect: impl Fn(&Labelled) -> (FeedbackStatus, f64)) ->
 
 /// The class with the highest probability.
 fn by_model(detector: &Detector, row: &Labelled) -> (FeedbackStatus, f64) {
-    let [accepted, neutral, rejected] = detector.probabilities(&row.exchange()).map(f64::from);
+    let [accepted, neutral, rejected] = detector.probabilities(&row.exchange());
     let classes = [
         (FeedbackStatus::Accepted, accepted),
         (FeedbackStatus::Neutral, neutral),

@@ -9,7 +9,7 @@ use std::fmt::{Arguments, Write};
 use std::ops::Range;
 
 use hearback_semantics::{DIMENSIONS, Sum, cosine};
-use hearback_text::hash::fnv_joined;
+use hearback_text::hash::{FastSet, fnv_joined};
 use hearback_text::similarity::Comparison;
 use hearback_text::{Break, Text};
 
@@ -79,20 +79,36 @@ pub(crate) struct Features {
     symbol: String,
 }
 
+/// The words of the turn before the message. The words of the message are looked up in them.
+struct Before<'a> {
+    query: FastSet<&'a str>,
+    answer: FastSet<&'a str>,
+}
+
+impl<'a> Before<'a> {
+    fn of(case: &'a Case<'_>) -> Self {
+        Self {
+            query: case.query().all_folded().collect(),
+            answer: case.response().all_folded().collect(),
+        }
+    }
+}
+
 impl Features {
     /// Reads the features of a message.
     pub(crate) fn of(case: &Case<'_>, verdict: &Verdict) -> Self {
         let mut features = Self::default();
         features.values.reserve(2048);
+        let before = Before::of(case);
         features.vectors(case);
-        features.relations(case);
+        features.relations(case, &before);
         features.style(case);
         features.content(case);
         features.number(to_f32(verdict.confidence));
         features.scaled(|features| features.words(case.text));
         features.scaled(|features| features.characters(case.text));
         features.symbols(case, verdict);
-        features.scaled(|features| features.shapes(case));
+        features.scaled(|features| features.shapes(case, &before));
         features.scaled(|features| features.replies(case));
         features
     }
@@ -181,12 +197,13 @@ impl Features {
     }
 
     /// How the words and numbers of the message relate to those of the answer and of the query.
-    fn relations(&mut self, case: &Case<'_>) {
+    fn relations(&mut self, case: &Case<'_>, before: &Before<'_>) {
         let (text, response, query) = (case.text, case.response(), case.query());
         let compared = Comparison::of(query, text);
         self.similarity = compared.similarity;
         let similarity = to_f32(compared.similarity);
-        let (answered, repeated) = (ratio(text, response), ratio(text, query));
+        let answered = ratio(text, &before.answer);
+        let repeated = ratio(text, &before.query);
         // The words of the query again are a complaint after a statement, and a reply after a question. Thanks resemble
         // each other.
         let replies = case.asked().wants_reply() || response.end == Break::Question;
@@ -200,7 +217,7 @@ impl Features {
             self.flag(applies && similarity > 0.6);
             self.flag(applies && compared.only_second.is_empty() && !text.words.is_empty());
         }
-        self.number(ratio(query, response));
+        self.number(ratio(query, &before.answer));
         self.flag(case.is_query());
         let mine = numbers(case.message);
         let theirs = numbers(case.response.unwrap_or_default());
@@ -397,12 +414,12 @@ fn last_sentence(text: &Text) -> usize {
         .unwrap_or(0)
 }
 
-/// The share of the significant words of a text that another has.
-fn ratio(text: &Text, other: &Text) -> f32 {
+/// The share of the significant words of a text that are among others.
+fn ratio(text: &Text, others: &FastSet<&str>) -> f32 {
     let (mut all, mut shared) = (0_u16, 0_u16);
     for word in text.all_folded().take(60).filter(|word| matters(word)) {
         all += 1;
-        shared += u16::from(other.all_folded().any(|other| other == word));
+        shared += u16::from(others.contains(word));
     }
     f32::from(shared) / f32::from(all.max(1))
 }

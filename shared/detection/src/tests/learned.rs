@@ -131,9 +131,9 @@ fn a_similar_question_is_no_rejection() {
 #[test]
 fn a_complaint_that_opens_the_message_is_kept_against_the_model() {
     let exchange = after(
-        "how many bags of soil do I need",
-        "That depends on the volume of your bed.",
-        "No, the label names the volume. How many bags is that?",
+        "who wrote it",
+        "It was written by Anna Berg.",
+        "No, wait, my sister has a copy. Who translated it?",
     );
     let detector = Detector::embedded();
     let [.., rejected] = detector.probabilities(&exchange);
@@ -185,7 +185,7 @@ fn hostile_messages_have_a_bounded_number_of_features() {
     for text in ["a".repeat(1_000_000), marks, mixed, "no, ".repeat(250_000)] {
         let features = detector.features(&after(&text, &text, &text));
         assert!(features.len() < 16_000, "{}", features.len());
-        let probabilities: f32 = detector
+        let probabilities: f64 = detector
             .probabilities(&after(&text, &text, &text))
             .iter()
             .sum();

@@ -3,8 +3,8 @@
 use hearback_text::{Break, Text};
 
 use super::{
-    CHARACTERS, FIRST_CHARACTER, FIRST_REPLY, FIRST_SHAPE, FIRST_WORD, Features, READ, REPLIES,
-    SHAPES, WORDS,
+    Before, CHARACTERS, FIRST_CHARACTER, FIRST_REPLY, FIRST_SHAPE, FIRST_WORD, Features, READ,
+    REPLIES, SHAPES, WORDS,
 };
 use crate::verdict::{Case, matters};
 
@@ -75,7 +75,7 @@ impl Features {
     }
 
     /// N-grams of words in which each significant word is replaced by where it comes from.
-    pub(super) fn shapes(&mut self, case: &Case<'_>) {
+    pub(super) fn shapes(&mut self, case: &Case<'_>, before: &Before<'_>) {
         let text = case.text;
         let mut tokens: Vec<&str> = vec!["^"];
         for at in read(text) {
@@ -85,7 +85,7 @@ impl Features {
             if at > 0 {
                 tokens.extend(mark(word.before));
             }
-            let token = shape(case, text.folded(word));
+            let token = shape(case, before, text.folded(word));
             if tokens.last() != Some(&token) {
                 tokens.push(token);
             }
@@ -137,15 +137,14 @@ fn mark(before: Break) -> Option<&'static str> {
 }
 
 /// A word, or where it comes from if it is about the subject and not about the conversation.
-fn shape<'w>(case: &Case<'_>, word: &'w str) -> &'w str {
+fn shape<'w>(case: &Case<'_>, before: &Before<'_>, word: &'w str) -> &'w str {
     let is_kana = word
         .chars()
         .all(|letter| ('\u{3040}'..'\u{3100}').contains(&letter));
     if !matters(word) || is_kana || case.lexicon.vocabulary.knows(word) {
         return word;
     }
-    let is_in = |text: &Text| text.all_folded().any(|other| other == word);
-    match (is_in(case.query()), is_in(case.response())) {
+    match (before.query.contains(word), before.answer.contains(word)) {
         (true, true) => "=both",
         (true, false) => "=query",
         (false, true) => "=answer",
