@@ -16,7 +16,7 @@ IN_PERIOD = re.compile("/feedback/conversations-in-period$")
 # The worst first.
 ORDER = ["talk-worst", "talk-mixed", "talk-best"]
 # Two units of UTF-16 for each emoji, and one character.
-FOLLOW_UP = "🙂🙂 No, I meant online orders"
+FOLLOW_UP = "🙂🙂 No, that's wrong"
 FOREIGN = "<img src=x onerror=alert(1)>"
 
 

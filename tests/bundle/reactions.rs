@@ -287,7 +287,7 @@ async fn concurrent_mirrors_are_both_kept_and_change_nothing_else_of_the_turn() 
 #[tokio::test]
 async fn a_reaction_is_in_the_report_once_its_request_returns() {
     let (app, token) = with_turn().await;
-    let second = turn_body("c", "d");
+    let second = turn_body("ok", "d");
     app.put(&token, &path("c", "u"), &second).await;
     react(&app, &token, json!({"reaction": "ok", "text": "yes"})).await;
     let neutral = format!("{}/feedback", path("c", "u"));

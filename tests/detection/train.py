@@ -2,8 +2,8 @@
 """Trains the learned model of the detector: train.py [--evaluate | --domains]
 
 The features come from the detector itself (`detection-bench --features`), so they are written once, in Rust. This fits a
-network with one hidden layer to the kinds of the rows of `train` and `development`, keeps the features that say most, and
-fits it to these again. It writes the weights to `shared/detection/weights.bin`, those of the features in four bits, and
+network with one hidden layer to the kinds of the rows of `train` and `development`, keeps the features that contribute most,
+and fits it to these again. It writes the weights to `shared/detection/weights.bin`, those of the features in four bits, and
 the probabilities of 1,000 rows to `probabilities.csv`, with which a test compares the detector. Before, it trains without
 a fifth of the writers at a time, and prints how the rows of those writers are classified, as in docs/detection.md; with
 --evaluate, only this; with --domains, the same for one domain at a time. The probabilities of these models are also what
@@ -67,7 +67,7 @@ def network(matrix, kinds, passes):
 
 
 def fit(matrix, kinds):
-    """A network on the features that say most, and their indexes."""
+    """A network on the features that contribute most, and their indexes."""
     weights = network(matrix, kinds, ROUGH).coefs_[0]
     squares = np.asarray(matrix.multiply(matrix).mean(0)).ravel()
     kept = np.sort(np.argsort(-squares * (weights**2).sum(1))[:KEPT])

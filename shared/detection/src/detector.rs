@@ -249,7 +249,7 @@ impl Detector {
             .unwrap_or_default()
     }
 
-    /// The kinds of messages that the model tells apart, with their classes, in the order of its weights.
+    /// The kinds of messages that the model distinguishes, with their classes, in the order of its weights.
     pub fn kinds() -> impl Iterator<Item = (FeedbackStatus, &'static str)> {
         KINDS.iter().map(|kind| (kind.class, kind.name))
     }

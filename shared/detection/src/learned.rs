@@ -29,6 +29,8 @@ const KEPT: f64 = 0.4;
 /// The same of a rejection that opens the message, or replies to an answer that asks something: "No, …" is rarely about
 /// anything else, even if the rest of the message does not complain.
 const KEPT_FIRST: f64 = 0.2;
+/// The minimum probability of a rejection by a phrase that opens the message for which a machine reaction is written.
+const TRUSTED_FIRST: f64 = 0.35;
 /// The minimum probability of any other rejection. A false rejection costs more than a missed one.
 const REJECTS: f64 = 0.65;
 /// The same of one that the phrases do not find, after an answer that asks something: most messages then only reply, and
@@ -145,9 +147,14 @@ fn kept(
     let probability = opinion.of(phrases.feedback_type);
     let (is_kept, is_trusted) = match phrases.feedback_type {
         FeedbackStatus::Rejected => {
-            let is_first = case.matched.head(from) == Start::Message || case.answer_asks();
-            let least = if is_first { KEPT_FIRST } else { REJECTS };
-            (probability >= least, probability >= REJECTS)
+            let opens = case.matched.head(from) == Start::Message;
+            let least = if opens || case.answer_asks() {
+                KEPT_FIRST
+            } else {
+                REJECTS
+            };
+            let trusted = if opens { TRUSTED_FIRST } else { REJECTS };
+            (probability >= least, probability >= trusted)
         }
         FeedbackStatus::Accepted if cue.goes_on() => {
             let is_kept = class != FeedbackStatus::Rejected;

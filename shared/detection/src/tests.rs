@@ -193,7 +193,7 @@ fn question_about_something_else_is_not_a_rephrase() {
         ("continue", "continue"),
         ("thanks a lot", "thanks a lot"),
     ] {
-        let detection = Detector::embedded().detect(&Exchange {
+        let detection = Detector::embedded().by_phrases(&Exchange {
             prev_query: Some(query),
             prev_response: Some("Here you are."),
             message,

@@ -1,19 +1,18 @@
 //! A fast hash for short internal keys: words of a vocabulary, steps of an index.
 //!
 //! FNV-1a has the same results on every machine and in every version, so that stored hashes stay valid. It does not
-//! resist keys that are chosen to collide, so do not use it for keys of callers.
+//! resist keys that are chosen to collide, so use it for keys of callers only if their number is limited.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map that uses the fast hash.
 pub type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<Fnv>>;
+/// A set that uses the fast hash.
+pub type FastSet<T> = HashSet<T, BuildHasherDefault<Fnv>>;
 
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
-
-/// A set that uses the fast hash.
-pub type FastSet<T> = HashSet<T, BuildHasherDefault<Fnv>>;
 
 /// The state of a hash.
 pub struct Fnv(u64);

@@ -261,23 +261,21 @@ mod tests {
         assert_eq!(compared, 1000);
     }
 
-    /// Most have no phrase that tells the type.
+    /// Most have no phrase that gives the type.
     #[test]
     fn detected_rejections_have_the_correction_type_of_their_label() {
         let detector = Detector::embedded();
-        let mut right: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
-        let labels = rows(Part::Development);
-        for (row, label) in Part::Development.rows().unwrap().iter().zip(&labels) {
-            let detected = detector.detect(&row.exchange()).correction_type;
-            if let (Some(detected), Some(label)) = (detected, label["correction_type"].as_str()) {
-                let [right, all] = right.entry(label).or_default();
-                *right += usize::from(detected.as_str() == label);
-                *all += 1;
-            }
-        }
-        for (label, [right, all]) in &right {
-            assert!(right * 4 >= all * 3, "{label}: {right} of {all}");
-        }
-        assert_eq!(right.len(), 3, "{right:?}");
+        let labels = rows(Part::Test);
+        let exchanges = Part::Test.rows().unwrap();
+        let types = exchanges.iter().zip(&labels).filter_map(|(row, label)| {
+            let detected = detector.detect(&row.exchange()).correction_type?;
+            Some((detected.as_str(), label["correction_type"].as_str()?))
+        });
+        let types: Vec<_> = types.collect();
+        let right = types.iter().filter(|(detected, label)| detected == label);
+        let right = right.count();
+        assert!(right * 10 >= types.len() * 9, "{right} of {}", types.len());
+        let detected: BTreeSet<&str> = types.iter().map(|(detected, _)| *detected).collect();
+        assert_eq!(detected.len(), 3, "{detected:?}");
     }
 }

@@ -1,12 +1,12 @@
 //! The weights of the learned model, and what they say about a message.
 //!
-//! A network with one hidden layer, for the kinds of messages that the corpus tells apart. "Still the same error" and
+//! A network with one hidden layer, for the kinds of messages that the corpus distinguishes. "Still the same error" and
 //! "shorter, please" are both rejections and have nothing else in common, so the network learns kinds; the probability of
-//! a class is that of its kinds together. Most hashed features say little and have no weights.
+//! a class is that of its kinds together. Most hashed features contribute little and have no weights.
 //!
-//! `tests/detection/train.py` writes the weights, as little-endian numbers: the biases of the hidden units; the weights of
-//! each for each kind; the biases of the kinds; for every 64 features a bit for each that has weights, and the number of
-//! those before; and for each of these a scale, and for each hidden unit a number of four bits.
+//! `tests/detection/train.py` writes the file, little-endian: the biases of the hidden units; the weights from each unit to
+//! the kinds; the biases of the kinds; for each group of 64 features a bit for each that has weights, and the number of such
+//! features before the group; and for each such feature a scale, and a weight of four bits for each unit.
 
 use crate::cue::{FeedbackStatus, RejectionKind};
 use crate::learned::features::{COUNT, Features};
@@ -96,7 +96,6 @@ pub(crate) type ByUnit = [f32; HIDDEN];
 type ByKind = [f32; KIND_COUNT];
 
 /// What the model says about a message.
-#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Opinion {
     /// The hidden units; zero where a unit is silent.
     hidden: ByUnit,
@@ -136,7 +135,7 @@ impl Opinion {
         }
     }
 
-    /// The probability of the kinds that are so.
+    /// The total probability of the kinds that match.
     pub(crate) fn sum(&self, is: impl Fn(&Kind) -> bool) -> f32 {
         let kinds = KINDS.iter().zip(self.kinds);
         kinds
