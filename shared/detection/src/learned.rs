@@ -37,8 +37,8 @@ const REJECTS: f64 = 0.65;
 /// the model takes some of the replies for rejections.
 const REJECTS_REPLY: f64 = 0.9;
 /// The minimum probability of verdicts with a confidence for which a machine reaction is written; for rejections that
-/// phrases find it is [`REJECTS`]. Of unseen writers' messages at or above them, nine of ten are classified right
-/// (docs/detection.md).
+/// phrases find it is [`REJECTS`] or [`TRUSTED_FIRST`]. Of unseen writers' messages at or above them, nine of ten are
+/// classified right (docs/detection.md).
 const CERTAIN: f64 = 0.8;
 /// The minimum share of the tokens of a message that phrases cover for which the phrases decide alone: "No, that's wrong"
 /// leaves nothing to weigh.

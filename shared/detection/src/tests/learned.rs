@@ -130,19 +130,24 @@ fn a_similar_question_is_no_rejection() {
 
 #[test]
 fn a_complaint_that_opens_the_message_is_kept_against_the_model() {
-    let exchange = after(
-        "who wrote it",
-        "It was written by Anna Berg.",
-        "No, Anna Berg is the translator. Does the library have a copy?",
-    );
     let detector = Detector::embedded();
-    let [.., rejected] = detector.probabilities(&exchange);
-    assert!(rejected < 0.65, "{rejected}");
-    let detection = detector.detect(&exchange);
-    assert_eq!(
-        (detection.feedback_type, detection.evidence[0].cue),
-        (FeedbackStatus::Rejected, Cue::Negation)
-    );
+    for (message, is_certain) in [
+        (
+            "No, Anna Berg is the translator. Does the library have a copy?",
+            true,
+        ),
+        ("No, wait, my sister has a copy. Who translated it?", false),
+    ] {
+        let exchange = after("who wrote it", "It was written by Anna Berg.", message);
+        let [.., rejected] = detector.probabilities(&exchange);
+        assert!(rejected < 0.5, "{rejected}");
+        let detection = detector.detect(&exchange);
+        assert_eq!(
+            (detection.feedback_type, detection.evidence[0].cue),
+            (FeedbackStatus::Rejected, Cue::Negation)
+        );
+        assert_eq!(detection.confidence >= 0.7, is_certain, "{detection:?}");
+    }
 }
 
 /// The model takes the words of the query for a request that is made again.
