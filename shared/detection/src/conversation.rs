@@ -8,7 +8,7 @@
 use std::cell::OnceCell;
 
 use hearback_text::Text;
-use hearback_text::similarity::Comparison;
+use hearback_text::similarity::{Comparison, Words};
 
 use crate::cue::Cue;
 use crate::rephrase::names_one;
@@ -36,9 +36,11 @@ pub(crate) fn evidence(case: &Case<'_>) -> Option<(Cue, f32)> {
     if case.earlier.is_empty() || case.uses_answer() {
         return None;
     }
-    let asked = (case.earlier.iter()).any(|turn| case.asks_again(turn.query));
+    let now = Words::of(case.text);
+    let asked = (case.earlier.iter()).any(|turn| case.asks_again(turn.query, &now));
+    let answer = Words::of(case.response());
     let mut answers = case.earlier.iter().filter_map(|turn| turn.answer);
-    let repeated = answers.any(|answer| case.repeats(answer));
+    let repeated = answers.any(|earlier| repeats(earlier, &answer));
     match (asked, repeated) {
         (true, true) => Some((Cue::AskedBefore, ODDS_ASKED * ODDS_REPEATED)),
         (true, false) => Some((Cue::AskedBefore, ODDS_ASKED)),
@@ -49,8 +51,8 @@ pub(crate) fn evidence(case: &Case<'_>) -> Option<(Cue, f32)> {
 
 impl Case<'_> {
     /// Whether the message asks once more for what an earlier query asked, and not for the same of something else ("and
-    /// for girls?").
-    fn asks_again(&self, query: &str) -> bool {
+    /// for girls?"). `words` are those of the message.
+    fn asks_again(&self, query: &str, words: &Words<'_>) -> bool {
         let before = Case {
             query: Some(query),
             query_text: OnceCell::new(),
@@ -61,15 +63,9 @@ impl Case<'_> {
         let (asked, now) = (before.query(), self.text);
         // Quoted words are not compared: the same task may be about another text.
         !asked.quotes
-            && similar(asked, now, LEAST_ASKED, ASKED)
+            && similar(Words::of(asked), words, LEAST_ASKED, ASKED)
                 .is_some_and(|compared| !is_replaced(asked, now, &compared))
             && !before.adds_continuation()
-    }
-
-    /// Whether the answer repeats an earlier one.
-    fn repeats(&self, answer: &str) -> bool {
-        let answer = Text::read(answer, READ, READ);
-        similar(&answer, self.response(), LEAST_ANSWERED, REPEATED).is_some()
     }
 
     /// Whether the message contains a passage of the answer: a text that is worked on is repeated with each change.
@@ -104,14 +100,20 @@ fn is_replaced(before: &Text, now: &Text, compared: &Comparison<'_>) -> bool {
         && ((names_one(before, old) && names_one(now, new)) || in_place())
 }
 
+/// Whether the answer, which has these words, repeats an earlier one.
+fn repeats(earlier: &str, words: &Words<'_>) -> bool {
+    let earlier = Text::read(earlier, READ, READ);
+    similar(Words::of(&earlier), words, LEAST_ANSWERED, REPEATED).is_some()
+}
+
 /// The comparison of two texts, if they have so many words and are so similar.
 fn similar<'a>(
-    before: &'a Text,
-    now: &'a Text,
+    before: Words<'a>,
+    now: &Words<'a>,
     words: usize,
     least: f64,
 ) -> Option<Comparison<'a>> {
-    let is_long = before.words.len().min(now.words.len()) >= words;
-    let compared = is_long.then(|| Comparison::of(before, now));
+    let is_long = before.count().min(now.count()) >= words;
+    let compared = is_long.then(|| Comparison::of(before, now.clone()));
     compared.filter(|compared| compared.similarity > least)
 }

@@ -139,13 +139,17 @@ impl Case<'_> {
         if message.words.len() < LEAST_WORDS || query.quotes {
             return None;
         }
+        let has_length = have_similar_length(message, query);
+        if !has_length && self.embedding_similarity.is_none() {
+            return None;
+        }
         let (now, before) = (
             Wording::read(message, self.lexicon),
             Wording::read(query, self.lexicon),
         );
-        let compared = Comparison::by(
-            before.words(query, self.lexicon),
-            now.words(message, self.lexicon),
+        let compared = Comparison::of(
+            before.words(query, self.lexicon).collect(),
+            now.words(message, self.lexicon).collect(),
         );
         let replaced = !compared.only_first.is_empty() && !compared.only_second.is_empty();
         let names_subject = now.words(message, self.lexicon).any(|word| word.matters());
@@ -155,7 +159,7 @@ impl Case<'_> {
         let by_words = compared.similarity > THRESHOLD
             && !replaced
             && now.intent == before.intent
-            && have_similar_length(message, query);
+            && has_length;
         let by_vectors = self.embedding_similarity.filter(|cosine| {
             *cosine > if replaced { CLEAR } else { THRESHOLD }
                 && !(names_one(query, &compared.only_first)

@@ -4,9 +4,10 @@
 //! is parsed or allocated at the start. Words that it does not have are split into the longest pieces that it has
 //! (`WordPiece`), and contractions at their apostrophe. Words of scripts other than the Latin one have no pieces.
 
+use std::hash::Hasher;
 use std::ops::Add;
 
-use hearback_text::hash::fnv_joined;
+use hearback_text::hash::Fnv;
 
 /// The numbers of a vector.
 pub const DIMENSIONS: usize = 128;
@@ -133,29 +134,39 @@ fn pieces(word: &str) -> Vec<usize> {
     if word.len() > MAX_WORD || !word.is_ascii() {
         return found;
     }
-    if let Some(whole) = piece("", word) {
-        found.push(whole);
-        return found;
-    }
     let mut from = 0;
-    while from < word.len() {
+    while let Some(rest) = word.get(from..).filter(|rest| !rest.is_empty()) {
         let prefix = if from == 0 { "" } else { CONTINUES };
-        let longest = (from + 1..=word.len()).rev().find_map(|to| {
-            let part = word.get(from..to)?;
-            Some((piece(prefix, part)?, to))
-        });
-        let Some((piece, to)) = longest else {
+        let Some((piece, length)) = longest(prefix, rest) else {
             return Vec::new();
         };
         found.push(piece);
-        from = to;
+        from += length;
     }
     found
 }
 
-/// The index of a piece.
-fn piece(prefix: &str, rest: &str) -> Option<usize> {
-    let mut slot = usize::try_from(fnv_joined(&[prefix, rest]) % SLOT_COUNT).ok()?;
+/// The longest piece that is a prefix and the start of a text of at most [`MAX_WORD`] bytes, and the length of that start.
+fn longest(prefix: &str, text: &str) -> Option<(usize, usize)> {
+    // The hash of each start continues that of the one before it.
+    let mut hash = Fnv::default();
+    hash.write(prefix.as_bytes());
+    let mut hashes = [hash; MAX_WORD];
+    for (byte, of_start) in text.as_bytes().iter().zip(&mut hashes) {
+        hash.write(&[*byte]);
+        *of_start = hash;
+    }
+    let mut starts = hashes.iter().take(text.len()).enumerate().rev();
+    starts.find_map(|(last, hash)| {
+        let length = last + 1;
+        let piece = piece(hash.finish(), prefix, text.get(..length)?)?;
+        Some((piece, length))
+    })
+}
+
+/// The index of a piece with this hash.
+fn piece(hash: u64, prefix: &str, rest: &str) -> Option<usize> {
+    let mut slot = usize::try_from(hash % SLOT_COUNT).ok()?;
     loop {
         let index = u16_at(TABLE_PARTS.slots, slot)?;
         let index = usize::from(index.checked_sub(1)?);
@@ -214,10 +225,10 @@ mod tests {
                 ..u32_at(TABLE_PARTS.offsets, index + 1).unwrap();
             let string = std::str::from_utf8(&TABLE_PARTS.strings[range]).unwrap();
             let found = match string.strip_prefix(CONTINUES) {
-                Some(rest) => piece(CONTINUES, rest),
-                None => piece("", string),
+                Some(rest) => longest(CONTINUES, rest),
+                None => longest("", string),
             };
-            assert_eq!(found, Some(index), "{string}");
+            assert_eq!(found.map(|(piece, _)| piece), Some(index), "{string}");
         }
     }
 
@@ -226,7 +237,7 @@ mod tests {
         assert_eq!(pieces("laptop").len(), 1);
         assert_eq!(
             pieces("laptopish"),
-            [pieces("laptop"), vec![piece("##ish", "").unwrap()]].concat()
+            [pieces("laptop"), vec![longest(CONTINUES, "ish").unwrap().0]].concat()
         );
         assert_eq!(pieces("zq").len(), 2);
         for without in ["", "größe", "東京", &"a".repeat(33)] {

@@ -14,7 +14,8 @@ pub type FastSet<T> = HashSet<T, BuildHasherDefault<Fnv>>;
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
-/// The state of a hash.
+/// The state of a hash. That of a text continues that of its start.
+#[derive(Debug, Clone, Copy)]
 pub struct Fnv(u64);
 
 impl Default for Fnv {

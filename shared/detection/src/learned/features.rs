@@ -9,8 +9,8 @@ use std::fmt::{Arguments, Write};
 use std::ops::Range;
 
 use hearback_semantics::{DIMENSIONS, Sum, cosine};
-use hearback_text::hash::{FastSet, fnv_joined};
-use hearback_text::similarity::Comparison;
+use hearback_text::hash::{FastSet, fnv};
+use hearback_text::similarity::{Comparison, Words};
 use hearback_text::{Break, Text};
 
 use crate::cue::{Cue, Role};
@@ -129,9 +129,10 @@ impl Features {
         self.number(if value { 0.5 } else { 0.0 });
     }
 
-    fn hashed(&mut self, first: usize, buckets: usize, parts: &[&str], value: f32) {
+    /// Adds the feature of a block that has this hash.
+    fn hashed(&mut self, first: usize, buckets: usize, hash: u64, value: f32) {
         let buckets = u64::try_from(buckets).unwrap_or(1);
-        let bucket = usize::try_from(fnv_joined(parts) % buckets).unwrap_or(0);
+        let bucket = usize::try_from(hash % buckets).unwrap_or(0);
         self.add(first + bucket, value);
     }
 
@@ -150,7 +151,7 @@ impl Features {
         let mut symbol = std::mem::take(&mut self.symbol);
         symbol.clear();
         let _ = symbol.write_fmt(parts);
-        self.hashed(FIRST_SYMBOL, SYMBOLS, &[&symbol], weight);
+        self.hashed(FIRST_SYMBOL, SYMBOLS, fnv(&symbol), weight);
         self.symbol = symbol;
     }
 
@@ -199,7 +200,7 @@ impl Features {
     /// How the words and numbers of the message relate to those of the answer and of the query.
     fn relations(&mut self, case: &Case<'_>, before: &Before<'_>) {
         let (text, response, query) = (case.text, case.response(), case.query());
-        let compared = Comparison::of(query, text);
+        let compared = Comparison::of(Words::of(query), Words::of(text));
         self.similarity = compared.similarity;
         let similarity = to_f32(compared.similarity);
         let answered = ratio(text, &before.answer);
@@ -275,7 +276,7 @@ impl Features {
     /// Traces of failures, scripts, and kinds of words.
     fn content(&mut self, case: &Case<'_>) {
         let message = case.message.trim();
-        let lower = message.to_lowercase();
+        let lower = message.to_ascii_lowercase();
         self.flag(TRACES.iter().any(|trace| lower.contains(trace)));
         self.flag(lower.contains("http"));
         self.flag(

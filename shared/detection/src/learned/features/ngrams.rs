@@ -1,5 +1,8 @@
 //! N-grams of a message: of its words, of their characters, and of the shapes of its sentences.
 
+use std::hash::Hasher;
+
+use hearback_text::hash::{Fnv, fnv_joined};
 use hearback_text::{Break, Text};
 
 use super::{
@@ -34,28 +37,24 @@ impl Features {
             tokens.push(("?", last));
         }
         tokens.push(("$", last));
-        for size in 1..=3 {
-            for gram in tokens.windows(size) {
+        for (at, (_, first)) in tokens.iter().enumerate() {
+            let mut hash = Fnv::default();
+            let mut has_word = false;
+            for (size, (token, last)) in (1..=3).zip(tokens.iter().skip(at)) {
+                hash.write(token.as_bytes());
+                hash.write(b" ");
                 // Neither a mark alone nor words with others between them that are not read.
-                let has_word = gram.iter().any(|(token, _)| !MARKS.contains(token));
-                if let ([(_, first), ..], [.., (_, last)]) = (gram, gram)
-                    && has_word
-                    && last - first < size
-                {
+                has_word |= !MARKS.contains(token);
+                if has_word && last - first < size {
                     self.grams.push((self.values.len(), *first, *last));
                 }
-                let mut parts = [""; 6];
-                for ((token, _), place) in gram.iter().zip(parts.chunks_mut(2)) {
-                    place.copy_from_slice(&[token, " "]);
-                }
-                self.hashed(FIRST_WORD, WORDS, &parts, 1.0);
+                self.hashed(FIRST_WORD, WORDS, hash.finish(), 1.0);
             }
         }
     }
 
     /// N-grams of the characters of each word, of scripts in which words have many.
     pub(super) fn characters(&mut self, text: &Text) {
-        let mut gram = String::new();
         for word in read(text).filter_map(|at| text.words.get(at)) {
             let folded = text.folded(word);
             let is_latin = folded.chars().all(|letter| letter < '\u{250}');
@@ -64,11 +63,13 @@ impl Features {
             }
             let start = folded.chars().take(MAX_CHARACTERS);
             let bounded: Vec<char> = ['<'].into_iter().chain(start).chain(['>']).collect();
-            for size in 3..=5 {
-                for characters in bounded.windows(size) {
-                    gram.clear();
-                    gram.extend(characters);
-                    self.hashed(FIRST_CHARACTER, CHARACTERS, &[&gram], 1.0);
+            for from in 0..bounded.len() {
+                let mut hash = Fnv::default();
+                for (size, letter) in (1..=5).zip(bounded.iter().skip(from)) {
+                    hash.write(letter.encode_utf8(&mut [0; 4]).as_bytes());
+                    if size >= 3 {
+                        self.hashed(FIRST_CHARACTER, CHARACTERS, hash.finish(), 1.0);
+                    }
                 }
             }
         }
@@ -101,7 +102,7 @@ impl Features {
                 for (token, place) in gram.iter().zip(parts.iter_mut().step_by(2)) {
                     *place = token;
                 }
-                self.hashed(FIRST_SHAPE, SHAPES, &parts, 1.0);
+                self.hashed(FIRST_SHAPE, SHAPES, fnv_joined(&parts), 1.0);
             }
         }
     }
@@ -115,7 +116,8 @@ impl Features {
             ""
         };
         for word in case.text.all_folded().take(READ) {
-            self.hashed(FIRST_REPLY, REPLIES, &[word, " ", &asked, end], 1.0);
+            let hash = fnv_joined(&[word, " ", &asked, end]);
+            self.hashed(FIRST_REPLY, REPLIES, hash, 1.0);
         }
     }
 }
