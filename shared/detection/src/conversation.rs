@@ -16,7 +16,7 @@ use crate::verdict::{Case, READ};
 
 /// The minimum similarity of a message to an earlier query that it asks once more. What is asked again after another
 /// answer rarely has the same words.
-const ASKED: f64 = 0.4;
+pub(crate) const ASKED: f64 = 0.4;
 /// The minimum similarity of an answer to an earlier one that it repeats.
 const REPEATED: f64 = 0.6;
 /// The minimum number of words of a request that is made again.
@@ -66,6 +66,13 @@ impl Case<'_> {
             && similar(Words::of(asked), words, LEAST_ASKED, ASKED)
                 .is_some_and(|compared| !is_replaced(asked, now, &compared))
             && !before.adds_continuation()
+    }
+
+    /// Whether the message asks the same as the query, of something else.
+    pub(crate) fn asks_of_another(&self) -> bool {
+        let (before, now) = (self.query(), self.text);
+        similar(Words::of(before), &Words::of(now), LEAST_ASKED, ASKED)
+            .is_some_and(|compared| is_replaced(before, now, &compared))
     }
 
     /// Whether the message contains a passage of the answer: a text that is worked on is repeated with each change.

@@ -7,11 +7,12 @@
 pub(crate) mod features;
 mod model;
 
-use crate::conversation::evidence;
+use crate::conversation::{ASKED, evidence};
 use crate::cue::{Cue, FeedbackStatus, RejectionKind, Role};
 use crate::pattern::Start;
 use crate::reply::Asked;
 use crate::verdict::{Case, NEUTRAL, Verdict};
+use crate::vocabulary::{Token, Trait};
 use features::Features;
 use hearback_text::Break;
 use model::{Opinion, strength};
@@ -32,7 +33,7 @@ const KEPT_FIRST: f64 = 0.2;
 /// The minimum probability of a rejection by a phrase that opens the message for which a machine reaction is written.
 const TRUSTED_FIRST: f64 = 0.35;
 /// The minimum probability of any other rejection. A false rejection costs more than a missed one.
-const REJECTS: f64 = 0.65;
+const REJECTS: f64 = 0.7;
 /// The same of one that the phrases do not find, after an answer that asks something: most messages then only reply, and
 /// the model takes some of the replies for rejections.
 const REJECTS_REPLY: f64 = 0.9;
@@ -60,7 +61,8 @@ pub(crate) fn second_opinion(case: &Case<'_>, phrases: Verdict) -> Verdict {
     }
     let features = Features::of(case, &phrases);
     let opinion = Opinion::read(&features);
-    let may_reject = features.similarity < REPEATED;
+    let resembles = features.similarity > ASKED;
+    let may_reject = features.similarity < REPEATED && !(resembles && case.asks_of_another());
     let by_exchange = weighed(case, phrases, &features, &opinion, may_reject);
     let is_content = (phrases.because).is_some_and(|(cue, ..)| cue.is_content());
     if by_exchange.is_certain() || is_content {
@@ -184,19 +186,29 @@ pub(crate) fn probabilities(case: &Case<'_>) -> [f64; 3] {
     CLASSES.map(|class| opinion.of(class))
 }
 
-/// Whether a message consists of little but phrases, one of which decided.
+/// Whether a message consists of little but phrases, one of which decided. "Hm, but" says nothing of its own.
 fn is_covered(case: &Case<'_>, phrases: &Verdict) -> bool {
-    let mut covered = vec![false; case.matched.tokens.len()];
+    let tokens = &case.matched.tokens;
+    let mut covered = vec![false; tokens.len()];
     for found in &case.matched.found {
         if matches!(found.role, Role::Cue(_) | Role::Harmless) {
             let tokens = covered.get_mut(found.from..found.to);
             tokens.unwrap_or_default().fill(true);
         }
     }
+    let is_light = |token: &Token| {
+        let light = [Trait::Opener, Trait::Filler, Trait::Adversative];
+        light.into_iter().any(|class| token.is(class))
+    };
+    let says = tokens
+        .iter()
+        .zip(&covered)
+        .filter(|(token, covered)| **covered || !is_light(token));
+    let all = says.clone().count();
     let count = covered.iter().filter(|covered| **covered).count();
     let number = |count: usize| u32::try_from(count).map_or(f64::INFINITY, f64::from);
     let decided = phrases.because.is_some_and(|(cue, ..)| cue.has_phrases());
-    decided && number(count) >= COVERED * number(covered.len())
+    decided && number(count) >= COVERED * number(all)
 }
 
 impl Case<'_> {

@@ -129,6 +129,20 @@ fn examples_of_the_rules_are_classified() {
     }
 }
 
+/// It may express anything, so the words decide.
+#[test]
+fn emoji_may_precede_a_complaint() {
+    for message in ["No, I meant gaming laptops", "That's wrong", "no"] {
+        for emoji in ["🙄", "😅😅", "🙂 "] {
+            let message = format!("{emoji} {message}");
+            for detection in [by_phrases(&message), about_laptops(&message)] {
+                let said = detection.feedback_type;
+                assert_eq!(said, FeedbackStatus::Rejected, "{message}");
+            }
+        }
+    }
+}
+
 #[test]
 fn detection_names_its_cue_and_position() {
     let (ellipsis, emoji) = (

@@ -3,7 +3,7 @@
 use crate::label::{CLASS, Label, index, number};
 use crate::pattern::Step;
 use hearback_text::hash::FastMap;
-use hearback_text::{Break, Text};
+use hearback_text::{Break, Text, is_emoji};
 
 /// Classes that the detector itself uses. Every language has them, possibly empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -274,14 +274,18 @@ impl Vocabulary {
                             push(Some(*symbol), self.classes_of(*symbol));
                         }
                     }
-                    None => push(None, self.classes_by_ending(part)),
+                    None => push(None, self.classes_of_unknown(part)),
                 }
             }
         }
         tokens
     }
 
-    fn classes_by_ending(&self, word: &str) -> u64 {
+    /// The classes of a word that no phrase has: by its ending, and of an emoji, which may precede a cue as "oh" does.
+    fn classes_of_unknown(&self, word: &str) -> u64 {
+        if word.starts_with(is_emoji) {
+            return Trait::Opener.bit();
+        }
         let ends = |ending: &str| word.len() > ending.len() && word.ends_with(ending);
         let known = self.endings.iter().filter(|(ending, _)| ends(ending));
         known.fold(0, |classes, (_, class)| classes | class)

@@ -8,4 +8,4 @@ mod quoted;
 pub mod similarity;
 mod words;
 
-pub use words::{Break, Text, Word};
+pub use words::{Break, Text, Word, is_emoji};

@@ -216,12 +216,17 @@ fn kind(character: char, before: char, next: char) -> Kind {
         '\u{3040}'..='\u{30ff}'
         | '\u{3400}'..='\u{9fff}'
         | '\u{f900}'..='\u{faff}'
-        | '\u{20000}'..='\u{3ffff}'
-        | '\u{2600}'..='\u{27bf}'
-        | '\u{1f300}'..='\u{1faff}' => Kind::Alone,
+        | '\u{20000}'..='\u{3ffff}' => Kind::Alone,
+        other if is_emoji(other) => Kind::Alone,
         other if other.is_alphanumeric() => Kind::Letter,
         _ => Kind::Gap(Break::None),
     }
+}
+
+/// Whether a character is an emoji or a symbol that is used like one.
+#[must_use]
+pub fn is_emoji(character: char) -> bool {
+    matches!(character, '\u{2600}'..='\u{27bf}' | '\u{1f300}'..='\u{1faff}')
 }
 
 /// Adds a letter in the form in which it is compared: without its accent, because users omit accents, and because a

@@ -132,11 +132,8 @@ fn a_similar_question_is_no_rejection() {
 fn a_complaint_that_opens_the_message_is_kept_against_the_model() {
     let detector = Detector::embedded();
     for (message, is_certain) in [
-        (
-            "No, Anna Berg is the translator. Does the library have a copy?",
-            true,
-        ),
-        ("No, wait, my sister has a copy. Who translated it?", false),
+        ("No, my aunt has it. How many pages does it have?", true),
+        ("No, my neighbour met her once. How long is it?", false),
     ] {
         let exchange = after("who wrote it", "It was written by Anna Berg.", message);
         let [.., rejected] = detector.probabilities(&exchange);

@@ -1,6 +1,7 @@
 //! N-grams of a message: of its words, of their characters, and of the shapes of its sentences.
 
 use std::hash::Hasher;
+use std::ops::{Range, RangeInclusive};
 
 use hearback_text::hash::{Fnv, fnv_joined};
 use hearback_text::{Break, Text};
@@ -19,8 +20,12 @@ const MAX_CHARACTERS: usize = 24;
 impl Features {
     /// N-grams of words, with the breaks between them.
     pub(super) fn words(&mut self, text: &Text) {
-        // Each with the index of its word, or of the word before it.
-        let mut tokens: Vec<(&str, usize)> = vec![("^", 0)];
+        // With the index of the word of each, or of the word before it.
+        let (mut tokens, mut places) = (vec!["^"], vec![0]);
+        let mut push = |token, place| {
+            tokens.push(token);
+            places.push(place);
+        };
         for at in read(text) {
             let Some(word) = text.words.get(at) else {
                 continue;
@@ -28,29 +33,27 @@ impl Features {
             if at > 0
                 && let Some(mark) = mark(word.before)
             {
-                tokens.push((mark, at - 1));
+                push(mark, at - 1);
             }
-            tokens.push((text.folded(word), at));
+            push(text.folded(word), at);
         }
         let last = text.words.len().saturating_sub(1);
         if text.end == Break::Question {
-            tokens.push(("?", last));
+            push("?", last);
         }
-        tokens.push(("$", last));
-        for (at, (_, first)) in tokens.iter().enumerate() {
-            let mut hash = Fnv::default();
-            let mut has_word = false;
-            for (size, (token, last)) in (1..=3).zip(tokens.iter().skip(at)) {
-                hash.write(token.as_bytes());
-                hash.write(b" ");
-                // Neither a mark alone nor words with others between them that are not read.
-                has_word |= !MARKS.contains(token);
-                if has_word && last - first < size {
-                    self.grams.push((self.values.len(), *first, *last));
-                }
-                self.hashed(FIRST_WORD, WORDS, hash.finish(), 1.0);
+        push("$", last);
+        ngrams(&tokens, " ", 1..=3, |range, hash| {
+            let gram = tokens.get(range.clone()).unwrap_or_default();
+            // Neither a mark alone nor words with others between them that are not read.
+            let has_word = gram.iter().any(|token| !MARKS.contains(token));
+            if let Some([first, .., last] | [first @ last]) = places.get(range)
+                && has_word
+                && last - first < gram.len()
+            {
+                self.grams.push((self.values.len(), *first, *last));
             }
-        }
+            self.hashed(FIRST_WORD, WORDS, hash, 1.0);
+        });
     }
 
     /// N-grams of the characters of each word, of scripts in which words have many.
@@ -61,17 +64,11 @@ impl Features {
             if folded.len() < 3 || !is_latin {
                 continue;
             }
-            let start = folded.chars().take(MAX_CHARACTERS);
-            let bounded: Vec<char> = ['<'].into_iter().chain(start).chain(['>']).collect();
-            for from in 0..bounded.len() {
-                let mut hash = Fnv::default();
-                for (size, letter) in (1..=5).zip(bounded.iter().skip(from)) {
-                    hash.write(letter.encode_utf8(&mut [0; 4]).as_bytes());
-                    if size >= 3 {
-                        self.hashed(FIRST_CHARACTER, CHARACTERS, hash.finish(), 1.0);
-                    }
-                }
-            }
+            let letters = folded.split_inclusive(|_| true).take(MAX_CHARACTERS);
+            let bounded: Vec<&str> = ["<"].into_iter().chain(letters).chain([">"]).collect();
+            ngrams(&bounded, "", 3..=5, |_, hash| {
+                self.hashed(FIRST_CHARACTER, CHARACTERS, hash, 1.0);
+            });
         }
     }
 
@@ -96,15 +93,9 @@ impl Features {
         } else {
             "$"
         });
-        for size in 2..=4 {
-            for gram in tokens.windows(size) {
-                let mut parts = [" "; 8];
-                for (token, place) in gram.iter().zip(parts.iter_mut().step_by(2)) {
-                    *place = token;
-                }
-                self.hashed(FIRST_SHAPE, SHAPES, fnv_joined(&parts), 1.0);
-            }
-        }
+        ngrams(&tokens, " ", 2..=4, |_, hash| {
+            self.hashed(FIRST_SHAPE, SHAPES, hash, 1.0);
+        });
     }
 
     /// Each word together with what the answer asked.
@@ -118,6 +109,25 @@ impl Features {
         for word in case.text.all_folded().take(READ) {
             let hash = fnv_joined(&[word, " ", &asked, end]);
             self.hashed(FIRST_REPLY, REPLIES, hash, 1.0);
+        }
+    }
+}
+
+/// Calls `add` with each sequence of so many tokens, and with the hash of these, joined.
+fn ngrams(
+    tokens: &[&str],
+    separator: &str,
+    sizes: RangeInclusive<usize>,
+    mut add: impl FnMut(Range<usize>, u64),
+) {
+    for from in 0..tokens.len() {
+        let mut hash = Fnv::default();
+        for (size, token) in (1..=*sizes.end()).zip(tokens.iter().skip(from)) {
+            hash.write(token.as_bytes());
+            hash.write(separator.as_bytes());
+            if sizes.contains(&size) {
+                add(from..from + size, hash.finish());
+            }
         }
     }
 }
