@@ -16,7 +16,7 @@ use crate::verdict::{Case, READ};
 
 /// The minimum similarity of a message to an earlier query that it asks once more. What is asked again after another
 /// answer rarely has the same words.
-pub(crate) const ASKED: f64 = 0.4;
+const ASKED: f64 = 0.4;
 /// The minimum similarity of an answer to an earlier one that it repeats.
 const REPEATED: f64 = 0.6;
 /// The minimum number of words of a request that is made again.
@@ -68,13 +68,6 @@ impl Case<'_> {
             && !before.adds_continuation()
     }
 
-    /// Whether the message asks the same as the query, of something else.
-    pub(crate) fn asks_of_another(&self) -> bool {
-        let (before, now) = (self.query(), self.text);
-        similar(Words::of(before), &Words::of(now), LEAST_ASKED, ASKED)
-            .is_some_and(|compared| is_replaced(before, now, &compared))
-    }
-
     /// Whether the message contains a passage of the answer: a text that is worked on is repeated with each change.
     fn uses_answer(&self) -> bool {
         let answer = self.response.unwrap_or_default();
@@ -90,6 +83,12 @@ impl Case<'_> {
             passage.is_some_and(|passage| answer.contains(passage))
         })
     }
+}
+
+/// Whether a message asks the same as the query, of something else.
+pub(crate) fn asks_of_another(query: &Text, message: &Text, compared: &Comparison<'_>) -> bool {
+    let words = query.words.len().min(message.words.len());
+    words >= LEAST_ASKED && compared.similarity > ASKED && is_replaced(query, message, compared)
 }
 
 /// Whether the same is asked of something else: "where is order 17?", "how do I cook rice?". A name or a number is

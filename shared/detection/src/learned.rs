@@ -7,7 +7,7 @@
 pub(crate) mod features;
 mod model;
 
-use crate::conversation::{ASKED, evidence};
+use crate::conversation::evidence;
 use crate::cue::{Cue, FeedbackStatus, RejectionKind, Role};
 use crate::pattern::Start;
 use crate::reply::Asked;
@@ -61,8 +61,7 @@ pub(crate) fn second_opinion(case: &Case<'_>, phrases: Verdict) -> Verdict {
     }
     let features = Features::of(case, &phrases);
     let opinion = Opinion::read(&features);
-    let resembles = features.similarity > ASKED;
-    let may_reject = features.similarity < REPEATED && !(resembles && case.asks_of_another());
+    let may_reject = features.similarity < REPEATED && !features.asks_of_another;
     let by_exchange = weighed(case, phrases, &features, &opinion, may_reject);
     let is_content = (phrases.because).is_some_and(|(cue, ..)| cue.is_content());
     if by_exchange.is_certain() || is_content {

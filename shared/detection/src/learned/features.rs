@@ -13,6 +13,7 @@ use hearback_text::hash::{FastSet, fnv};
 use hearback_text::similarity::{Comparison, Words};
 use hearback_text::{Break, Text};
 
+use crate::conversation::asks_of_another;
 use crate::cue::{Cue, Role};
 use crate::matching::Found;
 use crate::pattern::Start;
@@ -73,6 +74,8 @@ pub(crate) struct Features {
     pub(crate) values: Vec<(usize, f32)>,
     /// The similarity of the message to the query, from 0 to 1.
     pub(crate) similarity: f64,
+    /// Whether the message asks the same as the query, of something else.
+    pub(crate) asks_of_another: bool,
     /// The index in `values` of each n-gram of words that has a word, with its first and its last word.
     pub(crate) grams: Vec<(usize, usize, usize)>,
     numbered: usize,
@@ -202,6 +205,7 @@ impl Features {
         let (text, response, query) = (case.text, case.response(), case.query());
         let compared = Comparison::of(Words::of(query), Words::of(text));
         self.similarity = compared.similarity;
+        self.asks_of_another = asks_of_another(query, text, &compared);
         let similarity = to_f32(compared.similarity);
         let answered = ratio(text, &before.answer);
         let repeated = ratio(text, &before.query);
