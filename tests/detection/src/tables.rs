@@ -56,9 +56,15 @@ pub(crate) fn markdown(rows: &[Labelled], detector: &Detector) -> String {
             f1(&both, class),
         );
     }
-    let _ = write!(tables, "\n| language | {HEAD}");
-    for (language, said) in groups(&scored, |row| row.language.clone().unwrap_or_default()) {
-        line(&mut tables, &language, &said);
+    let by_language = groups(&scored, |row| row.language.clone().unwrap_or_default());
+    for (name, groups) in [
+        ("writer", groups(&scored, |row| row.source.clone())),
+        ("language", by_language),
+    ] {
+        let _ = write!(tables, "\n| {name} | {HEAD}");
+        for (group, said) in groups {
+            line(&mut tables, &group, &said);
+        }
     }
     let _ = writeln!(tables, "\n| confidence | verdicts | right |\n|---|---|---|");
     for (at, low) in CONFIDENCES.iter().enumerate() {
