@@ -138,7 +138,7 @@ async fn a_detection_of_low_confidence_sets_the_status_without_a_machine_reactio
     let app = TestApp::start().await;
     let ada = app.token("ada");
     register(&app, &ada, "t1", (0, "laptops under $1000")).await;
-    let next = register(&app, &ada, "t2", (60, "I need hamster food")).await;
+    let next = register(&app, &ada, "t2", (60, "What do hamsters eat?")).await;
     let detection = &next.body["detection"];
     assert_eq!(detection["feedback_type"], "accepted");
     assert_eq!(detection["confidence"], 0.6);

@@ -85,7 +85,7 @@ async fn a_turn_is_listed_by_its_current_status() {
     let ada = app.token("ada");
     let report = app.token_of("analyst", "acme", "feedback:report");
     register(&app, &ada, ("c", "t"), (0, "laptops under $1000")).await;
-    register(&app, &ada, ("c", "u"), (1, "I need hamster food")).await;
+    register(&app, &ada, ("c", "u"), (1, "What do hamsters eat?")).await;
     // An acceptance with a low confidence has no machine reaction, but is listed.
     for token in [&ada, &report] {
         wait_for_list(&app, token, ACCEPTED, &["t"]).await;

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.sparse import csr_matrix, diags
+from scipy.sparse import csr_matrix, diags, hstack
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import f1_score
 from sklearn.neural_network import MLPClassifier
@@ -31,8 +31,9 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CLASSES = ["accepted", "neutral", "rejected"]
 # What the features of each block are multiplied with before training, whose penalty is the same for all.
-# Vectors, numbers, words, characters, symbols, shapes, replies.
-FACTORS = [1.0, 1.0, 1.5, 1.5, 1.0, 2.0, 1.0]
+# Vectors, numbers, words, characters, symbols, shapes, replies, answers, queries; measures, which are centred and have all
+# the same variance.
+FACTORS = [1.0, 1.0, 1.5, 1.5, 1.0, 2.0, 1.0, 1.0, 1.0, 0.25]
 HIDDEN = 64
 # How many features have weights, the passes over all rows to see which these are, and to train on them, and the passes
 # after these whose weights are averaged.
@@ -56,6 +57,18 @@ def features(files):
     matrix = csr_matrix((values, indexes, pointers), shape=(len(counts), blocks[-1]))
     matrix.sum_duplicates()
     return matrix, blocks
+
+
+def comparable(matrix, blocks):
+    """The features in comparable sizes, what each was multiplied with, and what was subtracted before."""
+    factors = np.repeat(FACTORS, np.diff(blocks))
+    centres = np.zeros(len(factors))
+    measures = matrix[:, blocks[-2] :].toarray()
+    centres[blocks[-2] :] = measures.mean(0)
+    factors[blocks[-2] :] /= measures.std(0) + 1e-6
+    dense = csr_matrix((measures - centres[blocks[-2] :]) * factors[blocks[-2] :])
+    sparse = matrix[:, : blocks[-2]] @ diags(factors[: blocks[-2]])
+    return hstack([sparse, dense]).tocsr().astype(np.float32), factors, centres
 
 
 def network(matrix, kinds, passes):
@@ -140,8 +153,7 @@ def main():
     classes = np.array([CLASSES.index(label) for label, _ in names])
     writers = np.array([row["writer"] for row in rows])
     matrix, blocks = features(files)
-    factors = np.repeat(FACTORS, np.diff(blocks))
-    scaled = (matrix @ diags(factors)).tocsr().astype(np.float32)
+    scaled, factors, centres = comparable(matrix, blocks)
     if "--domains" in sys.argv:
         domains = np.array([row["domain"] for row in rows])
         logits = held_out(scaled, kinds, domains, len(set(domains)))
@@ -158,6 +170,7 @@ def main():
     weights = first * factors[kept, None]
     scales = (np.abs(weights).max(1) / 7).astype("<f4")
     quantized = np.round(weights / scales[:, None]).astype(np.int8)
+    bias = bias - centres[kept] @ (quantized * scales[:, None])
     second, biases = (factor * second).astype("<f4"), (factor * biases).astype("<f4")
     file = bias.astype("<f4").tobytes() + second.tobytes() + biases.tobytes()
     for low in range(0, blocks[-1], GROUP):

@@ -33,7 +33,7 @@ const KEPT_FIRST: f64 = 0.2;
 /// The minimum probability of a rejection by a phrase that opens the message for which a machine reaction is written.
 const TRUSTED_FIRST: f64 = 0.35;
 /// The minimum probability of any other rejection. A false rejection costs more than a missed one.
-const REJECTS: f64 = 0.7;
+const REJECTS: f64 = 0.8;
 /// The same of one that the phrases do not find, after an answer that asks something: most messages then only reply, and
 /// the model takes some of the replies for rejections.
 const REJECTS_REPLY: f64 = 0.9;

@@ -1,8 +1,9 @@
 //! What the learned model sees of a message and of the turn before it.
 //!
-//! Each feature has an index and a value. The first are vectors and numbers. All others are hashed: [n-grams](ngrams), and
-//! symbols, which say what the phrases found and where.
+//! Each feature has an index and a value. The first are vectors and numbers, the last are [measures]. All others are hashed:
+//! [n-grams](ngrams), and symbols, which say what the phrases found and where.
 
+mod measures;
 mod ngrams;
 
 use std::fmt::{Arguments, Write};
@@ -31,6 +32,10 @@ const CHARACTERS: usize = 1 << 14;
 const SYMBOLS: usize = 1 << 13;
 const SHAPES: usize = 1 << 14;
 const REPLIES: usize = 1 << 13;
+const ANSWERS: usize = 1 << 13;
+const QUERIES: usize = 1 << 13;
+/// Lengths, marks, numbers and words of the texts.
+const MEASURES: usize = 73;
 /// The indexes of the first features of the blocks.
 const FIRST_NUMBER: usize = VECTORS * DIMENSIONS;
 const FIRST_WORD: usize = FIRST_NUMBER + NUMBERS;
@@ -38,10 +43,13 @@ const FIRST_CHARACTER: usize = FIRST_WORD + WORDS;
 const FIRST_SYMBOL: usize = FIRST_CHARACTER + CHARACTERS;
 const FIRST_SHAPE: usize = FIRST_SYMBOL + SYMBOLS;
 const FIRST_REPLY: usize = FIRST_SHAPE + SHAPES;
+const FIRST_ANSWER: usize = FIRST_REPLY + REPLIES;
+const FIRST_QUERY: usize = FIRST_ANSWER + ANSWERS;
+const FIRST_MEASURE: usize = FIRST_QUERY + QUERIES;
 /// The number of features.
-pub(crate) const COUNT: usize = FIRST_REPLY + REPLIES;
+pub(crate) const COUNT: usize = FIRST_MEASURE + MEASURES;
 /// The index of the first feature of each block.
-pub(crate) const BLOCKS: [usize; 7] = [
+pub(crate) const BLOCKS: [usize; 10] = [
     0,
     FIRST_NUMBER,
     FIRST_WORD,
@@ -49,6 +57,9 @@ pub(crate) const BLOCKS: [usize; 7] = [
     FIRST_SYMBOL,
     FIRST_SHAPE,
     FIRST_REPLY,
+    FIRST_ANSWER,
+    FIRST_QUERY,
+    FIRST_MEASURE,
 ];
 /// What pasted failures contain.
 const TRACES: [&str; 11] = [
@@ -113,6 +124,9 @@ impl Features {
         features.symbols(case, verdict);
         features.scaled(|features| features.shapes(case, &before));
         features.scaled(|features| features.replies(case));
+        features.scaled(|features| features.turn(case.response(), FIRST_ANSWER, ANSWERS));
+        features.scaled(|features| features.turn(case.query(), FIRST_QUERY, QUERIES));
+        features.measures(case);
         features
     }
 

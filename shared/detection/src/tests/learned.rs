@@ -132,8 +132,8 @@ fn a_similar_question_is_no_rejection() {
 fn a_complaint_that_opens_the_message_is_kept_against_the_model() {
     let detector = Detector::embedded();
     for (message, is_certain) in [
-        ("No, my aunt has it. How many pages does it have?", true),
-        ("No, my neighbour met her once. How long is it?", false),
+        ("No, I liked it. Who translated it?", true),
+        ("No, my son read it twice. How long is it?", false),
     ] {
         let exchange = after("who wrote it", "It was written by Anna Berg.", message);
         let [.., rejected] = detector.probabilities(&exchange);

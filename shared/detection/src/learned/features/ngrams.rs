@@ -1,4 +1,5 @@
-//! N-grams of a message: of its words, of their characters, and of the shapes of its sentences.
+//! N-grams of a message: of its words, of their characters, and of the shapes of its sentences; and of the words of the turn
+//! before it.
 
 use std::hash::Hasher;
 use std::ops::{Range, RangeInclusive};
@@ -110,6 +111,15 @@ impl Features {
             let hash = fnv_joined(&[word, " ", &asked, end]);
             self.hashed(FIRST_REPLY, REPLIES, hash, 1.0);
         }
+    }
+
+    /// Words and pairs of words of the answer, or of the query.
+    pub(super) fn turn(&mut self, text: &Text, first: usize, buckets: usize) {
+        let words = read(text).filter_map(|at| text.words.get(at));
+        let words: Vec<&str> = words.map(|word| text.folded(word)).collect();
+        ngrams(&words, " ", 1..=2, |_, hash| {
+            self.hashed(first, buckets, hash, 1.0);
+        });
     }
 }
 
