@@ -31,9 +31,11 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CLASSES = ["accepted", "neutral", "rejected"]
 # What the features of each block are multiplied with before training, whose penalty is the same for all.
-# Vectors, numbers, words, characters, symbols, shapes, replies, answers, queries; measures, which are centred and have all
-# the same variance.
+# Vectors, numbers, words, characters, symbols, shapes, replies, answers, queries; measures, which are centred and divided by
+# their standard deviation.
 FACTORS = [1.0, 1.0, 1.5, 1.5, 1.0, 2.0, 1.0, 1.0, 1.0, 0.25]
+# The least standard deviation that a measure is divided by. A mark that few rows have would otherwise decide alone.
+LEAST_DEVIATION = 0.25
 HIDDEN = 64
 # How many features have weights, the passes over all rows to see which these are, and to train on them, and the passes
 # after these whose weights are averaged.
@@ -61,13 +63,13 @@ def features(files):
 
 def comparable(matrix, blocks):
     """The features in comparable sizes, what each was multiplied with, and what was subtracted before."""
-    factors = np.repeat(FACTORS, np.diff(blocks))
-    centres = np.zeros(len(factors))
-    measures = matrix[:, blocks[-2] :].toarray()
-    centres[blocks[-2] :] = measures.mean(0)
-    factors[blocks[-2] :] /= measures.std(0) + 1e-6
-    dense = csr_matrix((measures - centres[blocks[-2] :]) * factors[blocks[-2] :])
-    sparse = matrix[:, : blocks[-2]] @ diags(factors[: blocks[-2]])
+    first = blocks[-2]
+    factors, centres = np.repeat(FACTORS, np.diff(blocks)), np.zeros(blocks[-1])
+    measures = matrix[:, first:].toarray()
+    centres[first:] = measures.mean(0)
+    factors[first:] /= np.maximum(measures.std(0), LEAST_DEVIATION)
+    dense = csr_matrix((measures - centres[first:]) * factors[first:])
+    sparse = matrix[:, :first] @ diags(factors[:first])
     return hstack([sparse, dense]).tocsr().astype(np.float32), factors, centres
 
 

@@ -9,3 +9,6 @@ pub mod similarity;
 mod words;
 
 pub use words::{Break, Text, Word, is_emoji};
+
+/// What is between two excerpts of a text.
+pub const GAP: &str = "\n…\n";

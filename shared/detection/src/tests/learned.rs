@@ -33,6 +33,54 @@ fn silent_rejections() -> [Exchange<'static>; 3] {
     ]
 }
 
+/// Few queries and answers of the corpus have such marks.
+#[test]
+fn rare_marks_of_the_turn_do_not_decide() {
+    let detector = Detector::embedded();
+    for exchange in silent_rejections() {
+        let [.., plain] = detector.probabilities(&exchange);
+        let (query, answer) = (
+            exchange.prev_query.unwrap(),
+            exchange.prev_response.unwrap(),
+        );
+        for mark in [" 😊", " 🙏🙏", "…", "\n\n\n"] {
+            let (query, answer) = (format!("{query}{mark}"), format!("{answer}{mark}"));
+            for exchange in [
+                Exchange {
+                    prev_query: Some(&query),
+                    ..exchange
+                },
+                Exchange {
+                    prev_response: Some(&answer),
+                    ..exchange
+                },
+            ] {
+                let [.., marked] = detector.probabilities(&exchange);
+                assert!((marked - plain).abs() < 0.3, "{mark:?}: {plain} {marked}");
+            }
+        }
+    }
+}
+
+/// A conversation has excerpts of a long answer.
+#[test]
+fn the_gap_between_excerpts_does_not_decide() {
+    let detector = Detector::embedded();
+    let (start, end) = (
+        "Prune it in March, above a bud. ".repeat(9),
+        "Water it once a week in summer. ".repeat(6),
+    );
+    let whole = format!("{start}{end}");
+    let excerpts = format!("{start}{}{end}", hearback_text::GAP);
+    for message in ["ok, will do it on Saturday", "it is a cactus"] {
+        let [whole, excerpts] = [&whole, &excerpts]
+            .map(|answer| detector.probabilities(&after("how do I care for it", answer, message)));
+        for (whole, excerpts) in whole.into_iter().zip(excerpts) {
+            assert!((whole - excerpts).abs() < 0.1, "{whole} {excerpts}");
+        }
+    }
+}
+
 #[test]
 fn rejections_without_a_phrase_are_detected() {
     let detector = Detector::embedded();
@@ -157,7 +205,7 @@ fn a_reply_to_a_question_is_no_rejection() {
     );
     let detector = Detector::embedded();
     let [.., rejected] = detector.probabilities(&exchange);
-    assert!(rejected > 0.65, "{rejected}");
+    assert!(rejected > 0.5, "{rejected}");
     assert_eq!(
         detector.detect(&exchange).feedback_type,
         FeedbackStatus::Neutral

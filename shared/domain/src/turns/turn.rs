@@ -1,6 +1,7 @@
 //! Turns: a user's message and its answer.
 
 use chrono::{DateTime, Utc};
+use hearback_text::GAP;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -227,14 +228,11 @@ impl Summary {
         (end.chars().count() < ENDING).then(|| format!("{}{end}", self.assistant))
     }
 
-    /// The excerpts of the answer.
+    /// The answer, or its excerpts with [`GAP`] between them.
     #[must_use]
     pub fn answer(&self) -> String {
-        if self.assistant_end.is_empty() {
-            self.assistant.clone()
-        } else {
-            format!("{}\n…\n{}", self.assistant, self.assistant_end)
-        }
+        self.whole_answer()
+            .unwrap_or_else(|| format!("{}{GAP}{}", self.assistant, self.assistant_end))
     }
 }
 
@@ -299,6 +297,18 @@ pub fn quantized(embedding: &[f32]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_its_excerpts_contain_has_no_gap() {
+        let summary = |end: usize| Summary {
+            assistant: "a".to_owned(),
+            assistant_end: "e".repeat(end),
+            ..Summary::default()
+        };
+        assert_eq!(summary(0).answer(), "a");
+        assert_eq!(summary(2).answer(), "aee");
+        assert!(summary(ENDING).answer().starts_with("a\n…\ne"));
+    }
 
     #[test]
     fn a_quantized_embedding_keeps_its_direction() {

@@ -1,12 +1,12 @@
 //! Measures of a message and of the turn before it: how long each text is, its marks and numbers, and how many of the words
-//! and numbers of one text are also in another. Counts are logarithms, all others are shares.
+//! and numbers of one text are also in another. Counts are logarithms; the others are shares, and the mean weight of a word.
 //!
 //! People quote what they object to, give figures of their own, and name what the answer has missed.
 
 use std::hash::Hasher;
 
-use hearback_text::Text;
 use hearback_text::hash::{FastSet, Fnv};
+use hearback_text::{GAP, Text};
 
 use super::{FIRST_MEASURE, Features, MEASURES, numbers, to_f32};
 use crate::verdict::Case;
@@ -27,20 +27,19 @@ const OF_PAIR: u16 = 3;
 
 impl Features {
     pub(super) fn measures(&mut self, case: &Case<'_>) {
-        let (query, answer) = (
-            case.query.unwrap_or_default(),
-            case.response.unwrap_or_default(),
-        );
+        let query = case.query.unwrap_or_default();
+        // The gap between excerpts is no mark of the answer.
+        let answer = case.response.unwrap_or_default().replacen(GAP, " ", 1);
         let mut measures = Vec::with_capacity(MEASURES);
         for (text, read) in [
             (case.message, case.text),
-            (answer, case.response()),
+            (&answer, case.response()),
             (query, case.query()),
         ] {
             counts(text, read, &mut measures);
         }
         words(case, &mut measures);
-        let (mine, theirs, before) = (numbers(case.message), numbers(answer), numbers(query));
+        let (mine, theirs, before) = (numbers(case.message), numbers(&answer), numbers(query));
         let among = |some: &[&str], others: &[&str]| {
             logarithm(some.iter().filter(|each| others.contains(each)).count())
         };
@@ -68,7 +67,7 @@ impl Features {
 /// The length of a text in characters and words, and how many characters it has of each class.
 fn counts(text: &str, read: &Text, measures: &mut Vec<f32>) {
     let (mut characters, mut classes) = (0, [0_usize; CLASSES]);
-    for character in text.chars() {
+    for character in text.trim().chars() {
         characters += 1;
         if let Some(count) = class(character).and_then(|class| classes.get_mut(class)) {
             *count += 1;
@@ -81,7 +80,7 @@ fn counts(text: &str, read: &Text, measures: &mut Vec<f32>) {
     measures.extend(classes.map(|count| logarithm(count.min(MOST_MARKS))));
 }
 
-/// The class of a character; most letters have none.
+/// The class of a character; most letters, and older symbols such as ❤, have none.
 fn class(character: char) -> Option<usize> {
     Some(match character {
         ' ' | 'a'..='z' => return None,
@@ -99,7 +98,7 @@ fn class(character: char) -> Option<usize> {
         '-' | '–' | '—' => 11,
         '*' | '`' | '_' | '#' | '|' => 12,
         other if other.is_ascii_punctuation() => 13,
-        '\u{1f000}'.. => 14,
+        '\u{1f000}'..'\u{20000}' => 14,
         other if other.is_uppercase() => 15,
         _ => return None,
     })
