@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const CLINIC: &str = "what's the quickest way to the clinic";
 const BY_CAR: &str = "By car it's 18 minutes via Ring Road, or 15 via the toll tunnel.";
-const AGAIN: &str = "there is no car. the quickest way to the clinic";
+const AGAIN: &str = "i cannot drive. the quickest way to the clinic";
 
 /// Registers a turn of a conversation at this minute after ten.
 async fn register(

@@ -24,8 +24,8 @@ use crate::vocabulary::Trait;
 
 /// Vectors of the message, its first and its last sentence, the answer, its last sentence, and the query.
 const VECTORS: usize = 6;
-/// Numbers that are not vectors.
-const NUMBERS: usize = 72;
+/// Similarities, shares and flags: how the texts relate, the style of the message, and kinds of its words.
+const NUMBERS: usize = 69;
 /// The numbers of buckets of the blocks of hashed features.
 const WORDS: usize = 1 << 15;
 const CHARACTERS: usize = 1 << 14;
@@ -34,7 +34,7 @@ const SHAPES: usize = 1 << 14;
 const REPLIES: usize = 1 << 13;
 const ANSWERS: usize = 1 << 13;
 const QUERIES: usize = 1 << 13;
-/// Lengths, marks, numbers and words of the texts.
+/// Measures of the three texts: see [`measures`].
 const MEASURES: usize = 73;
 /// The indexes of the first features of the blocks.
 const FIRST_NUMBER: usize = VECTORS * DIMENSIONS;
@@ -75,7 +75,7 @@ const TRACES: [&str; 11] = [
     "at line",
     "line ",
 ];
-/// Words that are read as n-grams at the start and at the end of a message, and as vectors of a part of a text.
+/// Words that are read at the start and at the end of a text: as n-grams of a message, and for the vector of a part.
 const READ: usize = 40;
 
 /// The features of one message that are not zero.
@@ -124,8 +124,8 @@ impl Features {
         features.symbols(case, verdict);
         features.scaled(|features| features.shapes(case, &before));
         features.scaled(|features| features.replies(case));
-        features.scaled(|features| features.turn(case.response(), FIRST_ANSWER, ANSWERS));
-        features.scaled(|features| features.turn(case.query(), FIRST_QUERY, QUERIES));
+        features.scaled(|features| features.context_words(case.response(), FIRST_ANSWER, ANSWERS));
+        features.scaled(|features| features.context_words(case.query(), FIRST_QUERY, QUERIES));
         features.measures(case);
         features
     }
@@ -214,7 +214,7 @@ impl Features {
         }
     }
 
-    /// How the words and numbers of the message relate to those of the answer and of the query.
+    /// How the words of the message relate to those of the answer and of the query.
     fn relations(&mut self, case: &Case<'_>, before: &Before<'_>) {
         let (text, response, query) = (case.text, case.response(), case.query());
         let compared = Comparison::of(Words::of(query), Words::of(text));
@@ -238,15 +238,6 @@ impl Features {
         }
         self.number(ratio(query, &before.answer));
         self.flag(case.is_query());
-        let mine = numbers(case.message);
-        let theirs = numbers(case.response.unwrap_or_default());
-        let before = numbers(case.query.unwrap_or_default());
-        self.flag(mine.iter().any(|number| theirs.contains(number)));
-        self.flag(
-            mine.iter()
-                .any(|number| !theirs.contains(number) && !before.contains(number)),
-        );
-        self.flag(mine.iter().any(|number| before.contains(number)));
     }
 
     /// Marks, capitals and lengths.
@@ -441,12 +432,6 @@ fn ratio(text: &Text, others: &FastSet<&str>) -> f32 {
         shared += u16::from(others.contains(word));
     }
     f32::from(shared) / f32::from(all.max(1))
-}
-
-/// The numbers in a text, as they are written.
-fn numbers(text: &str) -> Vec<&str> {
-    let parts = text.split(|letter: char| !letter.is_ascii_digit());
-    parts.filter(|part| !part.is_empty()).take(30).collect()
 }
 
 #[expect(

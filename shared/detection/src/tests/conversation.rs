@@ -6,7 +6,7 @@ use crate::Earlier;
 const CLINIC: Exchange<'static> = Exchange {
     prev_query: Some("i dont drive"),
     prev_response: Some("By car it's 18 minutes via Ring Road, or 15 via the toll tunnel."),
-    message: "there is no car. the quickest way to the clinic",
+    message: "i cannot drive. the quickest way to the clinic",
     language: None,
     embedding_similarity: None,
     repeats_query: None,
@@ -22,7 +22,7 @@ const ROUTER: Exchange<'static> = Exchange {
         "A red light means no signal. Please unplug your router, wait 30 seconds, and plug it back \
          in. The connection should return within five minutes.",
     ),
-    message: "the light stays red",
+    message: "my light stays red",
     language: None,
     embedding_similarity: None,
     repeats_query: None,

@@ -8,38 +8,37 @@ use std::hash::Hasher;
 use hearback_text::hash::{FastSet, Fnv};
 use hearback_text::{GAP, Text};
 
-use super::{FIRST_MEASURE, Features, MEASURES, numbers, to_f32};
+use super::{FIRST_MEASURE, Features, MEASURES, to_f32};
 use crate::verdict::Case;
 
 /// Classes of characters that are counted: see [`class`].
 const CLASSES: usize = 16;
 /// Characters, words, and marks of a class that are counted. Few texts of the corpus have more, so what more of them would
 /// mean is not known.
-const MOST_CHARACTERS: usize = 400;
-const MOST_WORDS: usize = 80;
-const MOST_MARKS: usize = 12;
+const MAX_CHARACTERS: usize = 400;
+const MAX_WORDS: usize = 80;
+const MAX_MARKS: usize = 12;
 /// Words of a text that are compared with those of another.
-const COMPARED: usize = 400;
-/// Longer words do not weigh more.
-const LONGEST: usize = 8;
+const MAX_COMPARED: usize = 400;
+/// A word of more letters does not weigh more.
+const MAX_LETTERS: usize = 8;
 /// What two characters of a script without spaces weigh.
-const OF_PAIR: u16 = 3;
+const PAIR_WEIGHT: u16 = 3;
 
 impl Features {
     pub(super) fn measures(&mut self, case: &Case<'_>) {
         let query = case.query.unwrap_or_default();
-        // The gap between excerpts is no mark of the answer.
-        let answer = case.response.unwrap_or_default().replacen(GAP, " ", 1);
+        let answer = case.response.unwrap_or_default();
         let mut measures = Vec::with_capacity(MEASURES);
         for (text, read) in [
             (case.message, case.text),
-            (&answer, case.response()),
+            (answer, case.response()),
             (query, case.query()),
         ] {
             counts(text, read, &mut measures);
         }
-        words(case, &mut measures);
-        let (mine, theirs, before) = (numbers(case.message), numbers(&answer), numbers(query));
+        shared_words(case, &mut measures);
+        let (mine, theirs, before) = (numbers(case.message), numbers(answer), numbers(query));
         let among = |some: &[&str], others: &[&str]| {
             logarithm(some.iter().filter(|each| others.contains(each)).count())
         };
@@ -67,17 +66,18 @@ impl Features {
 /// The length of a text in characters and words, and how many characters it has of each class.
 fn counts(text: &str, read: &Text, measures: &mut Vec<f32>) {
     let (mut characters, mut classes) = (0, [0_usize; CLASSES]);
-    for character in text.trim().chars() {
+    // The gap between excerpts is no mark of the answer.
+    for character in text.trim().split(GAP).flat_map(str::chars) {
         characters += 1;
         if let Some(count) = class(character).and_then(|class| classes.get_mut(class)) {
             *count += 1;
         }
     }
     measures.extend([
-        logarithm(characters.min(MOST_CHARACTERS)),
-        logarithm(read.words.len().min(MOST_WORDS)),
+        logarithm(characters.min(MAX_CHARACTERS)),
+        logarithm(read.words.len().min(MAX_WORDS)),
     ]);
-    measures.extend(classes.map(|count| logarithm(count.min(MOST_MARKS))));
+    measures.extend(classes.map(|count| logarithm(count.min(MAX_MARKS))));
 }
 
 /// The class of a character; most letters, and older symbols such as ❤, have none.
@@ -105,7 +105,7 @@ fn class(character: char) -> Option<usize> {
 }
 
 /// How the words of the message are divided among the answer, the query, both and neither, by their weights.
-fn words(case: &Case<'_>, measures: &mut Vec<f32>) {
+fn shared_words(case: &Case<'_>, measures: &mut Vec<f32>) {
     let of = |text| units(text).map(|(unit, _)| unit).collect();
     let (answer, query): (FastSet<u64>, FastSet<u64>) = (of(case.response()), of(case.query()));
     let mut message = FastSet::default();
@@ -153,20 +153,28 @@ fn words(case: &Case<'_>, measures: &mut Vec<f32>) {
 /// weight, by its length.
 fn units(text: &Text) -> impl Iterator<Item = (u64, u16)> {
     let mut before: Option<&str> = None;
-    text.all_folded().take(COMPARED).filter_map(move |word| {
-        let alone = word.len() >= 3 && word.chars().nth(1).is_none();
-        let mut hash = Fnv::default();
-        let first = std::mem::replace(&mut before, alone.then_some(word));
-        let weight = if alone {
-            hash.write(first?.as_bytes());
-            OF_PAIR
-        } else {
-            let letters = word.chars().take(LONGEST).count();
-            u16::try_from(letters.saturating_sub(1)).unwrap_or(0)
-        };
-        hash.write(word.as_bytes());
-        Some((hash.finish(), weight))
-    })
+    text.all_folded()
+        .take(MAX_COMPARED)
+        .filter_map(move |word| {
+            let alone = word.len() >= 3 && word.chars().nth(1).is_none();
+            let mut hash = Fnv::default();
+            let first = std::mem::replace(&mut before, alone.then_some(word));
+            let weight = if alone {
+                hash.write(first?.as_bytes());
+                PAIR_WEIGHT
+            } else {
+                let letters = word.chars().take(MAX_LETTERS).count();
+                u16::try_from(letters.saturating_sub(1)).unwrap_or(0)
+            };
+            hash.write(word.as_bytes());
+            Some((hash.finish(), weight))
+        })
+}
+
+/// The numbers in a text, as they are written.
+fn numbers(text: &str) -> Vec<&str> {
+    let parts = text.split(|letter: char| !letter.is_ascii_digit());
+    parts.filter(|part| !part.is_empty()).take(30).collect()
 }
 
 /// The natural logarithm of a count and 1.

@@ -114,7 +114,7 @@ impl Features {
     }
 
     /// Words and pairs of words of the answer, or of the query.
-    pub(super) fn turn(&mut self, text: &Text, first: usize, buckets: usize) {
+    pub(super) fn context_words(&mut self, text: &Text, first: usize, buckets: usize) {
         let words = read(text).filter_map(|at| text.words.get(at));
         let words: Vec<&str> = words.map(|word| text.folded(word)).collect();
         ngrams(&words, " ", 1..=2, |_, hash| {
