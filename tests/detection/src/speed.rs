@@ -19,13 +19,13 @@ use crate::Labelled;
 const TIMED: usize = 600;
 /// Detections of one run.
 const RUN: u32 = 100_000;
-/// How often all messages are timed, for the detector and for the regular expressions.
+/// How often these messages are timed again, for the detector and for the regular expressions.
 const ROUNDS: usize = 50;
 /// Stored vectors of one user.
 const VECTORS: usize = 5_000;
 /// Characters of the longest message that people write.
 const WRITTEN: usize = 2_000;
-/// How often each of them is timed. The fastest counts.
+/// How often each message of so many characters is timed. The fastest counts.
 const RUNS: usize = 5;
 /// Bytes of a message that nobody writes.
 const LONG: usize = 100_000;

@@ -24,7 +24,8 @@ use crate::vocabulary::Trait;
 
 /// Vectors of the message, its first and its last sentence, the answer, its last sentence, and the query.
 const VECTORS: usize = 6;
-/// Similarities, shares and flags: how the texts relate, the style of the message, and kinds of its words.
+/// Similarities, shares and flags: how the texts relate, the style of the message, and kinds of its words; and the
+/// confidence of the phrases. The last ten have no feature.
 const NUMBERS: usize = 69;
 /// The numbers of buckets of the blocks of hashed features.
 const WORDS: usize = 1 << 15;
@@ -75,7 +76,8 @@ const TRACES: [&str; 11] = [
     "at line",
     "line ",
 ];
-/// Words that are read at the start and at the end of a text: as n-grams of a message, and for the vector of a part.
+/// Words that are read at the start and at the end of a text, for its n-grams and for the vectors of its parts; and phrases
+/// of a message that are read.
 const READ: usize = 40;
 
 /// The features of one message that are not zero.
