@@ -33,12 +33,15 @@ const KEPT_FIRST: f64 = 0.2;
 /// The minimum probability of a rejection by a phrase that opens the message for which a machine reaction is written.
 const TRUSTED_FIRST: f64 = 0.35;
 /// The minimum probability of any other rejection. A false rejection costs more than a missed one.
-const REJECTS: f64 = 0.8;
+const REJECTS: f64 = 0.78;
 /// The same of one that the phrases do not find, after an answer that asks something: most messages then only reply, and
 /// the model takes some of the replies for rejections.
 const REJECTS_REPLY: f64 = 0.9;
-/// The minimum probability of verdicts with a confidence for which a machine reaction is written; for rejections that
-/// phrases find it is [`REJECTS`] or [`TRUSTED_FIRST`]. Of unseen writers' messages at or above them, nine of ten are
+/// The minimum probability of a rejection by a query that is repeated with other words. Of unseen writers' messages at or
+/// above it, two of three reject: too few for a machine reaction.
+const EXTENDED: f64 = 0.9;
+/// The minimum probability of verdicts with a confidence for which a machine reaction is written, but for phrases that open
+/// the message. Of unseen writers' messages at or above them, nine of ten are
 /// classified right (docs/detection.md).
 const CERTAIN: f64 = 0.8;
 /// The minimum share of the tokens of a message that phrases cover for which the phrases decide alone: "No, that's wrong"
@@ -52,9 +55,10 @@ const REPEATED: f64 = 0.6;
 
 /// The verdict of the phrases, or that of the model where they are silent or wrong.
 ///
-/// The model judges a message by the answer. Without one, and for a repeated query, the phrases decide.
+/// The model judges a message by the answer. Without one, and for a repeated query, the phrases decide; but a query that
+/// is repeated with more words may be another one.
 pub(crate) fn second_opinion(case: &Case<'_>, phrases: Verdict) -> Verdict {
-    let is_rephrase = matches!(phrases.because, Some((Cue::Rephrase, ..)));
+    let is_rephrase = matches!(phrases.because, Some((Cue::Rephrase, ..))) && !case.extends_query();
     let is_without_words = case.text.words.is_empty();
     if case.response.is_none() || is_without_words || is_rephrase || is_covered(case, &phrases) {
         return phrases;
@@ -147,6 +151,7 @@ fn kept(
     let (cue, from, _) = phrases.because?;
     let probability = opinion.of(phrases.feedback_type);
     let (is_kept, is_trusted) = match phrases.feedback_type {
+        FeedbackStatus::Rejected if cue == Cue::Rephrase => (probability >= EXTENDED, false),
         FeedbackStatus::Rejected => {
             let opens = case.matched.head(from) == Start::Message;
             let least = if opens || case.answer_asks() {
@@ -154,7 +159,7 @@ fn kept(
             } else {
                 REJECTS
             };
-            let trusted = if opens { TRUSTED_FIRST } else { REJECTS };
+            let trusted = if opens { TRUSTED_FIRST } else { CERTAIN };
             (probability >= least, probability >= trusted)
         }
         FeedbackStatus::Accepted if cue.goes_on() => {

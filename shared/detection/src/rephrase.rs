@@ -132,6 +132,34 @@ impl Case<'_> {
         }
     }
 
+    /// Whether the message is the query, word for word, with other significant words before, in or behind it. "Gaming
+    /// laptops under $1000" after "laptops under $1000" changes the search, or says what the answer missed. A word of the
+    /// query that is said twice insists on it: "blue. A blue bike for children".
+    pub(crate) fn extends_query(&self) -> bool {
+        let query = self.query();
+        let mut said = self.text.all_folded();
+        let mut asked = query.all_folded();
+        if self.is_query() || !asked.all(|word| said.any(|other| other == word)) {
+            return false;
+        }
+        let before = Wording::read(query, self.lexicon);
+        let now = Wording::read(self.text, self.lexicon);
+        let asked = query
+            .all_folded()
+            .map(|word| self.lexicon.synonyms.of(word));
+        let asked: Vec<&str> = asked.collect();
+        let compared = self.compared(&before, &now);
+        (compared.only_second.iter()).any(|word| !asked.contains(word))
+    }
+
+    /// The comparison of the query with the message, without question words.
+    fn compared<'a>(&'a self, before: &Wording, now: &Wording) -> Comparison<'a> {
+        Comparison::of(
+            before.words(self.query(), self.lexicon).collect(),
+            now.words(self.text, self.lexicon).collect(),
+        )
+    }
+
     /// The similarity of the message to the query, if it is a rephrase.
     fn similarity_to_query(&self) -> Option<f64> {
         let (message, query) = (self.text, self.query());
@@ -147,10 +175,7 @@ impl Case<'_> {
             Wording::read(message, self.lexicon),
             Wording::read(query, self.lexicon),
         );
-        let compared = Comparison::of(
-            before.words(query, self.lexicon).collect(),
-            now.words(message, self.lexicon).collect(),
-        );
+        let compared = self.compared(&before, &now);
         let replaced = !compared.only_first.is_empty() && !compared.only_second.is_empty();
         let names_subject = now.words(message, self.lexicon).any(|word| word.matters());
         if !names_subject {

@@ -25,8 +25,8 @@ use crate::vocabulary::Trait;
 /// Vectors of the message, its first and its last sentence, the answer, its last sentence, and the query.
 const VECTORS: usize = 6;
 /// Similarities, shares and flags: how the texts relate, the style of the message, and kinds of its words; and the
-/// confidence of the phrases. The last ten have no feature.
-const NUMBERS: usize = 69;
+/// confidence of the phrases.
+const NUMBERS: usize = 64;
 /// The numbers of buckets of the blocks of hashed features.
 const WORDS: usize = 1 << 15;
 const CHARACTERS: usize = 1 << 14;
@@ -121,6 +121,7 @@ impl Features {
         features.style(case);
         features.content(case);
         features.number(to_f32(verdict.confidence));
+        debug_assert_eq!(features.numbered, NUMBERS);
         features.scaled(|features| features.words(case.text));
         features.scaled(|features| features.characters(case.text));
         features.symbols(case, verdict);
@@ -137,7 +138,6 @@ impl Features {
     }
 
     fn number(&mut self, value: f32) {
-        debug_assert!(self.numbered < NUMBERS);
         if value != 0.0 {
             self.add(FIRST_NUMBER + self.numbered, value);
         }
@@ -230,16 +230,25 @@ impl Features {
         let replies = case.asked().wants_reply() || response.end == Break::Question;
         let content = [Cue::Thanks, Cue::Praise, Cue::Enough, Cue::Agreement];
         let is_content = (content.into_iter()).any(|cue| case.matched.of_cue(cue).next().is_some());
+        let adds_nothing = compared.only_second.is_empty();
+        let leaves_nothing = compared.only_first.is_empty();
         for applies in [!replies && !is_content, replies && !is_content, is_content] {
             let of = |number: f32| if applies { number } else { 0.0 };
             self.number(of(answered));
             self.number(of(repeated));
             self.number(of(similarity));
             self.flag(applies && similarity > 0.6);
-            self.flag(applies && compared.only_second.is_empty() && !text.words.is_empty());
+            self.flag(applies && adds_nothing && !text.words.is_empty());
+            self.flag(applies && leaves_nothing && !adds_nothing);
         }
         self.number(ratio(query, &before.answer));
         self.flag(case.is_query());
+        // "Flats in Leeds with a garden" searches on; "cheap ones! flats in Leeds" says what was missed.
+        let asked: Vec<&str> = query.all_folded().collect();
+        let said: Vec<&str> = text.all_folded().collect();
+        let is_longer = !asked.is_empty() && said.len() > asked.len();
+        self.flag(is_longer && said.starts_with(&asked));
+        self.flag(is_longer && said.ends_with(&asked));
     }
 
     /// Marks, capitals and lengths.

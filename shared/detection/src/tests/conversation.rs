@@ -22,7 +22,7 @@ const ROUTER: Exchange<'static> = Exchange {
         "A red light means no signal. Please unplug your router, wait 30 seconds, and plug it back \
          in. The connection should return within five minutes.",
     ),
-    message: "my light stays red",
+    message: "and the light is red after that",
     language: None,
     embedding_similarity: None,
     repeats_query: None,

@@ -20,6 +20,8 @@ const MAX_WORDS: usize = 80;
 const MAX_MARKS: usize = 12;
 /// Words of a text that are compared with those of another.
 const MAX_COMPARED: usize = 400;
+/// Numbers of a text that are compared with those of another.
+const MAX_NUMBERS: usize = 30;
 /// A word of more letters does not weigh more.
 const MAX_LETTERS: usize = 8;
 /// What two characters of a script without spaces weigh.
@@ -174,7 +176,8 @@ fn units(text: &Text) -> impl Iterator<Item = (u64, u16)> {
 /// The numbers in a text, as they are written.
 fn numbers(text: &str) -> Vec<&str> {
     let parts = text.split(|letter: char| !letter.is_ascii_digit());
-    parts.filter(|part| !part.is_empty()).take(30).collect()
+    let numbers = parts.filter(|part| !part.is_empty());
+    numbers.take(MAX_NUMBERS).collect()
 }
 
 /// The natural logarithm of a count and 1.
