@@ -32,17 +32,16 @@ const KEPT: f64 = 0.4;
 const KEPT_FIRST: f64 = 0.2;
 /// The minimum probability of a rejection by a phrase that opens the message for which a machine reaction is written.
 const TRUSTED_FIRST: f64 = 0.35;
-/// The minimum probability of any other rejection. A false rejection costs more than a missed one.
+/// The minimum probability of a rejection, unless another constant says otherwise. A false one costs more than a missed one.
 const REJECTS: f64 = 0.78;
 /// The same of one that the phrases do not find, after an answer that asks something: most messages then only reply, and
 /// the model takes some of the replies for rejections.
 const REJECTS_REPLY: f64 = 0.9;
-/// The minimum probability of a rejection by a query that is repeated with other words. Of unseen writers' messages at or
-/// above it, two of three reject: too few for a machine reaction.
+/// The minimum probability of a rejection by a query that is repeated with added words. Of unseen writers' messages at or
+/// above it, 7 of 11 reject: too few for a machine reaction.
 const EXTENDED: f64 = 0.9;
-/// The minimum probability of verdicts with a confidence for which a machine reaction is written, but for phrases that open
-/// the message. Of unseen writers' messages at or above them, nine of ten are
-/// classified right (docs/detection.md).
+/// The minimum probability of a verdict for which a machine reaction is written, except for a phrase that opens the message
+/// ([`TRUSTED_FIRST`]). Of unseen writers' messages at or above it, nine of ten are classified right (docs/detection.md).
 const CERTAIN: f64 = 0.8;
 /// The minimum share of the tokens of a message that phrases cover for which the phrases decide alone: "No, that's wrong"
 /// leaves nothing to weigh.
@@ -56,11 +55,11 @@ const REPEATED: f64 = 0.6;
 /// The verdict of the phrases, or that of the model where they are silent or wrong.
 ///
 /// The model judges a message by the answer. Without one, and for a repeated query, the phrases decide; but a query that
-/// is repeated with more words may be another one.
+/// is repeated with added words may be another one.
 pub(crate) fn second_opinion(case: &Case<'_>, phrases: Verdict) -> Verdict {
-    let is_rephrase = matches!(phrases.because, Some((Cue::Rephrase, ..))) && !case.extends_query();
+    let is_repeated = is_rephrase(&phrases) && !case.extends_query();
     let is_without_words = case.text.words.is_empty();
-    if case.response.is_none() || is_without_words || is_rephrase || is_covered(case, &phrases) {
+    if case.response.is_none() || is_without_words || is_repeated || is_covered(case, &phrases) {
         return phrases;
     }
     let features = Features::of(case, &phrases);
@@ -79,6 +78,10 @@ pub(crate) fn second_opinion(case: &Case<'_>, phrases: Verdict) -> Verdict {
     by_conversation.filter(rejects).unwrap_or(by_exchange)
 }
 
+fn is_rephrase(phrases: &Verdict) -> bool {
+    matches!(phrases.because, Some((Cue::Rephrase, ..)))
+}
+
 /// The verdict of the phrases and the model together.
 fn weighed(
     case: &Case<'_>,
@@ -87,7 +90,9 @@ fn weighed(
     opinion: &Opinion,
     may_reject: bool,
 ) -> Verdict {
-    let rejects = if case.answer_asks() {
+    let rejects = if is_rephrase(&phrases) {
+        EXTENDED
+    } else if case.answer_asks() {
         REJECTS_REPLY
     } else {
         REJECTS

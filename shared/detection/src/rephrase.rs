@@ -13,6 +13,7 @@ use crate::reply::Asked;
 use crate::verdict::{Case, Verdict};
 use crate::vocabulary::Trait;
 use hearback_text::Text;
+use hearback_text::hash::FastSet;
 use hearback_text::similarity::{Comparison, Counted};
 
 /// The minimum similarity of a rephrased query.
@@ -132,24 +133,25 @@ impl Case<'_> {
         }
     }
 
-    /// Whether the message is the query, word for word, with other significant words before, in or behind it. "Gaming
+    /// Whether the message is the query, word for word, with significant words added before, in or behind it. "Gaming
     /// laptops under $1000" after "laptops under $1000" changes the search, or says what the answer missed. A word of the
     /// query that is said twice insists on it: "blue. A blue bike for children".
+    ///
+    /// If only the beginning of the query is known, what is missing would count as added.
     pub(crate) fn extends_query(&self) -> bool {
         let query = self.query();
         let mut said = self.text.all_folded();
         let mut asked = query.all_folded();
-        if self.is_query() || !asked.all(|word| said.any(|other| other == word)) {
+        let is_whole = self.repeats_query.is_none();
+        if !is_whole || self.is_query() || !asked.all(|word| said.any(|other| other == word)) {
             return false;
         }
         let before = Wording::read(query, self.lexicon);
         let now = Wording::read(self.text, self.lexicon);
-        let asked = query
-            .all_folded()
-            .map(|word| self.lexicon.synonyms.of(word));
-        let asked: Vec<&str> = asked.collect();
+        let words = query.all_folded();
+        let known: FastSet<&str> = words.map(|word| self.lexicon.synonyms.of(word)).collect();
         let compared = self.compared(&before, &now);
-        (compared.only_second.iter()).any(|word| !asked.contains(word))
+        (compared.only_second.iter()).any(|word| !known.contains(word))
     }
 
     /// The comparison of the query with the message, without question words.

@@ -243,7 +243,8 @@ impl Features {
         }
         self.number(ratio(query, &before.answer));
         self.flag(case.is_query());
-        // "Flats in Leeds with a garden" searches on; "cheap ones! flats in Leeds" says what was missed.
+        // After "flats in Leeds", "flats in Leeds with a garden" searches on, and "cheap ones! flats in Leeds" says what
+        // the answer missed.
         let asked: Vec<&str> = query.all_folded().collect();
         let said: Vec<&str> = text.all_folded().collect();
         let is_longer = !asked.is_empty() && said.len() > asked.len();

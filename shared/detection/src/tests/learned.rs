@@ -146,11 +146,12 @@ fn a_question_about_another_subject_writes_no_reaction() {
     }
 }
 
-/// Whether the query with more words is another search or a complaint, the words alone do not tell.
+/// Whether a query with added words is another search or a complaint, the words alone do not tell. So the model decides,
+/// and no reaction is written.
 #[test]
-fn a_query_with_more_words_is_rejected_only_if_the_model_agrees() {
-    use FeedbackStatus::Rejected;
-    for (query, answer, message, rejects) in [
+fn a_query_with_added_words_is_rejected_only_if_the_model_agrees() {
+    let detector = Detector::embedded();
+    for (query, answer, message, is_rejected) in [
         (
             "laptops under $1000",
             "The Lenovo ThinkPad costs $899, the Dell Latitude $949, the HP EliteBook $979.",
@@ -175,25 +176,46 @@ fn a_query_with_more_words_is_rejected_only_if_the_model_agrees() {
             "that is the US. date of Thanksgiving Canada 2027",
             true,
         ),
-        (
-            "orders over 500 euros in March",
-            "There are 41 orders over 500 euros.",
-            "only in March. orders over 500 euros in March",
-            true,
-        ),
     ] {
         let exchange = after(query, answer, message);
-        let detector = Detector::embedded();
-        let alone = detector.by_phrases(&exchange);
-        assert_eq!(
-            alone.correction_type,
-            Some(RejectionKind::Rephrased),
-            "{message}"
-        );
+        let phrases = detector.by_phrases(&exchange);
+        assert_eq!(phrases.correction_type, Some(RejectionKind::Rephrased));
         let detection = detector.detect(&exchange);
-        let is_rejected = detection.feedback_type == Rejected;
-        assert_eq!(is_rejected, rejects, "{message}: {detection:?}");
+        let rejects = detection.feedback_type == FeedbackStatus::Rejected;
+        assert_eq!(rejects, is_rejected, "{message}: {detection:?}");
+        assert!(detection.confidence <= crate::learned::UNCERTAIN);
     }
+}
+
+#[test]
+fn a_query_that_insists_on_its_own_words_is_a_certain_rephrase() {
+    let detector = Detector::embedded();
+    let insists = after(
+        "a blue bike for children",
+        "I found a red bike for children.",
+        "blue. a blue bike for children",
+    );
+    let detection = detector.detect(&insists);
+    assert_eq!(detection, detector.by_phrases(&insists));
+    assert_eq!(detection.correction_type, Some(RejectionKind::Rephrased));
+}
+
+/// Of a long query only the beginning is known: the rest is not added.
+#[test]
+fn a_long_query_with_a_word_more_is_a_certain_rephrase() {
+    let beginning = "what is the best way to store apples in a cellar over the winter so that they";
+    let exchange = Exchange {
+        repeats_query: Some(false),
+        ..after(
+            beginning,
+            "Wrap each apple in paper.",
+            "what is the best way to store apples in a cellar over the winter so that they keep",
+        )
+    };
+    let detector = Detector::embedded();
+    let detection = detector.detect(&exchange);
+    assert_eq!(detection, detector.by_phrases(&exchange));
+    assert_eq!(detection.correction_type, Some(RejectionKind::Rephrased));
 }
 
 /// Whether it asks the same again is decided by the rules of rephrases, which find none here.
