@@ -267,6 +267,23 @@ fn a_complaint_that_opens_the_message_is_kept_against_the_model() {
     }
 }
 
+#[test]
+fn what_the_user_did_not_know_is_no_rejection() {
+    for message in [
+        "I did not know that. That is a strange word for a street",
+        "did not know that. it is a pretty name for the two",
+        "I never knew that. That is a clever word for it",
+    ] {
+        let detection = Detector::embedded().detect(&after(
+            "I like the name of this street for the same reason.",
+            "Don't forget that they made up the name from two words, lane and meadow!",
+            message,
+        ));
+        let accepts = detection.feedback_type == FeedbackStatus::Accepted;
+        assert!(accepts, "{message}: {detection:?}");
+    }
+}
+
 /// The model takes the words of the query for a complaint that is made again, and is as sure as a rejection after a
 /// statement needs.
 #[test]
